@@ -75,15 +75,19 @@ pub(crate) enum Command {
                         could not see without it."
 )]
 pub(crate) struct CheckArguments {
-    /// The directory to check, or a simulated drive such as sim:consumer-nvme-ssd?wce=off
-    #[arg(value_name = "PATH|sim:MODEL", default_value = ".")]
+    /// The directory to check, a simulated drive such as sim:consumer-nvme-ssd?wce=off, or a write-back cache that is not served
+    #[arg(value_name = "PATH|sim:MODEL|cache:NAME", default_value = ".")]
     pub(crate) target: PathBuf,
 
     /// Measured time, such as 500ms, 1m, or seconds
     #[arg(long, default_value = "20s", value_name = "TIME", visible_alias = "duration", value_parser = time_within_a_day)]
     pub(crate) seconds: Nanos,
 
-    /// Size of the test file, such as 256M, or of the used part of a simulated drive; default 256M, at most a tenth of the free space
+    /// Check a cache that has to do with real devices: what is at its beginning goes
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Size of the test file, such as 256M, or of the used part of a drive; default 256M, at most a tenth of the free space
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 

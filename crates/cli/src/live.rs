@@ -126,6 +126,7 @@ impl Watcher for Live {
             expected: self.expected.map(Nanos::as_secs_f64),
             phase: self.phase,
             targets,
+            remarks: Vec::new(),
         });
         self.draw();
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 
 use plumb_dialect::fio::trace;
 use plumb_trial::Request;
-use plumb_workload::Replay;
+use plumb_workload::{Replay, Trace};
 
 use crate::exit::{Refusal, usage};
 
@@ -21,13 +21,21 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     for (span_number, span) in request.scenario.spans.iter_mut().enumerate() {
         for (job_number, job) in span.jobs.iter_mut().enumerate() {
             let Some(how) = job.trace.clone() else { continue };
-            let trace = trace::read_named(&how.path, &open).map_err(usage)?;
+            let trace = named(&how.path)?;
             let (replaying, replay) = Replay::of(job, &how, trace).map_err(usage)?;
             *job = replaying;
             request.replays.insert((span_number, job_number), replay);
         }
     }
     Ok(request)
+}
+
+/// The trace at `path`.
+///
+/// # Errors
+/// If it cannot be read or is broken.
+pub(crate) fn named(path: &str) -> Result<Trace, Refusal> {
+    trace::read_named(path, &open).map_err(usage)
 }
 
 fn open(name: &str) -> io::Result<Box<dyn BufRead>> {

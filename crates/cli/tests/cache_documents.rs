@@ -66,7 +66,47 @@ fn a_cache_is_made_served_written_and_taken_away() {
     assert!(
         !place.plumb().args(["cache", "serve", &place.name, "--nbd", "s"]).output().unwrap().status.success()
     );
-    place.create(&["--destroy", place.path("log").to_str().unwrap()]);
+    // And so is the log.
+    place.create(&[]);
+}
+
+#[test]
+fn what_a_killed_server_leaves_in_the_way_is_gone_with_the_next_command() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let server = place.serve();
+    let control = std::path::PathBuf::from(server.document["control"].as_str().unwrap());
+    server.kill();
+    assert!(control.exists());
+    let found = place.plumb().args(["cache", "verify", &place.name]).output().unwrap();
+    assert!(!control.exists(), "{}", said(&found));
+    assert!(!said(&found).contains("NOT SERVING"), "{}", said(&found));
+}
+
+#[test]
+fn a_size_is_advised_that_takes_the_bursts() {
+    let place = Place::new(8 << 20);
+    // Every 10 s 1000 writes of 64 KiB at once, each to a place of its own; 150 of them a second are what the disk takes.
+    let mut iolog = "fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n".to_owned();
+    for number in 0..3000_u64 {
+        if number > 0 && number.is_multiple_of(1000) {
+            iolog += "/dev/sdx wait 10000000\n";
+        }
+        iolog += &format!("/dev/sdx write {} 65536\n", number * 7919 % 16_384 * 65_536);
+    }
+    std::fs::write(place.path("iolog"), iolog + "/dev/sdx close\n").unwrap();
+    let sizes = ["--size", "32M,256M,1G"];
+    let advise =
+        [&["advise", "iolog", "--backing-rate", "150M", "--backing-iops", "150"][..], &sizes].concat();
+    let advice = place.cache(&advise);
+    matches_schema(&advice, "cache-advice");
+    assert_eq!((&advice["writes"], &advice["written_bytes"]), (&3000.into(), &(3000_u64 << 16).into()));
+    let figure = |at: usize, name: &str| advice["sizes"][at][name].as_f64().unwrap();
+    assert!(figure(0, "absorbed") < 0.9 && figure(0, "stall_seconds") > 1.0, "{advice:#}");
+    assert!(figure(2, "absorbed") > 0.999 && figure(2, "speed_up") > 10.0, "{advice:#}");
+    assert!(figure(0, "speed_up") < figure(1, "speed_up"), "{advice:#}");
+    assert_eq!(advice["advised_size"], 256 << 20, "{advice:#}");
+    assert_eq!(advice, place.cache(&advise), "simulated time gives the same again");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What `plumb cache` refuses, with what code and in what words: nothing is half done.
 
 use crate::cache_support::Place;
-use crate::common::said;
+use crate::common::{document, said};
 
 /// Runs `plumb cache ARGUMENTS`, which must end with `code` and say all of `words`.
 fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&str]) {
@@ -89,6 +89,29 @@ fn a_backing_device_keeps_to_its_cache() {
     let gone = place.cache(&["detach", &place.name, "--discard-dirty", uuid]);
     assert_eq!(gone["discarded"], true);
     place.cache(&second);
+}
+
+#[test]
+fn a_cache_is_checked_only_if_what_is_on_it_may_go() {
+    let place = Place::new(32 << 20);
+    place.create(&[]);
+    let name = format!("cache:{}", place.name);
+    let check = |more: &[&str]| {
+        let fixed = ["check", &name, "--json", "--seconds", "2", "--size", "16M", "--no-record"];
+        place.plumb().args(fixed).args(more).output().unwrap()
+    };
+    let refused = check(&[]);
+    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    assert!(said(&refused).contains("--overwrite"), "{}", said(&refused));
+    let done = check(&["--overwrite"]);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{}", said(&done));
+    let found = document(&done);
+    assert_eq!(found["path"]["layers"][1]["kind"], "write-back-cache", "{found:#}");
+    assert!(found["sync"][0]["operations"].as_u64() > Some(0), "{found:#}");
+    let server = place.serve();
+    let served = check(&["--overwrite"]);
+    assert_eq!(served.status.code(), Some(4), "{}", said(&served));
+    drop(server);
 }
 
 #[test]

@@ -54,6 +54,19 @@ fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
+fn a_cache_over_simulated_drives_is_checked_as_they_are() {
+    let run = || {
+        let output = check("cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=256MiB");
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        document(&output)
+    };
+    let (one, other) = (run(), run());
+    assert_eq!((&one["sync"], &one["io"]), (&other["sync"], &other["io"]));
+    let sync = &one["sync"][0];
+    assert!(sync["latency"]["mean"].as_f64() < Some(1e-3), "of a disk it would take a turn: {sync:#}");
+}
+
+#[test]
 fn the_flush_that_stands_for_fua_is_counted_with_its_time() {
     let output = check("sim:ata-40gb");
     let found = document(&output);

@@ -36,7 +36,7 @@ fn sample(elapsed: f64) -> LiveSample {
         1254.0 * elapsed.min(30.0) + 220.0 * (elapsed - 30.0).max(0.0) + 300.0 * (elapsed / 2.0).sin();
     let phase = if elapsed < 5.0 { LivePhase::WarmUp } else { LivePhase::Measuring };
     let targets = vec![target("tiered + cache", cached.max(0.0)), target("plain HDD", 200.0 * elapsed)];
-    LiveSample { elapsed, expected: Some(60.0), phase, targets }
+    LiveSample { elapsed, expected: Some(60.0), phase, targets, remarks: Vec::new() }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -41,6 +41,24 @@ pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request
 /// # Errors
 /// If the settings cannot be met by the devices, or a write fails.
 pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
+    write(settings, legs, backing, &|bytes, buffer| buffer.copy_from_slice(bytes))
+}
+
+/// Writes zeroes, durably, where [`create`] has written: these legs are no cache's any more.
+///
+/// # Errors
+/// As [`create`].
+pub fn erase(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
+    write(settings, legs, backing, &|_, buffer| buffer.fill(0))
+}
+
+/// Writes to the legs what `fill` makes of what a new cache has there.
+fn write(
+    settings: &Settings,
+    legs: &[Arc<dyn Device>],
+    backing: &DeviceInfo,
+    fill: &dyn Fn(&[u8], &mut [u8]),
+) -> Result<()> {
     let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
     let writes = Cache::create(settings, &infos, backing)?;
     let pool = Pool::new(PoolShape { buffer: BUFFER, count: 1, alignment: Bytes::kib(4) })?;
@@ -48,7 +66,7 @@ pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInf
         let of_leg = writes.iter().filter(|write| write.member == Member::Leg(number));
         for InitialWrite { range, bytes, .. } in of_leg {
             let Some(mut buffer) = pool.take(Bytes(bytes.len() as u64)) else { continue };
-            buffer.copy_from_slice(bytes);
+            fill(bytes, &mut buffer);
             carry_out(&**leg, [Request::write(Tag(0), *range, Payload::Bytes(buffer.freeze()))])?;
         }
         carry_out(&**leg, [Request::flush(Tag(0))])?;

@@ -24,5 +24,5 @@ mod ports;
 mod queue;
 mod shared;
 
-pub use carry_out::{carry_out, create};
+pub use carry_out::{carry_out, create, erase};
 pub use device::{CachedDevice, Members};

@@ -1,5 +1,7 @@
 //! The arguments of `plumb cache`.
 
+use std::num::NonZeroU32;
+
 use clap::{Args, Subcommand, ValueEnum};
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode, Uuid};
@@ -33,6 +35,8 @@ pub(crate) enum CacheCommand {
     /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use, or a file that plumb did not
     /// make, is refused unless --overwrite or --destroy says so.
     Create(Box<CreateArguments>),
+    /// Say how large a log your own writes need: a recording of them is done again in simulated time, over logs of several sizes
+    Advise(Box<AdviseArguments>),
     /// Serve a cache until it is stopped or the command is interrupted; recovers its log first
     Serve(Box<ServeArguments>),
     /// Show how a cache is, or all caches
@@ -43,6 +47,10 @@ pub(crate) enum CacheCommand {
         /// Print metrics in the text format of Prometheus
         #[arg(long, conflicts_with = "json")]
         prometheus: bool,
+
+        /// Show what is asked of caches and what they write back as it happens, until q is pressed
+        #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+        tui: bool,
     },
     /// Change when writes are acknowledged, now and when the cache is served again
     Mode {
@@ -167,6 +175,33 @@ impl CreateArguments {
     pub(crate) const fn layout(&self) -> Layout {
         if self.stripe { Layout::Stripe } else { Layout::Mirror }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArguments {
+    /// What was written and when: an iolog of fio, or what stands before .blktrace.0
+    #[arg(value_name = "RECORDING")]
+    pub(crate) recording: String,
+
+    /// How many bytes a second the backing device takes of sorted writes, such as 150M
+    #[arg(long, value_name = "SIZE", required_unless_present = "backing", conflicts_with = "backing")]
+    pub(crate) backing_rate: Option<Bytes>,
+
+    /// How many requests a second it takes
+    #[arg(long, value_name = "N", default_value = "150", conflicts_with = "backing")]
+    pub(crate) backing_iops: NonZeroU32,
+
+    /// A simulated drive in place of these two figures, such as sim:nearline-4tb
+    #[arg(long, value_name = "sim:MODEL")]
+    pub(crate) backing: Option<String>,
+
+    /// The simulated drive that stands for the device of the log
+    #[arg(long, value_name = "sim:MODEL", default_value = "sim:plp-nvme-ssd")]
+    pub(crate) log: String,
+
+    /// The sizes to try, with commas between
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "64M,256M,1G,4G,16G")]
+    pub(crate) size: Vec<Bytes>,
 }
 
 #[derive(Debug, Args)]

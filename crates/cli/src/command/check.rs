@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plumb_dialect::native;
 use plumb_report::{Format, render};
-use plumb_target::{Name, Scheme};
+use plumb_target::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
 use crate::arguments::CheckArguments;
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
 /// What a server exports may hold anybody's data.
 fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
     let Ok(Name::Scheme { scheme, .. }) = Name::parse(typed) else { return Ok(()) };
-    if scheme == Scheme::Sim {
+    if matches!(scheme, Scheme::Sim | Scheme::Cache) {
         return Ok(());
     }
     let Some(device) = named::device(typed.as_os_str())? else { return Ok(()) };
@@ -45,6 +45,7 @@ fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
 fn request(arguments: CheckArguments) -> CheckRequest {
     let started_at = time_of_day();
     CheckRequest {
+        permission: Permission { overwrite: arguments.overwrite, ..Permission::default() },
         length: arguments.seconds,
         size: arguments.size,
         seed: arguments.seed.unwrap_or_else(|| default_seed([&*arguments.target.to_string_lossy()])),

@@ -3,10 +3,10 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as Paint};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Block;
 
-use super::sample::LiveSample;
+use super::sample::{LivePhase, LiveSample};
 use super::view::LiveView;
 use super::{chart, table};
 use crate::printable::printable;
@@ -24,7 +24,8 @@ impl LiveView {
             return;
         }
         let rows = table::height(self, area.height);
-        let spare = area.height.saturating_sub(3 + rows);
+        let remarks = self.last.as_ref().map_or(0, |sample| sample.remarks.len() as u16);
+        let spare = area.height.saturating_sub(3 + rows + remarks);
         let chart_rows = if spare > chart::HEIGHT_MIN { spare - 1 } else { 0 };
         let key_rows = u16::from(chart_rows > 0);
         let [head, bar, plot, key, figures, rest, foot] = Layout::vertical([
@@ -44,8 +45,12 @@ impl LiveView {
             frame.render_widget(chart::key(self), key);
         }
         table::draw(self, frame, figures);
-        frame.render_widget(Line::default(), rest);
-        let stop = "q or Ctrl-C stops the load; what was measured until then is kept";
+        let remarks = self.last.iter().flat_map(|sample| &sample.remarks);
+        frame.render_widget(Text::from_iter(remarks.map(|remark| Line::raw(printable(remark)))), rest);
+        let stop = match self.last.as_ref().map(|sample| sample.phase) {
+            Some(LivePhase::Serving) => "q or Ctrl-C ends the view, and nothing else",
+            _ => "q or Ctrl-C stops the load; what was measured until then is kept",
+        };
         frame.render_widget(Line::styled(stop, ink(self, Paint::new().add_modifier(Modifier::DIM))), foot);
         if !self.style.unicode {
             to_ascii(frame, area);

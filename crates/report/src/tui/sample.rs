@@ -11,6 +11,8 @@ pub struct LiveSample {
     pub phase: LivePhase,
     /// The targets, always the same in the same order.
     pub targets: Vec<LiveTarget>,
+    /// What else there is to say, a line each.
+    pub remarks: Vec<String>,
 }
 
 /// What a load is doing.
@@ -27,6 +29,8 @@ pub enum LivePhase {
     CoolDown,
     /// Reading back what was written.
     Verifying,
+    /// No load: what is served is looked at.
+    Serving,
 }
 
 /// One target.
@@ -92,6 +96,7 @@ impl LivePhase {
             Self::Measuring => "measuring",
             Self::CoolDown => "cool-down",
             Self::Verifying => "verifying",
+            Self::Serving => "serving",
         }
     }
 }

@@ -42,6 +42,7 @@ fn sample(tenths: u64) -> LiveSample {
         expected: Some(60.0),
         phase: LivePhase::Measuring,
         targets: vec![target("tiered+cache", 1254, true), target("plain HDD", 200, false)],
+        remarks: Vec::new(),
     }
 }
 

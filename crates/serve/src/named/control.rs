@@ -123,7 +123,7 @@ pub enum ControlError {
     },
     /// It is there and says nothing.
     #[error(
-        "the drive `{name}` did not answer within {timeout:?}: its process hangs or is held up, and whether the order was \
+        "`{name}` did not answer within {timeout:?}: its process hangs or is held up, and whether the order was \
          carried out is not known"
     )]
     Silent {
@@ -133,7 +133,7 @@ pub enum ControlError {
         timeout: Duration,
     },
     /// The conversation failed.
-    #[error("cannot talk to the drive `{name}`")]
+    #[error("cannot talk to `{name}`")]
     Io {
         /// The drive.
         name: String,

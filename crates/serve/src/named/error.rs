@@ -31,29 +31,29 @@ pub enum ServiceError {
     #[error("cannot make the drive")]
     Device(#[from] plumb_block::Error),
     /// It ended, and its medium is not as it should be.
-    #[error("what the drive held at risk could not be made durable as it ended")]
+    #[error("what it held at risk could not be made durable as it ended")]
     ShutDown(#[source] plumb_block::Error),
     /// It cannot be served over NBD.
-    #[error("cannot serve the drive over NBD")]
+    #[error("cannot be served over NBD")]
     Nbd(#[from] ServeError),
     /// It cannot be attached as a loop device.
-    #[error("cannot attach the drive")]
+    #[error("cannot be attached")]
     Attach(#[source] ExportError),
     /// It cannot be exported through ublk.
     #[cfg(feature = "ublk")]
-    #[error("cannot export the drive through ublk")]
+    #[error("cannot be exported through ublk")]
     Ublk(#[source] ExportError),
     /// The block device cannot be taken away.
-    #[error("cannot take the drive away")]
+    #[error("cannot be taken away")]
     Detach(#[source] ExportError),
     /// Clients are connected to it.
-    #[error("cannot take the drive away: it is in use over NBD by {}", by.join(", "))]
+    #[error("cannot be taken away: it is in use over NBD by {}", by.join(", "))]
     Connected {
         /// Each in words.
         by: Vec<String>,
     },
     /// It was taken away all the same, since the service ended.
-    #[error("the drive was taken from those who used it, who get I/O errors now")]
+    #[error("it was taken from those who used it, who get I/O errors now")]
     CutOff(#[source] ExportError),
     /// The system refused a thread or a wait.
     #[error("cannot {operation}")]

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use plumb_cache::{Layout, Mode, Uuid};
+use plumb_block::Bytes;
+use plumb_cache::{Layout, Mode, Settings, Uuid};
 use plumb_linux::whole_file;
 use serde::{Deserialize, Serialize};
 
+use super::create::SEGMENT;
 use crate::error::{Error, Result};
 
 /// Where a cache is.
@@ -48,6 +50,17 @@ pub enum MarkerPlace {
 impl CacheConfig {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-config/1";
+
+    /// What the cache was made with.
+    pub(super) const fn settings(&self) -> Settings {
+        Settings {
+            cache: self.uuid,
+            backing: self.backing_uuid,
+            size: Bytes(self.size),
+            segment: SEGMENT,
+            layout: self.layout,
+        }
+    }
 
     /// The cache of this name in `directory`.
     ///

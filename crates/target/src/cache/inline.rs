@@ -4,7 +4,7 @@
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, StorageCounters, StorageSnapshot, Time};
+use plumb_block::{Bytes, StorageCounters, StorageSnapshot, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{Layout, Mode, Settings, Uuid};
 use plumb_linux::FileOptions;
@@ -25,7 +25,7 @@ const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp
 /// A cache that is open as a target.
 #[derive(Clone)]
 pub(super) struct Made {
-    pub(super) device: Arc<dyn Device>,
+    pub(super) device: CachedDevice,
     /// Of simulated members.
     pub(super) counters: Option<Arc<dyn StorageCounters>>,
 }
@@ -79,7 +79,7 @@ impl Typed {
 }
 
 /// A value by its name in documents.
-fn word<T: serde::de::DeserializeOwned>(value: &str) -> Option<T> {
+pub(super) fn word<T: serde::de::DeserializeOwned>(value: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(value.to_owned())).ok()
 }
 
@@ -106,13 +106,28 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     let members = Members { legs: devices.into_iter().map(Some).collect(), backing: backing.device };
     let options = options_of(mode).map_err(failed)?;
     let device = CachedDevice::open(options, members, time.clone()).map_err(failed)?;
-    Ok(Made { device: Arc::new(device), counters: Some(Arc::new(All(counters))) })
+    Ok(Made { device, counters: Some(Arc::new(All(counters))) })
 }
 
 /// The cache as a target.
 pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened> {
     let example = "backing=sim:MODEL?size=";
-    in_this_process(want, (made.device, made.counters), time, ("its backing device", example))
+    in_this_process(want, (Arc::new(made.device), made.counters), time, ("its backing device", example))
+}
+
+/// Opens a cache over simulated drives as a target, with the cache itself, which tells how it is.
+///
+/// # Errors
+/// If it is typed wrongly, or its drives are too small.
+pub fn open_simulated(name: &Name, time: &Time) -> Result<(Opened, CachedDevice)> {
+    let shown = name.to_string();
+    let Name::Scheme { scheme: Scheme::Cache, rest } = name else {
+        return Err(Error::usage(&shown, "it is no cache", TYPED_AS));
+    };
+    let made = make(name, rest, time)?;
+    let cache = made.device.clone();
+    let want = Wanted { name: name.clone(), intent: Intent::WRITE, options: FileOptions::write_direct() };
+    Ok((describe(&want, made, time)?, cache))
 }
 
 /// The counters of all drives of a cache, the log first.

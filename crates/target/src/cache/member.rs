@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Time};
+use plumb_block::{Bytes, Device, Lba, Time};
 use plumb_cache::Uuid;
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, OFlags};
 
 use super::config::MarkerPlace;
 use super::marker::{BLOCK, InLastBlock, Marker};
-use super::shortened::Shortened;
+use super::part::Part;
 use crate::error::{Error, Result};
 use crate::facts::{Found, Use};
 use crate::guard::{no_swap, signs, unseen_words};
@@ -136,7 +136,7 @@ impl Member {
         let size = Bytes(device.info().size.0.saturating_sub(BLOCK.0)).round_down(BLOCK);
         match place {
             MarkerPlace::Attribute => device,
-            MarkerPlace::LastBlock => Arc::new(Shortened { device, size }),
+            MarkerPlace::LastBlock => Arc::new(Part { device, first: Lba(0), size }),
         }
     }
 

@@ -19,12 +19,13 @@ mod inline;
 mod marker;
 mod member;
 mod named;
+mod part;
 mod served;
-mod shortened;
 
 pub use config::{CacheConfig, directory};
 pub use create::{CreateWanted, create, discard};
 pub(crate) use inline::drives_of;
+pub use inline::open_simulated;
 pub(crate) use marker::has_marker;
 pub use member::Member;
 pub use named::NamedCache;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plumb_block::{Bytes, Pool, PoolShape, Time};
-use plumb_cache::driver::{CachedDevice, Members};
+use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, Cache, Identity, Mode, Options, State};
 
 use super::config::{self, CacheConfig};
@@ -113,14 +113,20 @@ impl NamedCache {
         self.device.with(Cache::detach);
     }
 
-    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device is used without it.
+    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device is used without it, and
+    /// the devices of the log for something else.
     ///
     /// # Errors
-    /// If not everything could be written to the backing device; the cache stays then.
+    /// If not everything could be written to the backing device; the cache stays then. If the log could not be erased: the cache is gone
+    /// all the same.
     pub fn detached(self) -> Result<()> {
-        self.stopped().map_err(|error| Error::device(&format!("cache:{}", self.config.name), &error))?;
+        let failed = |error| Error::device(&format!("cache:{}", self.config.name), &error);
+        self.stopped().map_err(failed)?;
         self.backing.set_marker(self.config.marker, None)?;
-        CacheConfig::forget(&config::directory(), &self.config.name)
+        CacheConfig::forget(&config::directory(), &self.config.name)?;
+        let Members { legs, backing } = self.device.members();
+        let legs: Vec<_> = legs.iter().flatten().cloned().collect();
+        driver::erase(&self.config.settings(), &legs, &backing.info()).map_err(failed)
     }
 }
 
@@ -203,7 +209,7 @@ pub(crate) fn open_all(
                     false => {
                         let config = CacheConfig::load(&config::directory(), rest)?;
                         let cache = NamedCache::open(config, false, time)?;
-                        inline::Made { device: Arc::new(cache.device.clone()), counters: None }
+                        inline::Made { device: cache.device.clone(), counters: None }
                     }
                 };
                 known.push((&want.name, made.clone()));
@@ -215,7 +221,7 @@ pub(crate) fn open_all(
             None => {
                 let about =
                     network::About { kind: TargetKind::Cache, route: Route::Cache, is_read_only: false };
-                network::describe(want, made.device, about, permission)?
+                network::describe(want, Arc::new(made.device), about, permission)?
             }
         };
         opened.push((*place, target));

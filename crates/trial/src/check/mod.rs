@@ -34,7 +34,7 @@ const PROBE: Bytes = Bytes::mib(16);
 /// What is asked of a check. Time and randomness come in here.
 #[derive(Debug, Clone)]
 pub struct CheckRequest {
-    /// A directory, a file in it, or the name of a simulated drive.
+    /// A directory, a file in it, or the name of a simulated drive or a cache.
     pub target: PathBuf,
     /// How long to measure.
     pub length: Nanos,
@@ -42,6 +42,8 @@ pub struct CheckRequest {
     pub size: Option<Bytes>,
     /// The seed of all random choices.
     pub seed: u64,
+    /// What may be written beside files of plumb's own: a cache.
+    pub permission: Permission,
     /// Where to put the recording.
     pub out: Out,
     /// The command line, for the recording.
@@ -62,7 +64,7 @@ pub fn check(
     watcher: &mut dyn Watcher,
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
-    let subject = Subject::of(&request.target, request.size)?;
+    let subject = Subject::of(&request.target, request.size, &request.permission)?;
     if let Some(remark) = &subject.remark {
         watcher.note(remark);
     }
@@ -81,7 +83,7 @@ pub fn check(
         scenario,
         profile: None,
         replays: Replays::new(),
-        permission: Permission::default(),
+        permission: request.permission.clone(),
         remove_after: Vec::new(),
         notes: Vec::new(),
         command: "check".to_owned(),

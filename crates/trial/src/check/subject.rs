@@ -1,4 +1,4 @@
-//! What is checked: a directory in which a test file can be made, or a simulated drive. What is neither is refused with
+//! What is checked: a directory in which a test file can be made, a simulated drive, or a write-back cache. What is none of these is refused with
 //! a reason before anything is touched.
 
 use std::fs;
@@ -12,7 +12,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{DeviceKind, Layer, LayerKind, WritePath, is_kernel_state, survey_device, survey_path};
-use plumb_target::{Intent, Name, Permission, Scheme, open};
+use plumb_target::{Intent, Name, Permission, Scheme, TargetKind, Wanted, open_all, time_of};
 
 use super::error::{CheckError, SizeError};
 use super::plan::On;
@@ -35,22 +35,30 @@ impl Subject {
     /// What `target` names.
     ///
     /// # Errors
-    /// [`CheckError`]; as [`open`] for a simulated drive.
-    pub(super) fn of(target: &Path, asked: Option<Bytes>) -> Result<Self, TrialError> {
+    /// [`CheckError`]; as [`open_all`] for a simulated drive or a cache.
+    pub(super) fn of(
+        target: &Path,
+        asked: Option<Bytes>,
+        permission: &Permission,
+    ) -> Result<Self, TrialError> {
         match Name::parse(target) {
-            Ok(name @ Name::Scheme { scheme: Scheme::Sim, .. }) => Self::drive(&name, asked),
+            Ok(name @ Name::Scheme { scheme: Scheme::Sim | Scheme::Cache, .. }) => {
+                Self::drive(name, asked, permission)
+            }
             _ => Ok(Self::directory(target, asked)?),
         }
     }
 
-    fn drive(name: &Name, asked: Option<Bytes>) -> Result<Self, TrialError> {
+    fn drive(name: Name, asked: Option<Bytes>, permission: &Permission) -> Result<Self, TrialError> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-        let options = FileOptions::read_direct();
-        let drive = open(name, Intent::READ, &Permission::default(), options, &clock)?;
-        let info = drive.device.info();
-        let size = drive_size(asked, info.size)
+        let time = time_of([&name], &clock);
+        // A refusal comes before anything is done.
+        let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
+        let drive = open_all(&[wanted], permission, &time)?.swap_remove(0);
+        let size = drive_size(asked, drive.size)
             .map_err(|source| CheckError::Size { target: drive.shown.clone(), source })?;
-        let path = survey_device(&drive.shown, &info, DeviceKind::Simulated).paths.swap_remove(0);
+        let kind = if drive.kind == TargetKind::Cache { DeviceKind::Cache } else { DeviceKind::Simulated };
+        let path = survey_device(&drive.shown, &drive.device.info(), kind).paths.swap_remove(0);
         Ok(Self { target: drive.shown, on: On::Drive, remark: None, path, size: Ok(size) })
     }
 

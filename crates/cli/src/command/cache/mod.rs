@@ -1,14 +1,18 @@
 //! `plumb cache`: write-back caches.
 
+mod advise;
 mod create;
 mod end;
+mod live;
 mod offline;
 mod serve;
 mod status;
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
+use plumb_serve::named::forget;
 use plumb_target::cache::{CacheOrder, CacheStatus};
 
 use crate::arguments::cache::{CacheArguments, CacheCommand};
@@ -19,8 +23,10 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
     let json = arguments.json;
     match &arguments.command {
         CacheCommand::Create(create) => create::run(create, json),
+        CacheCommand::Advise(advise) => advise::run(advise, json),
         CacheCommand::Serve(serve) => serve::run(serve, json),
-        CacheCommand::Status { name, prometheus } => status::run(name.as_deref(), json, *prometheus),
+        CacheCommand::Status { name, tui: true, .. } => live::run(name.as_deref()),
+        CacheCommand::Status { name, prometheus, .. } => status::run(name.as_deref(), json, *prometheus),
         CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), json),
         CacheCommand::Drain { name } => end::drain(name, json),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
@@ -43,8 +49,12 @@ fn sockets() -> PathBuf {
 fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStatus>> {
     match give(&sockets(), name, order) {
         Ok(status) => Ok(Some(status)),
+        Err(ControlError::NoSuchDrive { .. }) => Ok(None),
         // Of a killed server nothing is left but a socket: what was acknowledged stands in the log.
-        Err(ControlError::NoSuchDrive { .. } | ControlError::Gone { .. }) => Ok(None),
+        Err(ControlError::Gone { .. }) => {
+            forget(&sockets(), name).with_context(|| format!("cannot clear up after {name}"))?;
+            Ok(None)
+        }
         Err(error) => {
             let exit = match &error {
                 ControlError::Refused { refused, .. } if refused.kind == RefusedKind::Invalid => Exit::Usage,

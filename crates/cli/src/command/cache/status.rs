@@ -24,12 +24,17 @@ pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
 
-pub(super) fn run(name: Option<&str>, json: bool, prometheus: bool) -> anyhow::Result<Exit> {
+/// That cache, or all.
+pub(super) fn all(name: Option<&str>) -> anyhow::Result<Vec<CacheStatus>> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => CacheConfig::names(&cache::directory()).map_err(refused)?,
     };
-    let caches = names.iter().map(|name| of(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    names.iter().map(|name| of(name)).collect()
+}
+
+pub(super) fn run(name: Option<&str>, json: bool, prometheus: bool) -> anyhow::Result<Exit> {
+    let caches = all(name)?;
     match (&caches[..], name) {
         _ if prometheus => terminal::print(&metrics(&caches))?,
         ([one], Some(_)) if json => terminal::print_json(one)?,
@@ -80,8 +85,9 @@ fn text(status: &CacheStatus) -> String {
     let mut lines = Vec::new();
     match (status.dirty_bytes, &status.state) {
         (Some(dirty), state) => {
-            let state = state.as_deref().filter(|state| *state != "serving");
+            let state = state.as_deref().filter(|state| !matches!(*state, "serving" | "stopped"));
             lines.extend(state.map(|why| format!("NOT SERVING: {why}")));
+            lines.extend((!status.served).then(|| "not served; this is what its log holds".to_owned()));
             let age =
                 status.oldest_dirty.map(|age| format!(", the oldest for {}", Nanos::from_secs_f64(age)));
             let eta =

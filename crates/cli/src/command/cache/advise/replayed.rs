@@ -1,0 +1,109 @@
+//! A recording done again in simulated time.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::{Bytes, Nanos, Time};
+use plumb_linux::FileOptions;
+use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
+use plumb_measure::Histogram;
+use plumb_target::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
+use plumb_workload::{ByteRange, Recorded, Workload};
+
+use super::{Tried, Waiting};
+use crate::command::cache::refused;
+use crate::exit::{Exit, Refusal};
+
+/// How many requests may be in flight: as for a trace of `plumb load`.
+const DEPTH: u32 = 64;
+
+/// What came of it.
+pub(super) struct Replayed {
+    outcome: LoadOutcome,
+    destaged: Bytes,
+    bypassed: Bytes,
+}
+
+/// Does what was recorded on the device of this name, in a world of its own.
+pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> anyhow::Result<Replayed> {
+    let time = Time::Virtual(Arc::default());
+    let (device, cache) = match name {
+        Name::Scheme { scheme: Scheme::Cache, .. } => {
+            let (opened, cache) = cache::open_simulated(name, &time).map_err(refused)?;
+            (opened.device, Some(cache))
+        }
+        Name::Scheme { scheme: Scheme::Sim, .. } => {
+            let options = FileOptions::write_direct();
+            let wanted = Wanted { name: name.clone(), intent: Intent::WRITE, options };
+            let opened = open_all(&[wanted], &Permission::default(), &time).map_err(refused)?.swap_remove(0);
+            (opened.device, None)
+        }
+        _ => {
+            let message = format!("{name}: expected a simulated drive, such as sim:nearline-4tb");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+    };
+    let range = ByteRange { offset: Bytes(0), length: device.info().size };
+    let workload = Workload { depth: DEPTH, ..Workload::over(range, Bytes::kib(4)) };
+    let workload = Workload { range, depth: DEPTH, ..recorded.stand_in(&workload) };
+    let options = WorkerOptions {
+        replay: Some(recorded.clone()),
+        // A slow device may be minutes behind: that is what is to be found out.
+        answer_within: Nanos::secs(86_400),
+        ..WorkerOptions::default()
+    };
+    let team = Team::of(Worker::new(&*device, &workload, options)?);
+    let teams = run_teams(vec![team], &RunOptions::whole(time, stop), &mut ())?;
+    let workers = teams.iter().flat_map(|team| &team.workers);
+    let outcome = LoadOutcome::together(workers.map(|worker| &worker.outcome));
+    if outcome.ending == Ending::Interrupted {
+        return Err(Refusal::new(Exit::NotMeasured, "interrupted: nothing is advised").into());
+    }
+    let figures = cache.and_then(|cache| cache.with(|core, _| core.status())).map(|status| status.figures);
+    let figures = figures.unwrap_or_default();
+    Ok(Replayed { outcome, destaged: figures.destaged, bypassed: figures.bypassed })
+}
+
+impl Replayed {
+    /// Of all writes, each from the moment at which the recording has it.
+    fn writes(&self) -> &Histogram {
+        let write = &self.outcome.write;
+        write.latency_from_intended_start.as_ref().unwrap_or(&write.latency)
+    }
+
+    /// How long clients waited for writes and flushes, all together.
+    fn seconds(&self) -> f64 {
+        (self.writes().sum_ns() + self.outcome.flush.latency.sum_ns()) as f64 / 1e9
+    }
+}
+
+impl Waiting {
+    pub(super) fn of(replayed: &Replayed) -> Self {
+        let writes = replayed.writes();
+        let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
+        Self {
+            seconds: replayed.seconds(),
+            write_mean: writes.mean().unwrap_or_default() / 1e9,
+            write_p99: seconds(writes.at_per_mille(990)),
+            write_max: seconds(writes.max()),
+        }
+    }
+}
+
+impl Tried {
+    pub(super) fn of(size: Bytes, tried: &Replayed, uncached: &Replayed, fastest: &Replayed) -> Self {
+        let limit = fastest.writes().max().unwrap_or_default();
+        let (all, quick) = tried.writes().bins().fold((0, 0), |(all, quick), (upper, count)| {
+            (all + count, if upper <= limit { quick + count } else { quick })
+        });
+        Self {
+            size: size.0,
+            absorbed: quick as f64 / f64::max(all as f64, 1.0),
+            stall_seconds: (tried.seconds() - fastest.seconds()).max(0.0),
+            speed_up: uncached.seconds() / tried.seconds().max(1e-9),
+            waiting: Waiting::of(tried),
+            destaged_bytes: tried.destaged.0,
+            bypassed_bytes: tried.bypassed.0,
+        }
+    }
+}

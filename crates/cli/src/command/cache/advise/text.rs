@@ -1,0 +1,53 @@
+//! Advice for people: a table, with a bar for each size.
+
+use plumb_block::{Bytes, Nanos};
+
+use super::{Advice, Tried};
+
+/// How long the bar of a size is that absorbs everything.
+const BAR: usize = 20;
+
+impl Advice {
+    pub(super) fn text(&self) -> String {
+        let time = Nanos::from_secs_f64;
+        let Self { recording, writes, uncached, .. } = self;
+        let head = format!(
+            "{recording}: {writes} writes of {} and {} flushes in {}\nWithout a cache clients wait {} for them, {} for a write, {} at \
+             most.\n",
+            Bytes(self.written_bytes),
+            self.flushes,
+            time(self.seconds),
+            time(uncached.seconds),
+            time(uncached.write_mean),
+            time(uncached.write_max),
+        );
+        let mut lines = vec![format!(
+            "{:>10}  {:>8}  {:BAR$}  {:>10}  {:>9}  {:>10}  {:>10}",
+            "log", "absorbed", "", "stalled", "speed-up", "p99", "max"
+        )];
+        lines.extend(self.sizes.iter().map(line));
+        let advice = match self.advised_size {
+            Some(size) => format!("{} of log absorbs the bursts.", Bytes(size)),
+            None => "None of these absorbs the bursts: try larger ones with --size.".to_owned(),
+        };
+        format!(
+            "{head}{}\n{advice}\nAbsorbed: answered as fast as by a log that never fills. Stalled: how much longer clients waited, all \
+             together.\n",
+            lines.join("\n")
+        )
+    }
+}
+
+fn line(tried: &Tried) -> String {
+    let Tried { size, absorbed, stall_seconds, speed_up, waiting, .. } = tried;
+    let bar = "#".repeat((absorbed * BAR as f64).round() as usize);
+    format!(
+        "{:>10}  {:>7.1}%  {bar:BAR$}  {:>10}  {:>8.1}x  {:>10}  {:>10}",
+        Bytes(*size).to_string(),
+        absorbed * 100.0,
+        Nanos::from_secs_f64(*stall_seconds).to_string(),
+        speed_up,
+        Nanos::from_secs_f64(waiting.write_p99).to_string(),
+        Nanos::from_secs_f64(waiting.write_max).to_string(),
+    )
+}

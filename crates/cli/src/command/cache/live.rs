@@ -1,0 +1,91 @@
+//! `plumb cache status --tui`: what clients ask of caches, and what the caches write back, as it happens.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use plumb_block::{Bytes, Nanos};
+use plumb_report::tui::{
+    LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
+};
+use plumb_target::cache::CacheStatus;
+
+use super::status;
+use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal};
+
+/// How often caches are asked.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
+    let first = status::all(name)?;
+    let stop = stop::on_signals()?;
+    let mut terminal = LiveTerminal::open()
+        .map_err(|error| Refusal::new(Exit::Usage, format!("--tui: there is no live view: {error}")))?;
+    let mut view = LiveView::new("plumb cache status", terminal::style_of_stderr());
+    let begun = Instant::now();
+    view.feed(sample(&first, 0.0));
+    while !stop.load(Ordering::Acquire) {
+        terminal.draw(&view)?;
+        if terminal.asks_to_stop(LOOK_EVERY)? {
+            break;
+        }
+        view.feed(sample(&status::all(name)?, begun.elapsed().as_secs_f64()));
+    }
+    Ok(Exit::Done)
+}
+
+fn sample(caches: &[CacheStatus], elapsed: f64) -> LiveSample {
+    LiveSample {
+        elapsed,
+        phase: LivePhase::Serving,
+        targets: caches.iter().map(target).collect(),
+        remarks: caches.iter().map(remark).collect(),
+        ..LiveSample::default()
+    }
+}
+
+fn count(status: &CacheStatus, name: &str) -> u64 {
+    status.counts.get(name).copied().unwrap_or_default() as u64
+}
+
+/// What clients ask is the application's side, and what is written back the storage's.
+fn target(status: &CacheStatus) -> LiveTarget {
+    let count = |name| count(status, name);
+    LiveTarget {
+        name: status.name.clone(),
+        application: LiveApplication {
+            operations: count("reads") + count("writes"),
+            bytes: count("read") + count("written"),
+            flushes: count("flushes"),
+            ..LiveApplication::default()
+        },
+        storage: status.served.then(|| LiveStorage {
+            reads: 0,
+            writes: count("destage_writes"),
+            bytes: count("destaged"),
+            flushes: Some(count("backing_flushes")),
+        }),
+        shares_devices: false,
+    }
+}
+
+fn remark(status: &CacheStatus) -> String {
+    let name = &status.name;
+    let Some(dirty) = status.dirty_bytes else { return format!("{name}: not served") };
+    let age = status.oldest_dirty.map(|age| format!(", the oldest for {}", Nanos::from_secs_f64(age)));
+    let used = status.log_used.unwrap_or(0);
+    let full = 100.0 * used as f64 / status.size.max(1) as f64;
+    let size = |bytes: &str, operations: &str| {
+        let (bytes, operations) = (count(status, bytes), count(status, operations));
+        bytes.checked_div(operations).map_or_else(|| "-".to_owned(), |mean| Bytes(mean).to_string())
+    };
+    let legs: Vec<&str> = status.legs.iter().map(|leg| leg.state.as_str()).collect();
+    format!(
+        "{name}: {} only in the log{}; log {full:.0} % in use, {}; writes of {} come in, and go out as {}",
+        Bytes(dirty),
+        age.unwrap_or_default(),
+        legs.join(", "),
+        size("written", "writes"),
+        size("destaged", "destage_writes"),
+    )
+}

@@ -1,0 +1,73 @@
+//! A part of a device as a device: without its end, where the marker of its cache is; or one of the drives of a proof.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Completion, Device, DeviceInfo, Extent, Latch, Lba, LbaRange, Power, Queue, QueueFull,
+    QueueOptions, Request, Result, Wait,
+};
+
+/// Of a device `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end, as the core of a cache
+/// does. The queues of a part that begins where the device does are those of the device. A flush of a later one has the first block
+/// of the part as its range, without blocks: whoever records the device tells by that of which part it is.
+pub(super) struct Part {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) first: Lba,
+    pub(super) size: Bytes,
+}
+
+impl Device for Part {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { size: self.size, ..self.device.info() }
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let queue = self.device.open_queue(options)?;
+        if self.first == Lba(0) {
+            return Ok(queue);
+        }
+        Ok(Box::new(PartQueue { queue, first: self.first }))
+    }
+
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        let mut extents = self.device.extents(LbaRange::new(Lba(range.lba.0 + self.first.0), range.nlb))?;
+        extents.iter_mut().for_each(|extent| extent.range.lba.0 -= self.first.0);
+        Ok(extents)
+    }
+
+    fn set_wce(&self, enabled: bool) -> Result<()> {
+        self.device.set_wce(enabled)
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        self.device.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.device.power()
+    }
+}
+
+struct PartQueue {
+    queue: Box<dyn Queue>,
+    first: Lba,
+}
+
+impl Queue for PartQueue {
+    fn submit(&mut self, mut request: Request) -> std::result::Result<(), QueueFull> {
+        request.range.lba.0 += self.first.0;
+        self.queue.submit(request).map_err(|QueueFull(mut request)| {
+            request.range.lba.0 -= self.first.0;
+            QueueFull(request)
+        })
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        self.queue.poll(wait, completions)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.wake_fd()
+    }
+}
