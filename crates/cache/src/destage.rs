@@ -20,13 +20,17 @@ use crate::format::record::Kind;
 use crate::gather::{Gather, Goal};
 use crate::index::{self, Entry};
 use crate::io::errno_of;
-use crate::settings::{LOG_BLOCK, Mode};
+use crate::settings::Mode;
 use crate::superblocks::Reason;
 
 /// How long to wait after a read or write of destaging has failed.
 const RETRY: Nanos = Nanos::secs(1);
-/// From this share of the log in use on destaging does not give way to reads.
-const RUSH_FROM: f64 = 0.8;
+/// How much of the log is destaged at a time: one segment in so many.
+const BATCHES: u64 = 32;
+/// What begins less than this behind a run of the batch is destaged with it, whatever its age: the arm of a disk is there. In bytes.
+const NEAR: u64 = 64 << 10;
+/// So many of them follow each run of the batch at most.
+const NEAR_RUNS: u32 = 15;
 /// The largest zeroing at a time, in bytes.
 const ZEROES_MAX: u64 = 1 << 30;
 
@@ -40,6 +44,8 @@ pub(crate) struct Destage {
     not_before: Nanos,
     /// What failed last.
     pub(crate) error: Option<String>,
+    /// Where the last run ended.
+    reached: Lba,
 }
 
 /// Segments that are being destaged.
@@ -52,6 +58,10 @@ struct Batch {
     /// In the order of flushes: what each flush epoch changed, one after another. Otherwise the index is swept.
     epochs: VecDeque<ExtentMap<Entry>>,
     cursor: Lba,
+    /// From where to where the sweep goes: to where the sweep before has come, for all that is known.
+    swath: (Lba, Lba),
+    /// Before which block a run is near the one before, and how many more may follow that.
+    near: (Lba, u32),
     stage: Stage,
     in_flight: u32,
     has_failed: bool,
@@ -82,9 +92,23 @@ impl Destage {
     pub(crate) fn is_busy(&self) -> bool {
         self.batch.is_some()
     }
+
+    /// How much of the log is as good as free, in segments: the part of the batch that the sweep has passed.
+    fn passed(&self, tail: u64) -> f64 {
+        let Some(batch) = self.batch.as_ref().filter(|batch| batch.epochs.len() <= 1) else { return 0.0 };
+        let (from, to) = batch.swath;
+        let share = batch.cursor.0.saturating_sub(from.0) as f64 / (to.0 - from.0).max(1) as f64;
+        (batch.end - tail) as f64 * share.min(1.0)
+    }
 }
 
 impl Core {
+    /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being destaged, and not at its end. So
+    /// writes come in evenly.
+    pub(crate) fn pressure(&self) -> f64 {
+        (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
+    }
+
     /// When destaging would begin by itself.
     pub(crate) fn destage_due(&self) -> Option<Nanos> {
         if self.destage.batch.is_some() {
@@ -132,8 +156,7 @@ impl Core {
         if (is_due || self.destage.is_draining) && self.log.closed_end() == self.log.tail {
             self.log.close();
         }
-        let segment = u64::from(self.log.geometry.segment_blocks) * LOG_BLOCK;
-        let most = (self.log.geometry.count() / 16).max(options.batch.0 / segment).max(1);
+        let most = (self.log.geometry.count() / BATCHES).max(1);
         let is_ordered = self.io.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
         // What was written before the order counted is destaged apart from what came after.
         let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
@@ -145,11 +168,17 @@ impl Core {
         self.io.steps += 1;
         self.pace.destaging(self.io.now);
         let waits = self.io.options.waits.hold(Wait::DurableBeforeDestage);
+        let first = self.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
+        let last =
+            if self.destage.reached > first { self.destage.reached } else { Lba(self.io.backing.blocks()) };
+        let swath = (first, last);
         self.destage.batch = Some(Batch {
             end,
             young: if waits { self.log.closed_end() } else { u64::MAX },
             epochs,
             cursor: Lba(0),
+            swath,
+            near: (Lba(0), 0),
             stage: if waits { Stage::Begin } else { Stage::Sweep },
             in_flight: 0,
             has_failed: false,
@@ -195,6 +224,7 @@ impl Core {
             return false;
         }
         let Some(run) = self.next_run() else { return false };
+        self.destage.reached = run.range.end();
         if let Some(batch) = &mut self.destage.batch {
             batch.in_flight += 1;
         }
@@ -265,7 +295,10 @@ impl Core {
                 return None;
             }
             batch.cursor = run.range.end();
-            if is_old {
+            let (near_end, near_runs) = batch.near;
+            if is_old || (run.range.lba < near_end && near_runs > 0) {
+                let left = if is_old { NEAR_RUNS } else { near_runs - 1 };
+                batch.near = (batch.cursor + NEAR / u64::from(geometry.logical_block), left);
                 return Some(run);
             }
         }
@@ -313,8 +346,9 @@ impl Core {
         let bytes = self.log.geometry.bytes(range);
         self.figures.destaged += Bytes(bytes);
         self.figures.destage_writes += 1;
-        let is_urgent = self.destage.is_draining;
-        self.pace.destaged(bytes, (at, self.io.now), is_urgent || self.log.used_share() >= RUSH_FROM);
+        let now = self.io.now;
+        let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.log.used_share());
+        self.pace.destaged(bytes, (at, now), is_urgent);
         index::mark_clean(&mut self.index, pieces);
         if let Some(batch) = &mut self.destage.batch {
             batch.in_flight -= 1;

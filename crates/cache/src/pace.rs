@@ -4,6 +4,14 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos};
 
 /// From this share of the log in use on writes are delayed.
 const DELAY_FROM: f64 = 0.6;
+/// With this share in use they come in as fast as is destaged.
+const DELAY_EVEN: f64 = 0.9;
+/// With this share in use they are delayed the most. The rest is room for the batch that is being destaged.
+const DELAY_FULL: f64 = 0.96;
+/// From this share of the log in use on destaging is urgent, as long as writes come.
+const URGENT_FROM: f64 = 0.8;
+/// Writes come for so long after the last one.
+const WRITING: Nanos = Nanos::secs(1);
 /// The longest delay of a record.
 const DELAY_MAX: Nanos = Nanos::millis(100);
 /// Over how long the rate of destaging is measured.
@@ -19,6 +27,8 @@ const STREAMS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Pace {
     last_asked: Nanos,
+    /// When the last record was written.
+    written_at: Option<Nanos>,
     /// The rate of destaging, in bytes per second; 0 until it is known.
     rate: f64,
     window_from: Nanos,
@@ -42,6 +52,7 @@ impl Pace {
     pub(crate) fn new(now: Nanos) -> Self {
         Self {
             last_asked: now,
+            written_at: None,
             rate: 0.0,
             window_from: now,
             window_bytes: 0,
@@ -85,10 +96,10 @@ impl Pace {
     }
 
     /// So much was destaged, by a write from `from` to `now`. If clients need the backing device and there is no hurry, it is theirs
-    /// for nine times as long: they keep nine tenths of it.
+    /// for nineteen times as long.
     pub(crate) fn destaged(&mut self, bytes: u64, (from, now): (Nanos, Nanos), is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
-            let pause = Nanos((now.since(from) * 9).0.min(PAUSE_MAX.0));
+            let pause = Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0));
             self.runs_from = now.saturating_add(pause);
         }
         self.window_bytes += bytes;
@@ -100,23 +111,37 @@ impl Pace {
         }
     }
 
-    /// How long to wait after a record of so many bytes, with this share of the log in use. As in ZFS: nothing up to 60 %, then
-    /// more and more; at 80 % writes come in as fast as they are destaged.
-    pub(crate) fn delay(&self, bytes: u64, used: f64) -> Nanos {
+    /// A record of so many bytes is written, with this share of the log in use: how long to wait with the next one. After ZFS: nothing
+    /// up to 60 %, then more and more; at 90 % writes come in as fast as they are destaged.
+    pub(crate) fn delay(&mut self, now: Nanos, bytes: u64, used: f64) -> Nanos {
+        self.written_at = Some(now);
         if used <= DELAY_FROM || self.rate <= 0.0 {
             return Nanos::ZERO;
         }
-        let factor = (used - DELAY_FROM) / (1.0 - used).max(0.001);
+        let steepness = (DELAY_FULL - DELAY_EVEN) / (DELAY_EVEN - DELAY_FROM);
+        let factor = steepness * (used - DELAY_FROM) / (DELAY_FULL - used).max(0.001);
         Nanos::from_secs_f64(bytes as f64 / self.rate * factor).min(DELAY_MAX)
+    }
+
+    /// Whether destaging does not give way: writes come, and the log is nearly full. Reads alone never wait for it.
+    pub(crate) fn is_urgent(&self, now: Nanos, used: f64) -> bool {
+        used >= URGENT_FROM && self.written_at.is_some_and(|at| now.since(at) < WRITING)
     }
 
     /// How many runs may be destaged at the same time.
     pub(crate) fn runs_max(&self, now: Nanos, used: f64, is_draining: bool) -> u32 {
+        let is_foreground = self.is_foreground(now);
         match used {
             _ if is_draining => 8,
-            used if used >= 0.8 => 8,
+            used if self.is_urgent(now, used) => {
+                if is_foreground {
+                    4
+                } else {
+                    8
+                }
+            }
             _ if now < self.runs_from => 0,
-            _ if self.is_foreground(now) => 1,
+            _ if is_foreground => 1,
             used if used >= DELAY_FROM => 4,
             _ => 2,
         }
@@ -138,29 +163,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_begin_at_60_percent_and_admit_at_80_what_is_destaged() {
-        let mut pace = Pace::new(Nanos::ZERO);
-        assert_eq!(pace.delay(1 << 20, 0.9), Nanos::ZERO, "nothing is known of the rate");
-        pace.destaged(10 << 20, (Nanos::ZERO, Nanos::millis(500)), false);
-        assert_eq!(pace.delay(1 << 20, 0.6), Nanos::ZERO);
-        let delays: Vec<_> = (60..=100).map(|used| pace.delay(1 << 16, f64::from(used) / 100.0)).collect();
+    fn delays_begin_at_60_percent_and_admit_at_90_what_is_destaged() {
+        let (mut pace, now) = (Pace::new(Nanos::ZERO), Nanos::ZERO);
+        assert_eq!(pace.delay(now, 1 << 20, 0.9), Nanos::ZERO, "nothing is known of the rate");
+        pace.destaged(10 << 20, (now, Nanos::millis(500)), false);
+        assert_eq!(pace.delay(now, 1 << 20, 0.6), Nanos::ZERO);
+        let delays: Vec<_> =
+            (60..=100).map(|used| pace.delay(now, 1 << 16, f64::from(used) / 100.0)).collect();
         assert!(delays.is_sorted(), "{delays:?}");
-        let seconds = pace.delay(1 << 20, 0.8).as_secs_f64();
+        let seconds = pace.delay(now, 1 << 20, 0.9).as_secs_f64();
         assert!((seconds - 1.0 / 20.0).abs() < 1e-6, "1 MiB at 20 MiB/s: {seconds}");
-        assert_eq!(pace.delay(1 << 20, 1.0), DELAY_MAX);
+        assert_eq!(pace.delay(now, 1 << 20, 1.0), DELAY_MAX);
     }
 
     #[test]
-    fn destaging_leaves_clients_nine_tenths_of_the_backing_device_unless_it_is_urgent() {
+    fn destaging_leaves_clients_nineteen_twentieths_of_the_backing_device_unless_it_is_urgent() {
         let mut pace = Pace::new(Nanos::ZERO);
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 2);
         pace.foreground(Nanos::millis(1));
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 1);
-        pace.destaged(4096, (Nanos::millis(1), Nanos::millis(11)), false);
+        pace.destaged(4096, (Nanos::millis(1), Nanos::millis(6)), false);
         assert_eq!(pace.runs_from(), Nanos::millis(101));
         assert_eq!(pace.runs_max(Nanos::millis(100), 0.4, false), 0);
         assert_eq!(pace.runs_max(Nanos::millis(101), 0.4, false), 2, "nobody needs it any more");
-        assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 8);
+        assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 0, "nobody writes");
+        pace.delay(Nanos::millis(50), 4096, 0.9);
+        assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 4);
+        assert_eq!(pace.runs_max(Nanos::millis(500), 0.9, false), 8);
+        assert_eq!(pace.runs_max(Nanos::millis(1050), 0.9, false), 4, "nobody writes any more");
     }
 
     #[test]

@@ -149,14 +149,11 @@ pub struct DestageOptions {
     pub age: Nanos,
     /// Whatever the share, when no request came for this long.
     pub idle: Nanos,
-    /// At least this much log at a time, if there is that much; and at least a sixteenth of the log.
-    pub batch: Bytes,
 }
 
 impl DestageOptions {
-    /// For devices: 30 %, 10 s, 1 s, 64 MiB.
-    pub const DEFAULT: Self =
-        Self { start: 0.3, age: Nanos::secs(10), idle: Nanos::secs(1), batch: Bytes::mib(64) };
+    /// For devices: 30 %, 10 s, 1 s.
+    pub const DEFAULT: Self = Self { start: 0.3, age: Nanos::secs(10), idle: Nanos::secs(1) };
 }
 
 impl Options {

@@ -166,7 +166,8 @@ impl Core {
             return false;
         }
         self.put_record(&pieces, blocks);
-        let delay = self.pace.delay((u64::from(blocks) + 1) * LOG_BLOCK, self.log.used_share());
+        let pressure = self.pressure();
+        let delay = self.pace.delay(self.io.now, (u64::from(blocks) + 1) * LOG_BLOCK, pressure);
         self.writes.not_before = self.io.now + delay;
         self.figures.delayed += delay;
         true

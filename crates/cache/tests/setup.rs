@@ -198,11 +198,7 @@ impl Setup {
             degraded,
             record_max: Bytes(self.record_max),
             bypass_after: self.bypass_after.map(Bytes),
-            destage: DestageOptions {
-                batch: Bytes(self.segment_bytes),
-                start: self.destage_start,
-                ..DestageOptions::DEFAULT
-            },
+            destage: DestageOptions { start: self.destage_start, ..DestageOptions::DEFAULT },
             waits: if let LeftOut::Wait(wait) = left_out { Waits::without(wait) } else { Waits::ALL },
             ..Options::new(memory)
         }

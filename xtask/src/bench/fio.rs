@@ -1,4 +1,4 @@
-//! fio's rate, for benches that compare what serves, not what loads.
+//! What fio measures, for benches that compare what serves, not what loads.
 
 use std::process::{Command, Stdio};
 
@@ -7,8 +7,22 @@ use serde_json::Value;
 
 use crate::process;
 
+/// What one job got.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// Operations per second.
+    pub(super) rate: f64,
+    /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in seconds.
+    pub(super) p99: f64,
+}
+
 /// Operations per second of one job with these options.
 pub(super) fn rate(options: &[String]) -> Result<f64> {
+    measured(options).map(|measured| measured.rate)
+}
+
+/// What one job with these options got.
+pub(super) fn measured(options: &[String]) -> Result<Measured> {
     // In a file: engines print to stdout, too.
     let place = tempfile::tempdir().context("making a directory for what fio says")?;
     let said = place.path().join("fio.json");
@@ -20,5 +34,10 @@ pub(super) fn rate(options: &[String]) -> Result<f64> {
     let document: Value = serde_json::from_slice(&text).context("understanding what fio said")?;
     let job = &document["jobs"][0];
     let of = |direction: &str| job[direction]["iops"].as_f64().unwrap_or(0.0);
-    Ok(of("read") + of("write"))
+    let p99 = |pointer: &str| {
+        let latency = job.pointer(pointer).and_then(|latency| latency["percentile"]["99.000000"].as_f64());
+        latency.unwrap_or(0.0) / 1e9
+    };
+    let p99 = p99("/read/clat_ns") + p99("/write/clat_ns") + p99("/sync/lat_ns");
+    Ok(Measured { rate: of("read") + of("write"), p99 })
 }

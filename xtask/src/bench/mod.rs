@@ -4,6 +4,8 @@
 
 mod agreement;
 mod attach;
+mod cache;
+mod cache_guest;
 mod fio;
 mod load;
 mod nbd;
@@ -22,12 +24,14 @@ use anyhow::{Result, bail};
 use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
-const ALL: [&str; 8] = ["start", "survey", "agreement", "load", "nbd", "realtime", "attach", "prove"];
+const ALL: [&str; 9] =
+    ["start", "survey", "agreement", "load", "nbd", "realtime", "attach", "prove", "cache"];
 
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// start, survey, agreement, load, nbd, realtime, attach, prove; all without a name
+    /// start, survey, agreement, load, nbd, realtime, attach, prove, cache; all without a name. Of cache also one part alone:
+    /// cache-burst, cache-overhead, cache-recovery, cache-simulated; and beside all, in a guest: cache-guest
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant
@@ -37,6 +41,10 @@ pub(crate) struct Arguments {
     /// How many pairs to run where two programs are compared
     #[arg(long, default_value_t = 7)]
     pairs: usize,
+
+    /// The bursts of the cache a third as long, with logs and backing devices a third as large
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Runs the benches that were named, or all.
@@ -59,6 +67,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "realtime" => realtime::run(&plumb, arguments.pairs)?,
             "attach" => attach::run(&plumb, arguments.pairs)?,
             "prove" => prove::run(&root)?,
+            "cache-guest" => cache_guest::run(&root, &plumb)?,
+            name if cache::PARTS.contains(&name) => {
+                let asked =
+                    cache::Asked { plumb: &plumb, directory: &arguments.directory, pairs: arguments.pairs };
+                cache::run(name, &asked, arguments.quick)?;
+            }
             unknown => bail!("no bench is called `{unknown}`: expected one of {}", ALL.join(", ")),
         }
     }

@@ -48,13 +48,8 @@ impl ServedDrive {
             Way::Nbd => command.arg("--nbd").arg(&socket),
             Way::Attach => command.arg("--attach"),
         };
-        command.env("XDG_RUNTIME_DIR", place.path()).stdout(Stdio::piped());
-        let mut server = Running::start(&mut command)?;
-        // The pipe stays open for as long as the drive is served.
-        let stdout = server.child.stdout.as_mut().context("its stdout")?;
-        let first = serde_json::Deserializer::from_reader(stdout).into_iter().next();
-        let answer = first.with_context(|| format!("plumb drive serve {model} did not start"))?;
-        let answer = answer.context("reading what plumb drive serve printed")?;
+        command.env("XDG_RUNTIME_DIR", place.path());
+        let (server, answer) = Running::announced(&mut command)?;
         Ok(Self { _server: server, place, answer })
     }
 
@@ -96,8 +91,7 @@ impl Nbdkit {
         let socket = place.path().join("nbd");
         let mut command = Command::new("nbdkit");
         command.args(["--foreground", "--unix"]).arg(&socket).args([plugin, &format!("size={size}")]);
-        let server = Running::start(&mut command)?;
-        wait_for(&socket)?;
+        let server = Running::listening(&mut command, &socket)?;
         Ok(Self { _server: server, place })
     }
 
@@ -128,6 +122,28 @@ impl Running {
     pub(super) fn start(command: &mut Command) -> Result<Self> {
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         Ok(Self { child })
+    }
+
+    /// Starts one that prints a document once it serves; that document.
+    pub(super) fn announced(command: &mut Command) -> Result<(Self, Value)> {
+        let mut server = Self::start(command.stdout(Stdio::piped()))?;
+        // The pipe stays open for as long as it serves.
+        let stdout = server.child.stdout.as_mut().context("its stdout")?;
+        let first = serde_json::Deserializer::from_reader(stdout).into_iter().next();
+        let answer = first.with_context(|| format!("{command:?} did not start"))?;
+        Ok((server, answer.with_context(|| format!("reading what {command:?} printed"))?))
+    }
+
+    /// Starts one that is ready when it has made `socket`.
+    pub(super) fn listening(command: &mut Command, socket: &Path) -> Result<Self> {
+        let server = Self::start(command)?;
+        wait_for(socket)?;
+        Ok(server)
+    }
+
+    /// Kills it, as a crash does.
+    pub(super) fn kill(mut self) -> Result<()> {
+        self.child.kill().context("killing a server")
     }
 }
 

@@ -48,7 +48,10 @@ enum Medium {
     Simulated,
 }
 
-/// One drive of 512 MiB.
+/// What makes a drive slow.
+const SLOW: &str = ",throttling.iops-total=150,throttling.bps-total=157286400";
+
+/// One drive.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Disk {
@@ -61,6 +64,12 @@ pub(crate) struct Disk {
     cache_off: bool,
     #[serde(default)]
     medium: Medium,
+    /// Its capacity in MiB.
+    #[serde(default = "usual_size")]
+    size_mib: u64,
+    /// Whether QEMU lets it do no more than 150 operations and 150 MiB a second.
+    #[serde(default)]
+    slow: bool,
     /// The model that plumb simulates, if not the usual one.
     pub model: Option<String>,
     /// A World Wide Name beside its serial number: SCSI and SATA.
@@ -70,8 +79,12 @@ pub(crate) struct Disk {
     two_controllers: bool,
 }
 
+const fn usual_size() -> u64 {
+    Disk::SIZE_MIB
+}
+
 impl Disk {
-    /// Its capacity in MiB.
+    /// The usual capacity in MiB.
     pub(crate) const SIZE_MIB: u64 = 512;
 
     /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not provided for.
@@ -98,7 +111,7 @@ impl Disk {
             let path = directory.join(&self.name);
             let file =
                 std::fs::File::create(&path).with_context(|| format!("creating {}", path.display()))?;
-            file.set_len(Self::SIZE_MIB << 20).with_context(|| format!("sizing {}", path.display()))?;
+            file.set_len(self.size_mib << 20).with_context(|| format!("sizing {}", path.display()))?;
         }
         Ok(())
     }
@@ -109,7 +122,7 @@ impl Disk {
         let name = &self.name;
         match self.medium {
             Medium::Null => {
-                let size = Self::SIZE_MIB << 20;
+                let size = self.size_mib << 20;
                 format!("if=none,id={name},driver=null-co,size={size},read-zeroes=on,cache=unsafe")
             }
             Medium::Simulated => {
@@ -118,8 +131,12 @@ impl Disk {
             }
             Medium::File | Medium::SameAs(_) => {
                 let path = directory.join(self.serial());
+                let throttle = if self.slow { SLOW } else { "" };
                 // Two paths to one file: the lock that forbids this is for strangers.
-                format!("if=none,id={name},format=raw,cache=unsafe,file.locking=off,file={}", path.display())
+                format!(
+                    "if=none,id={name},format=raw,cache=unsafe,file.locking=off,file={}{throttle}",
+                    path.display()
+                )
             }
         }
     }

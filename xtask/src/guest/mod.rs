@@ -119,6 +119,15 @@ pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
     run::run(&run::Request { options, record: None, jobs: 2, scenarios: Vec::new() })
 }
 
+/// What the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
+///
+/// # Errors
+/// Those of [`main`].
+pub(crate) fn cache_speed(plumb: &Path) -> Result<Vec<(&'static str, Vec<String>)>> {
+    let options = Options { kernel: Line::V6_12, plumb: Some(plumb.to_owned()) };
+    run::notes(&options, &scenarios::CACHE_SPEED)
+}
+
 /// Where kernels, unpacked modules and logs are kept: beside the other things that cargo builds.
 ///
 /// # Errors

@@ -81,6 +81,26 @@ pub(crate) fn run(request: &Request) -> Result<Tally> {
     Ok(tally)
 }
 
+/// What the programs of a boot have noted, scenario by scenario. One that did not end says why instead.
+///
+/// # Errors
+/// When the laboratory cannot be built.
+pub(crate) fn notes(options: &Options, group: &'static Group) -> Result<Vec<(&'static str, Vec<String>)>> {
+    let Some(workshop) = Workshop::open(options)? else { return Ok(Vec::new()) };
+    let interrupts = Interrupts::install()?;
+    let lab = workshop.lab(group, group.scenarios.iter().collect(), false);
+    let runs = boot::run(&lab, &workshop.console(&lab), &interrupts);
+    let noted = runs.into_iter().map(|run| {
+        let mut notes = run.evidence.notes;
+        match run.end {
+            End::Completed => {}
+            End::Skipped(reason) | End::Failed(reason) => notes.push(reason),
+        }
+        (&*run.scenario.name, notes)
+    });
+    Ok(noted.collect())
+}
+
 /// Takes away what plumb would have to serve drives for; how many scenarios that are.
 fn without_simulated(groups: &mut Vec<(&'static Group, Vec<&'static Scenario>)>) -> usize {
     let mut skipped = 0;

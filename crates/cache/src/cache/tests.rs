@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::action::Purpose;
-use crate::settings::{DestageOptions, Uuid};
+use crate::settings::Uuid;
 use plumb_block::{Op, Pool, PoolShape, Tag};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -17,8 +17,7 @@ fn pool(count: u32) -> Pool {
 }
 
 fn options() -> Options {
-    let destage = DestageOptions { batch: Bytes::kib(64), ..DestageOptions::DEFAULT };
-    Options { destage, bypass_after: None, ..Options::new(pool(BUFFERS_MIN)) }
+    Options { bypass_after: None, ..Options::new(pool(BUFFERS_MIN)) }
 }
 
 struct Rig {

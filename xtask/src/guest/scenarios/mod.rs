@@ -27,8 +27,13 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
         "simulated",
         "power-cuts",
         "ublk",
+        "cache",
     ]
 });
+
+/// What is measured and not judged: apart from the tests.
+pub(crate) static CACHE_SPEED: LazyLock<Group> =
+    LazyLock::new(|| Group::read("cache-speed", include_str!("cache-speed.toml")));
 
 /// All of them for people, a line each under the name of their boot.
 pub(crate) fn list() -> String {
@@ -45,7 +50,7 @@ mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = &'static Scenario> {
-        GROUPS.iter().flat_map(|group| &group.scenarios)
+        GROUPS.iter().chain([&*CACHE_SPEED]).flat_map(|group| &group.scenarios)
     }
 
     #[test]

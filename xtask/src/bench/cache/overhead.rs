@@ -1,0 +1,125 @@
+//! What the cache costs in front of a disk that is as fast as its log: against qemu-nbd, which serves a file of the same file system, and
+//! against the file itself.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Asked;
+use super::setup::{Cache, QemuNbd, on};
+use crate::bench::fio;
+use crate::bench::paired::{Pairs, Side};
+
+/// The size of what is served.
+const SIZE: u64 = 1 << 30;
+/// The log holds what all cases write in one pair.
+const LOG: u64 = 3 << 30;
+/// How long fio runs each case.
+const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
+
+/// What the cache is held against.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    /// The file, through qemu-nbd.
+    QemuNbd,
+    /// The file itself, past the page cache.
+    File,
+}
+
+/// What fio does with the cache, with its peer if that is not the same, and which part of the peer's rate is asked for.
+struct Case {
+    name: &'static str,
+    words: &'static str,
+    peer: Peer,
+    peer_words: &'static str,
+    bar: f64,
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        name: "4 KiB writes, depth 32",
+        words: "--rw=randwrite --bs=4k --iodepth=32",
+        peer: Peer::QemuNbd,
+        peer_words: "--rw=randwrite --bs=4k --iodepth=32",
+        bar: 0.9,
+    },
+    Case {
+        name: "4 KiB reads, depth 32",
+        words: "--rw=randread --bs=4k --iodepth=32",
+        peer: Peer::QemuNbd,
+        peer_words: "--rw=randread --bs=4k --iodepth=32",
+        bar: 1.2,
+    },
+    Case {
+        name: "4 KiB reads, depth 1",
+        words: "--rw=randread --bs=4k --iodepth=1",
+        peer: Peer::QemuNbd,
+        peer_words: "--rw=randread --bs=4k --iodepth=1",
+        bar: 1.2,
+    },
+    Case {
+        name: "4 KiB write + flush",
+        words: "--rw=randwrite --bs=4k --iodepth=1 --fsync=1",
+        peer: Peer::File,
+        peer_words: "--rw=randwrite --bs=4k --ioengine=psync --sync=dsync",
+        bar: 0.4,
+    },
+    Case {
+        name: "64 KiB writes, depth 8",
+        words: "--rw=randwrite --bs=64k --iodepth=8",
+        peer: Peer::File,
+        peer_words: "--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8",
+        bar: 0.75,
+    },
+];
+
+/// Prints the ratios.
+pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
+    println!(
+        "no throttle; IOPS of the cache over NBD / of its peer, and their ratio ({} pairs)",
+        asked.pairs
+    );
+    let place = tempfile::tempdir_in(asked.directory).context("making a directory for files")?;
+    let (file, backing) = (place.path().join("file"), place.path().join("backing"));
+    for path in [&file, &backing] {
+        fio::rate(&on_file(
+            path,
+            "--rw=write --bs=1M --ioengine=io_uring --iodepth=4 --end_fsync=1 --size=1G",
+        ))?;
+    }
+    let peer = QemuNbd::start(&file)?;
+    let backing = backing.to_str().context("a path that is no text")?;
+    let mut cache = Cache::create(asked.plumb, asked.directory, backing, LOG)?;
+    cache.serve()?;
+    // The first lap of the log is written into blocks that the file system has yet to convert.
+    let laps = LOG / SIZE + 1;
+    fio::rate(&on(
+        &cache.uri(),
+        &format!("--rw=randwrite --bs=64k --iodepth=8 --size=1G --io_size={laps}G"),
+    ))?;
+    let mut cases: Vec<Pairs> = CASES.iter().map(|_| Pairs::default()).collect();
+    for pair in 1..=asked.pairs {
+        eprintln!("pair {pair} of {}", asked.pairs);
+        for (case, rates) in CASES.iter().zip(&mut cases) {
+            cache.drain()?;
+            rates.measure(|side| match (side, case.peer) {
+                (Side::Ours, _) => fio::rate(&on(&cache.uri(), &format!("{} {TIMED}", case.words))),
+                (Side::Theirs, Peer::QemuNbd) => {
+                    fio::rate(&on(&peer.uri(), &format!("{} {TIMED}", case.peer_words)))
+                }
+                (Side::Theirs, Peer::File) => {
+                    fio::rate(&on_file(&file, &format!("{} {TIMED}", case.peer_words)))
+                }
+            })?;
+        }
+    }
+    for (case, rates) in CASES.iter().zip(&cases) {
+        rates.print(case.name, case.bar);
+    }
+    Ok(())
+}
+
+fn on_file(path: &Path, words: &str) -> Vec<String> {
+    let place = ["--direct=1".to_owned(), format!("--filename={}", path.display())];
+    place.into_iter().chain(words.split_whitespace().map(str::to_owned)).collect()
+}

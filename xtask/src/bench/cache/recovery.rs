@@ -1,0 +1,51 @@
+//! How long a cache takes to recover after its server was killed, against the time that it takes to read as much.
+
+use anyhow::{Context, Result};
+
+use super::Asked;
+use super::setup::{Cache, MEMORY, SlowDisk, on};
+use crate::bench::fio;
+use crate::bench::paired::median;
+
+/// How much is written.
+const DIRTY: u64 = 2 << 30;
+/// Half a second for a GiB on a device that reads 3 GB in a second.
+const BAR: f64 = 0.5 / ((1_u64 << 30) as f64 / 3e9);
+
+/// Prints the time for each GiB of log, and how many times longer than reading it that is.
+pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
+    println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, asked.pairs);
+    for block in ["64k", "4k"] {
+        let disk = SlowDisk::start(8 << 30)?;
+        // Not destaged, and so not delayed: 4 KiB writes at depth 32 share headers.
+        let mut cache = Cache::create(asked.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
+        cache.serve()?;
+        let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");
+        fio::rate(&on(&cache.uri(), &words))?;
+        let (mut seconds, mut times) = (Vec::new(), Vec::new());
+        for _ in 0..asked.pairs {
+            let used = cache.status()?["log_used"].as_f64().context("no log_used")?;
+            cache.kill()?;
+            let reading = used / read_rate(&cache)?;
+            let took = cache.serve()?.as_secs_f64();
+            seconds.push(took / used * f64::from(1 << 30));
+            times.push(took / reading);
+            fio::rate(&on(&cache.uri(), "--rw=randread --bs=4k --size=8G --number_ios=1"))?;
+        }
+        let times = median(&times);
+        let verdict = if times <= BAR { "met" } else { "NOT MET" };
+        println!(
+            "{block:<4} writes: {:.2} s for each GiB of log, {times:.2} times reading it (bar {BAR:.2}): {verdict}",
+            median(&seconds)
+        );
+    }
+    Ok(())
+}
+
+/// How many bytes of the log fio reads in a second.
+fn read_rate(cache: &Cache) -> Result<f64> {
+    let file = format!("--filename={}", cache.log().display());
+    let words = "--rw=read --bs=1M --ioengine=io_uring --iodepth=8 --direct=1 --size=2G";
+    let options = std::iter::once(file).chain(words.split_whitespace().map(str::to_owned));
+    Ok(fio::rate(&options.collect::<Vec<_>>())? * f64::from(1 << 20))
+}

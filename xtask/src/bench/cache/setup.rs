@@ -1,0 +1,146 @@
+//! What the benches of the cache measure: a slow disk, a cache, and peers that serve a file.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::bench::served::{Running, uri};
+use crate::process;
+
+/// Where files in memory live.
+pub(super) const MEMORY: &str = "/dev/shm";
+/// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from nothing, without its
+/// throttle.
+pub(super) const WRITTEN: u64 = 512 << 20;
+/// The name of every cache here: each has a directory of its own.
+const NAME: &str = "bench";
+
+/// A disk in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle, as in a guest. It counts
+/// operations, so it rewards merging and not the order of addresses.
+pub(super) struct SlowDisk {
+    _server: Running,
+    place: TempDir,
+}
+
+impl SlowDisk {
+    /// A new one of `bytes`.
+    pub(super) fn start(bytes: u64) -> Result<Self> {
+        let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
+        let (file, socket) = (place.path().join("disk"), place.path().join("nbd"));
+        make(&file, bytes).context("making a slow disk")?;
+        let mut command = Command::new("qemu-storage-daemon");
+        command
+            .args(["--object", &format!("throttle-group,id=slow,x-iops-total=150,x-bps-total={}", 150 << 20)])
+            .args(["--blockdev", &format!("file,node-name=file,filename={}", file.display())])
+            .args(["--blockdev", "throttle,node-name=disk,throttle-group=slow,file=file"])
+            .args(["--nbd-server", &format!("addr.type=unix,addr.path={}", socket.display())])
+            .args(["--export", "nbd,id=disk,node-name=disk,name=,writable=on"]);
+        Ok(Self { _server: Running::listening(&mut command, &socket)?, place })
+    }
+
+    /// How it is reached.
+    pub(super) fn uri(&self) -> String {
+        uri(&self.place.path().join("nbd"))
+    }
+}
+
+/// Makes a file that is written at its beginning.
+fn make(path: &Path, bytes: u64) -> std::io::Result<()> {
+    let mut file = std::fs::File::create(path)?;
+    for _ in 0..WRITTEN >> 20 {
+        file.write_all(&[b'U'; 1 << 20])?;
+    }
+    file.set_len(bytes)
+}
+
+/// A file that qemu-nbd serves, past the page cache and with Linux's own asynchronous I/O.
+pub(super) struct QemuNbd {
+    _server: Running,
+    place: TempDir,
+}
+
+impl QemuNbd {
+    pub(super) fn start(file: &Path) -> Result<Self> {
+        let place = tempfile::tempdir().context("making a directory for a socket")?;
+        let socket = place.path().join("nbd");
+        let mut command = Command::new("qemu-nbd");
+        command.args(["--format=raw", "--cache=none", "--aio=native", "--persistent", "--socket"]);
+        Ok(Self { _server: Running::listening(command.arg(&socket).arg(file), &socket)?, place })
+    }
+
+    pub(super) fn uri(&self) -> String {
+        uri(&self.place.path().join("nbd"))
+    }
+}
+
+/// A write-back cache. Its log is a file, and goes with it.
+pub(super) struct Cache {
+    plumb: PathBuf,
+    place: TempDir,
+    server: Option<Running>,
+}
+
+impl Cache {
+    /// Makes a cache of `backing` with a log of `bytes` in `directory`.
+    pub(super) fn create(plumb: &Path, directory: &Path, backing: &str, bytes: u64) -> Result<Self> {
+        let place = tempfile::tempdir_in(directory).context("making a directory for a log")?;
+        let this = Self { plumb: plumb.to_owned(), place, server: None };
+        let log = this.log();
+        let mut command = this.command();
+        command.args(["create", "--name", NAME, "--backing", backing, "--log"]).arg(log);
+        process::captured(command.args(["--size", &bytes.to_string()]), &[0])?;
+        Ok(this)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.plumb);
+        command
+            .arg("cache")
+            .env("STATE_DIRECTORY", self.place.path())
+            .env("XDG_RUNTIME_DIR", self.place.path());
+        command
+    }
+
+    /// The file of its log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.place.path().join("log")
+    }
+
+    /// Serves it over NBD; how long it took until it served.
+    pub(super) fn serve(&mut self) -> Result<Duration> {
+        let began = Instant::now();
+        let mut command = self.command();
+        command.args(["serve", NAME, "--json", "--nbd"]).arg(self.place.path().join("nbd"));
+        self.server = Some(Running::announced(&mut command)?.0);
+        Ok(began.elapsed())
+    }
+
+    /// Kills its server.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.server.take().map_or(Ok(()), Running::kill)
+    }
+
+    pub(super) fn uri(&self) -> String {
+        uri(&self.place.path().join("nbd"))
+    }
+
+    pub(super) fn status(&self) -> Result<Value> {
+        process::document(self.command().args(["status", NAME, "--json"]))
+    }
+
+    /// Writes everything back.
+    pub(super) fn drain(&self) -> Result<()> {
+        process::captured(self.command().args(["drain", NAME, "--json"]), &[0]).map(drop)
+    }
+}
+
+/// Options of fio: what `words` say, on what an NBD URI names.
+pub(super) fn on(uri: &str, words: &str) -> Vec<String> {
+    let place = ["--ioengine=nbd".to_owned(), format!("--uri={uri}")];
+    place.into_iter().chain(words.split_whitespace().map(str::to_owned)).collect()
+}
