@@ -56,6 +56,12 @@ pub enum Purpose {
     BackingRead,
     /// What another leg read whole replaces what this one read damaged.
     ReadRepair,
+    /// What the log holds is read, for a leg that replaces another.
+    ResilverRead,
+    /// And written to that leg.
+    Resilver,
+    /// Flush of that leg after all of it, before it counts: order (g).
+    ResilverFlush,
     /// A write, discard or zeroing that goes past the log.
     BypassWrite,
     /// Flush of the backing device, for a flush after such a write: order (d).
@@ -74,17 +80,21 @@ pub enum Purpose {
     TailAdvance,
     /// Flush after that, before segments are used again: order (c).
     TailFlush,
-    /// Superblocks of the legs that are left, with the epoch that excludes another: order (e).
+    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again; orders (e) and (g).
     EpochOnSurvivors,
     /// Flush after that, before anything is acknowledged.
     EpochFlush,
+    /// Superblocks with the shape of a larger log.
+    Grow,
+    /// Flush after that, before the log is used in that shape.
+    GrowFlush,
     /// Superblocks of a cache that was stopped.
     Stop,
     /// Flush after that.
     StopFlush,
 }
 
-/// Something that the cache waits for before it goes on. Order (a) to (f) of `docs/ON_DISK_FORMAT.md` are these.
+/// Something that the cache waits for before it goes on. Order (a) to (g) of `docs/ON_DISK_FORMAT.md` are these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// (a) A write is acknowledged after the records of all lower sequence numbers.
@@ -103,8 +113,10 @@ pub enum Wait {
     EpochDurable,
     /// (f) Recovery serves after the legs are equal and flushed.
     LegsEqual,
-    /// A write to the log waits for writes past it that overlap.
-    BypassBeforeLog,
+    /// (g) A leg that replaces another counts after everything has been copied to it and flushed.
+    LegCopied,
+    /// The log is used in a larger shape after two versions of the superblock with that shape are durable.
+    GrownDurable,
     /// A write goes past the log only where nothing in the log overlaps.
     LogBeforeBypass,
     /// A segment is used again after the reads of its last contents.

@@ -12,6 +12,7 @@ use crate::format::superblock::{LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::io::{Asked, Io};
 use crate::recovery::Recovery;
+use crate::resilver::Replacement;
 use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options, Settings};
 use crate::status::{State, Status};
 
@@ -74,6 +75,7 @@ impl Cache {
             session: 0,
             tail: Tail { segment: 0, sequence: 1, previous: 0 },
             durable: 0,
+            first: 1,
             is_clean: true,
         };
         let mut writes = Vec::new();
@@ -244,6 +246,47 @@ impl Cache {
         }
     }
 
+    /// Takes leg `leg` of a mirror out, if it counts: [`status`](Cache::status) shows it as lost once that is durable.
+    ///
+    /// # Errors
+    /// A sentence: it is the last that has everything, or the cache does not serve.
+    pub fn retire_leg(&mut self, leg: usize, now: Nanos) -> Result<()> {
+        self.open_core()?.retire_leg(leg, now).map_err(invalid)
+    }
+
+    /// What has to be done to a device before it [`replaces`](Cache::replace_leg) leg `leg`.
+    ///
+    /// # Errors
+    /// A sentence: it is too small, or its blocks are none that a cache can use.
+    pub fn replacement(&mut self, leg: usize, by: DeviceInfo) -> Result<Replacement> {
+        self.open_core()?.replacement(leg, by).map_err(invalid)
+    }
+
+    /// Puts a device into the place of a leg that was taken out, and of which every action is answered. It is written from now on, and
+    /// read once everything was copied to it: [`status`](Cache::status) shows it as live then.
+    ///
+    /// # Errors
+    /// A sentence: the leg still counts, or another one is being copied to.
+    pub fn replace_leg(&mut self, by: Replacement, now: Nanos) -> Result<()> {
+        self.open_core()?.replace_leg(by, now).map_err(invalid)
+    }
+
+    /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs` are the legs as they are now; a
+    /// part of the log may have to be destaged first. It is given up if that fails.
+    ///
+    /// # Errors
+    /// A sentence: the log would not become larger, or a leg has not that much.
+    pub fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>, now: Nanos) -> Result<()> {
+        self.open_core()?.grow(size, legs, now).map_err(invalid)
+    }
+
+    fn open_core(&mut self) -> Result<&mut Core> {
+        match &mut self.stage {
+            Stage::Open(core) => Ok(core),
+            Stage::Recovering(_) | Stage::Refused(..) => Err(invalid("it does not serve".to_owned())),
+        }
+    }
+
     /// What stopped writes and flushes, if the cache is [`Latched`](State::Latched).
     pub fn latched(&self) -> Option<Latch> {
         match &self.stage {
@@ -300,6 +343,15 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
 }
 
+/// Whether a device has logical blocks that a cache can use.
+pub(crate) fn block_fits(device: &DeviceInfo) -> std::result::Result<(), String> {
+    let (name, block) = (&device.name, device.logical_block);
+    if (Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) && block.0.is_power_of_two() {
+        return Ok(());
+    }
+    Err(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be"))
+}
+
 /// The geometry that the settings give on these devices.
 fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Result<Geometry> {
     let segment_blocks = settings.segment.0 / LOG_BLOCK;
@@ -312,13 +364,7 @@ fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Resu
     if legs.is_empty() || legs.len() > LEGS_MAX {
         return Err(invalid(format!("it has {} legs; 1 to {LEGS_MAX} can be", legs.len())));
     }
-    for device in legs.iter().chain([backing]) {
-        let block = device.logical_block;
-        if !(Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) || !block.0.is_power_of_two() {
-            let name = &device.name;
-            return Err(invalid(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be")));
-        }
-    }
+    legs.iter().chain([backing]).try_for_each(block_fits).map_err(invalid)?;
     if let Some(small) = legs.iter().find(|leg| leg.size < settings.size) {
         let (name, size, asked) = (&small.name, small.size, settings.size);
         return Err(invalid(format!("{name} has {size}, less than the {asked} that are to be used")));

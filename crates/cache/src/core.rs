@@ -7,13 +7,14 @@ use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, 
 use crate::action::ActionId;
 use crate::destage::Destage;
 use crate::flush::Flushes;
-use crate::format::superblock::Superblock;
+use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
 use crate::index::Entry;
 use crate::io::{Asked, Io};
 use crate::log::Log;
 use crate::pace::Pace;
 use crate::recovery::{Recovered, Step};
+use crate::resilver::Resilver;
 use crate::settings::Mode;
 use crate::status::{Figures, State};
 use crate::superblocks::{Reason, Superblocks};
@@ -40,6 +41,14 @@ pub(crate) enum Then {
     Repair {
         leg: usize,
         segment: u64,
+    },
+    /// What is copied to a leg, from a segment that is pinned for it.
+    Resilver {
+        leg: usize,
+        segment: u64,
+    },
+    ResilverFlush {
+        leg: usize,
     },
     /// A client's write past the log.
     Bypass {
@@ -85,6 +94,7 @@ pub(crate) struct Core {
     pub(crate) gathers: BTreeMap<u64, Gather>,
     pub(crate) gathers_next: u64,
     pub(crate) destage: Destage,
+    pub(crate) resilver: Option<Resilver>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
 }
@@ -92,7 +102,7 @@ pub(crate) struct Core {
 impl Core {
     /// Goes on from what recovery found. It serves when its session is durable.
     pub(crate) fn new(io: Io, found: Recovered) -> Self {
-        let mut superblocks = Superblocks::new(found.durable_epoch);
+        let mut superblocks = Superblocks::new(&found);
         let condition = if io.options.dry_run {
             Condition::Stopped(found.index.is_empty())
         } else {
@@ -101,7 +111,7 @@ impl Core {
         };
         let Recovered { superblock, index, log, .. } = found;
         let now = io.now;
-        Self {
+        let mut core = Self {
             io,
             condition,
             superblock,
@@ -113,9 +123,14 @@ impl Core {
             gathers: BTreeMap::new(),
             gathers_next: 0,
             destage: Destage::default(),
+            resilver: None,
             pace: Pace::new(now),
             figures: Figures::default(),
-        }
+        };
+        // What was being copied to when the cache ended is copied to again.
+        let half = core.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
+        half.into_iter().for_each(|leg| core.begin_resilver(leg));
+        core
     }
 
     /// Takes a request.
@@ -174,6 +189,8 @@ impl Core {
             Some(Then::Flush { leg }) => self.flush_completed(leg, outcome),
             Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
             Some(Then::Repair { leg, segment }) => self.repair_completed(leg, segment, outcome),
+            Some(Then::Resilver { leg, segment }) => self.copy_completed(leg, segment, outcome),
+            Some(Then::ResilverFlush { leg }) => self.resilver_flushed(leg, outcome),
             Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
             Some(Then::Destage { range, pieces, at }) => {
                 self.destage_completed(range, &pieces, (at, outcome));
@@ -192,14 +209,16 @@ impl Core {
     }
 
     /// Lets every part go on until none can.
-    fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         loop {
             let before = self.io.steps;
             self.write_superblocks();
+            self.go_on_growing();
             self.apply_records();
             self.go_on_with_flushes();
             self.fill_records();
             self.go_on_with_destaging();
+            self.go_on_with_resilver();
             self.go_on_with_gathers();
             self.go_on_stopping();
             if self.io.steps == before {

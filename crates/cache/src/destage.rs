@@ -140,7 +140,8 @@ impl Core {
     fn begin_batch(&mut self) {
         let options = self.io.options.destage;
         let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
-        let is_wanted = self.destage.is_draining || self.log.used_share() >= options.start || is_due;
+        let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
+        let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
         // Writes that wait for room have to get it.
         let is_stopping = self.condition == Condition::Stopping(false) && self.writes.is_empty();
         if !is_wanted || is_stopping || self.destage.not_before > self.io.now {
@@ -364,6 +365,10 @@ impl Core {
         self.figures.destage_errors += 1;
         self.io.steps += 1;
         self.destage.error = Some(because);
+        if self.superblock.geometry == self.log.geometry {
+            // It may wait for what cannot be destaged now.
+            self.log.grows_to = None;
+        }
         if let Some(batch) = &mut self.destage.batch {
             batch.in_flight -= 1;
             batch.has_failed = true;

@@ -1,5 +1,5 @@
-//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a client's read, and for
-//! what is destaged.
+//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a client's read, for
+//! what is destaged, and for a leg that replaces another.
 //!
 //! Every log block that is read is checked. One that is not what was written is read from another leg, which then repairs the
 //! first; without another leg the whole read fails. It is never answered with what the backing device has in its place.
@@ -10,8 +10,10 @@ use plumb_block::{BufferMut, Bytes, Errno, LbaRange, Op, Outcome, Payload};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
+use crate::format::block::has_checksum;
 use crate::index::Entry;
 use crate::io::{Asked, errno_of};
+use crate::resilver::Piece;
 use crate::settings::LOG_BLOCK;
 
 /// How many buffers reads leave to records and superblocks.
@@ -34,7 +36,12 @@ pub(crate) struct Gather {
 #[derive(Debug)]
 pub(crate) enum Goal {
     Client(Asked),
-    Destage { range: LbaRange, pieces: Vec<(LbaRange, Entry)> },
+    Destage {
+        range: LbaRange,
+        pieces: Vec<(LbaRange, Entry)>,
+    },
+    /// A leg that replaces another.
+    Copy(Piece),
 }
 
 /// A part that one transfer brings.
@@ -162,8 +169,6 @@ impl Core {
 
     /// Reads a part, from a leg that has not failed to give it.
     fn send_part(&mut self, mut read: PartRead, buffer: BufferMut) {
-        let is_client =
-            self.gathers.get(&read.gather).is_some_and(|gather| matches!(gather.goal, Goal::Client(_)));
         let Some(log) = &mut read.log else {
             self.pace.foreground(self.io.now);
             let (to, range) = ((Member::Backing, Purpose::BackingRead), read.part.range);
@@ -176,7 +181,11 @@ impl Core {
         match self.source(segment, &failed, read.gather) {
             Some(leg) => {
                 log.leg = leg;
-                let purpose = if is_client { Purpose::LogRead } else { Purpose::DestageRead };
+                let purpose = match self.gathers.get(&read.gather).map(|gather| &gather.goal) {
+                    Some(Goal::Destage { .. }) => Purpose::DestageRead,
+                    Some(Goal::Copy(_)) => Purpose::ResilverRead,
+                    _ => Purpose::LogRead,
+                };
                 let at = self.log.geometry.leg_block(segment, block);
                 let then = Then::Part(Box::new(read));
                 self.io.act_on_leg((leg, purpose), Op::Read, (at, blocks), Payload::Into(buffer), then);
@@ -203,7 +212,7 @@ impl Core {
         };
         let blocks = buffer.chunks_exact(LOG_BLOCK as usize);
         let is_as_written = blocks.len() == log.checksums.len()
-            && blocks.zip(&log.checksums).all(|(block, checksum)| crc32c::crc32c(block) == *checksum);
+            && blocks.zip(&log.checksums).all(|(block, checksum)| has_checksum(block, *checksum));
         if outcome.is_done() && is_as_written {
             let (failed, at) = (std::mem::take(&mut log.failed), (log.segment, log.block));
             failed.iter().for_each(|leg| self.repair(*leg, at, &buffer));
@@ -242,16 +251,15 @@ impl Core {
 
     /// All parts are there, or one is not to be had.
     fn gathered(&mut self, gather: Gather) {
-        match gather.goal {
+        let Gather { goal, target, error, .. } = gather;
+        let whole = |target: Option<BufferMut>| target.filter(|_| error.is_none()).map(BufferMut::freeze);
+        match goal {
             Goal::Client(asked) => {
-                let payload = gather.target.map_or(Payload::None, Payload::Into);
-                let outcome = gather.error.map_or(Outcome::Done, Outcome::Failed);
-                self.io.answer(&asked, outcome, payload);
+                let payload = target.map_or(Payload::None, Payload::Into);
+                self.io.answer(&asked, error.map_or(Outcome::Done, Outcome::Failed), payload);
             }
-            Goal::Destage { range, pieces } => {
-                let bytes = gather.target.filter(|_| gather.error.is_none()).map(BufferMut::freeze);
-                self.write_run(range, pieces, bytes);
-            }
+            Goal::Destage { range, pieces } => self.write_run(range, pieces, whole(target)),
+            Goal::Copy(piece) => self.write_copy(piece, whole(target)),
         }
     }
 

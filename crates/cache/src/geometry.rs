@@ -62,6 +62,11 @@ impl Geometry {
         FRONT + self.per_leg * u64::from(self.segment_blocks) + BACK
     }
 
+    /// The length of the used part of a leg, in bytes.
+    pub(crate) fn leg_size(&self) -> Bytes {
+        Bytes(self.leg_blocks() * LOG_BLOCK)
+    }
+
     /// Where segment `segment` is in the ring.
     pub(crate) fn position(&self, segment: u64) -> u64 {
         (segment + self.rotation) % self.count()

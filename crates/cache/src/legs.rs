@@ -46,10 +46,16 @@ impl Core {
             self.latch(because, errno_of(outcome));
             return;
         }
-        self.superblock.legs[leg] = LegState::Lost;
+        self.set_leg(leg, LegState::Lost);
+        self.figures.legs_lost += 1;
+    }
+
+    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable.
+    pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
+        self.superblock.legs[leg] = state;
         self.superblock.epoch += 1;
         self.superblocks.want(Reason::Epoch);
-        self.figures.legs_lost += 1;
+        self.io.steps += 1;
     }
 
     /// Replaces blocks of `leg` that were read damaged, at `block` of `segment`, by what another leg has.

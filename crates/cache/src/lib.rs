@@ -28,6 +28,7 @@ mod flush;
 mod format;
 mod gather;
 mod geometry;
+mod grow;
 mod index;
 mod io;
 mod legs;
@@ -35,6 +36,7 @@ mod log;
 mod pace;
 mod read;
 mod recovery;
+mod resilver;
 mod settings;
 mod status;
 mod superblocks;
@@ -43,6 +45,7 @@ mod write;
 pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
 pub use cache::{Cache, InitialWrite};
 pub use format::superblock::LegState;
+pub use resilver::Replacement;
 pub use settings::{
     BUFFER, BUFFERS_MIN, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,
     ParseUuidError, Settings, Uuid,

@@ -20,7 +20,7 @@ pub(crate) struct Segment {
     pub(crate) previous: u32,
     /// When it was begun.
     pub(crate) opened_at: Nanos,
-    /// Of each block so far; of headers 0.
+    /// Of each block so far; of headers those that they end with.
     pub(crate) checksums: Vec<u32>,
     /// How many reads and repairs of it are under way.
     pub(crate) pins: u32,
@@ -67,6 +67,8 @@ pub(crate) struct Log {
     pub(crate) flush_epoch: u64,
     /// By sequence number.
     pub(crate) in_flight: BTreeMap<u64, Record>,
+    /// How many segments each leg is to hold, until the ring has them.
+    pub(crate) grows_to: Option<u64>,
 }
 
 impl Log {
@@ -81,7 +83,20 @@ impl Log {
         let count = self.geometry.count();
         let is_read =
             self.next_segment.checked_sub(count).is_some_and(|old| self.segments.contains_key(&old));
-        self.next_segment < self.tail + count && !(waits_for_reads && is_read)
+        let is_kept = self.grows_to.is_some() && self.geometry.position(self.next_segment) == 0;
+        self.next_segment < self.tail + count && !(waits_for_reads && is_read) && !is_kept
+    }
+
+    /// The shape of the log with `per_leg` segments on each leg, in which every segment that holds something, or is still read,
+    /// stays where it is. `None` while there is none.
+    pub(crate) fn grown(&self, per_leg: u64) -> Option<Geometry> {
+        let oldest =
+            self.segments.first_key_value().map_or(self.tail, |(segment, _)| self.tail.min(*segment));
+        let position = self.geometry.position(oldest);
+        let grown = Geometry { per_leg, ..self.geometry };
+        let rotation = (position + grown.count() - oldest % grown.count()) % grown.count();
+        let is_in_one_piece = position + (self.next_segment - oldest) <= self.geometry.count();
+        is_in_one_piece.then_some(Geometry { rotation, ..grown })
     }
 
     /// Takes room for a record of `blocks`, which [`room`](Log::room) has, and names it.

@@ -74,6 +74,8 @@ pub struct Figures {
     pub repaired: u64,
     /// Legs that failed.
     pub legs_lost: u64,
+    /// How much was copied to legs that replace others.
+    pub resilvered: Bytes,
 }
 
 /// The state of an open cache. Sizes in bytes, durations in nanoseconds.
@@ -92,7 +94,7 @@ pub struct Status {
     pub mode: Mode,
     /// How the legs share the log.
     pub layout: Layout,
-    /// Of every leg.
+    /// Of every leg, as the log says durably.
     pub legs: Vec<LegState>,
     /// The log: all of it, and how much holds records.
     pub log: Bytes,
@@ -108,6 +110,8 @@ pub struct Status {
     pub drain_rate: f64,
     /// How long it would take to destage everything at that rate.
     pub drain_eta: Option<Nanos>,
+    /// Whether the log is to become larger, and is not yet.
+    pub is_growing: bool,
     /// Whether everything is being destaged.
     pub is_draining: bool,
     /// What keeps destaging from going on.
@@ -131,7 +135,7 @@ impl Core {
             state: self.state(),
             mode: self.io.options.mode,
             layout: geometry.layout,
-            legs: self.superblock.legs.clone(),
+            legs: self.superblocks.legs_durable().to_vec(),
             log: Bytes(geometry.count() * segment),
             log_used: Bytes(self.log.used() * segment),
             dirty,
@@ -139,6 +143,7 @@ impl Core {
             extents: self.index.iter().count() as u64,
             drain_rate: rate,
             drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64(dirty.0 as f64 / rate)),
+            is_growing: self.log.grows_to.is_some(),
             is_draining: self.destage.is_draining,
             destage_error: self.destage.error.clone(),
             figures: self.figures,

@@ -6,16 +6,19 @@ use plumb_block::{Bytes, Outcome};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Condition, Core, Then};
-use crate::format::superblock::Superblock;
+use crate::format::superblock::{LegState, Superblock};
+use crate::recovery::Recovered;
 use crate::settings::LOG_BLOCK;
 
 /// Why a version is written, the most urgent first. Each version has everything that has changed until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
-    /// A leg no longer counts (order (e)).
+    /// A leg no longer counts, or is to count (orders (e) and (g)).
     Epoch,
     /// The log was opened.
     Session,
+    /// The log is to become larger.
+    Grow,
     /// Segments are to become free.
     Tail,
     /// The cache stops.
@@ -28,6 +31,7 @@ impl Reason {
         match self {
             Self::Epoch => (Purpose::EpochOnSurvivors, Purpose::EpochFlush),
             Self::Session => (Purpose::Session, Purpose::SessionFlush),
+            Self::Grow => (Purpose::Grow, Purpose::GrowFlush),
             Self::Tail => (Purpose::TailAdvance, Purpose::TailFlush),
             Self::Stop => (Purpose::Stop, Purpose::StopFlush),
         }
@@ -40,6 +44,13 @@ pub(crate) struct Superblocks {
     wanted: BTreeSet<Reason>,
     round: Option<Round>,
     durable_epoch: u64,
+    /// The states of the legs as they are durable.
+    durable_legs: Vec<LegState>,
+    /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg and not on another, so that
+    /// the legs have their last whole one in different slots.
+    slots: Vec<u64>,
+    /// Whether the last version that is durable has another shape of the log than the one in use.
+    is_grown: bool,
 }
 
 #[derive(Debug)]
@@ -53,8 +64,20 @@ struct Round {
 }
 
 impl Superblocks {
-    pub(crate) fn new(durable_epoch: u64) -> Self {
-        Self { wanted: BTreeSet::new(), round: None, durable_epoch }
+    pub(crate) fn new(found: &Recovered) -> Self {
+        Self {
+            wanted: BTreeSet::new(),
+            round: None,
+            durable_epoch: found.durable_epoch,
+            durable_legs: found.superblock.legs.clone(),
+            slots: found.slots.clone(),
+            is_grown: false,
+        }
+    }
+
+    /// Which legs count, as the superblocks say that are durable.
+    pub(crate) fn legs_durable(&self) -> &[LegState] {
+        &self.durable_legs
     }
 
     /// A version is to be written for this reason.
@@ -104,8 +127,10 @@ impl Core {
         self.superblock.generation += 1;
         self.superblock.durable = self.log.durable;
         let (purpose, _) = reason.purposes();
-        let slots = Superblock::slots(self.superblock.generation, &self.superblock.geometry);
         for leg in legs {
+            let slot = &mut self.superblocks.slots[*leg];
+            let slots = Superblock::slots(*slot, &self.superblock.geometry);
+            *slot = 1 - *slot;
             self.superblock.leg = *leg as u8;
             let Some(mut buffer) = self.io.options.memory.take(Bytes(LOG_BLOCK)) else { return };
             self.superblock.encode(&mut buffer);
@@ -134,13 +159,23 @@ impl Core {
         let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
         self.io.steps += 1;
         self.superblocks.durable_epoch = content.epoch;
+        self.superblocks.durable_legs.clone_from(&content.legs);
         // A version that a leg has failed to take says of that leg that it counts: the next one, which is wanted by now, does not.
         if !self.is_epoch_durable() && reason != Reason::Epoch {
             self.superblocks.want(reason);
             return;
         }
+        if content.geometry != self.log.geometry {
+            self.superblocks.is_grown ^= true;
+            if self.superblocks.is_grown {
+                // The other slot has the old shape still.
+                self.superblocks.want(Reason::Grow);
+            } else {
+                self.take_shape();
+            }
+        }
         match reason {
-            Reason::Epoch => {}
+            Reason::Epoch | Reason::Grow => {}
             Reason::Session if self.condition == Condition::Opening => self.condition = Condition::Serving,
             Reason::Session => {}
             Reason::Tail => self.tail_durable(content.tail),

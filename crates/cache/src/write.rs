@@ -27,8 +27,6 @@ pub(crate) struct Writes {
     /// Those with blocks that are in no record yet, in order.
     queue: VecDeque<u64>,
     queued_bytes: u64,
-    /// How many of the clients' writes go past the log.
-    bypassing: usize,
     /// Nothing goes into a record before this.
     pub(crate) not_before: Nanos,
 }
@@ -67,11 +65,6 @@ impl Writes {
     pub(crate) fn due(&self) -> Option<Nanos> {
         (!self.queue.is_empty()).then_some(self.not_before)
     }
-
-    fn bypass_overlaps(&self, range: LbaRange) -> bool {
-        self.bypassing > 0
-            && self.clients.values().any(|client| client.is_bypass && client.range.overlaps(range))
-    }
 }
 
 impl Core {
@@ -103,7 +96,6 @@ impl Core {
         };
         if is_bypass {
             self.figures.bypassed += Bytes(bytes);
-            self.writes.bypassing += 1;
             let payload = std::mem::take(&mut client.payload);
             self.pace.foreground(self.io.now);
             let then = Then::Bypass { client: id };
@@ -138,7 +130,6 @@ impl Core {
 
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
         let Some(client) = self.writes.clients.remove(&id) else { return };
-        self.writes.bypassing -= 1;
         self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
         self.io.answer(&client.asked, outcome, payload);
     }
@@ -152,7 +143,9 @@ impl Core {
         let in_flight = self.log.in_flight.len();
         let is_due = self.writes.due().is_some_and(|due| due <= self.io.now);
         let is_worth = in_flight == 0 || self.writes.queued_bytes >= BATCH_MIN;
-        if !is_due || !is_worth || in_flight >= RECORDS_MAX || self.io.options.memory.available() == 0 {
+        let may_go = in_flight < RECORDS_MAX && self.io.options.memory.available() > 0;
+        // With a leg that replaces another a session begins: no record of it before it is durable.
+        if !is_due || !is_worth || !may_go || !self.is_epoch_durable() {
             return false;
         }
         let room = self.log.room(self.waits_for_reads());
@@ -194,13 +187,9 @@ impl Core {
     /// The next parts from the queue, with no more than `blocks_max` blocks of payload; and how many blocks that is.
     fn take_pieces(&mut self, blocks_max: u64) -> (Vec<Piece>, u32) {
         let per_block = self.log.geometry.per_block();
-        let waits = self.io.options.waits.hold(Wait::BypassBeforeLog);
         let (mut pieces, mut blocks) = (Vec::new(), 0);
         while let Some(id) = self.writes.queue.front().copied() {
-            let is_blocked = |range| waits && self.writes.bypass_overlaps(range);
-            let Some(client) = self.writes.clients.get(&id).filter(|client| !is_blocked(client.range)) else {
-                break;
-            };
+            let Some(client) = self.writes.clients.get(&id) else { break };
             let left = client.range.nlb - client.queued;
             let nlb = match client.kind {
                 Kind::Data => left.min((blocks_max - blocks) * per_block),
@@ -256,7 +245,7 @@ impl Core {
         };
         self.log.previous = header.encode(self.superblock.cache, &mut buffer[..LOG_BLOCK as usize]);
         if let Some(segment) = self.log.segments.get_mut(&place.segment) {
-            segment.checksums.push(0);
+            segment.checksums.push(self.log.previous);
             segment.checksums.extend(&header.checksums);
         }
         let legs: BTreeSet<_> = self.legs_of(place.segment).into_iter().collect();

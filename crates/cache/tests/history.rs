@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use plumb_cache::Mode;
 use plumb_crash::below;
 
-use crate::setup::{Faults, LeftOut, MODES, Setup};
+use crate::setup::{Faults, LeftOut, Legs, MODES, Setup};
 use crate::world::World;
 
 /// One step of a history. `roll` seeds its own choices.
@@ -54,6 +54,10 @@ pub(crate) enum Ask {
     Detach,
     /// Another mode.
     Mode(Mode),
+    /// A log that takes so many more segments of each leg.
+    Grow { segments: u64 },
+    /// A leg of a mirror is replaced: by a new device, or by itself, with what it held.
+    Replace { leg: usize, is_same: bool },
 }
 
 /// What breaks.
@@ -69,6 +73,19 @@ pub(crate) enum Fault {
     Lost { leg: usize },
     /// A leg is away until the next restart, and comes back as it was when it went.
     Away { leg: usize },
+}
+
+impl Fault {
+    /// The same, of this leg.
+    pub(crate) fn of(self, leg: usize) -> Self {
+        match self {
+            Self::Fails { kind, nth, .. } => Self::Fails { member: leg, kind, nth },
+            Self::Flip { byte, bits, .. } => Self::Flip { leg, byte, bits },
+            Self::Unreadable { lba, .. } => Self::Unreadable { member: leg, lba },
+            Self::Lost { .. } => Self::Lost { leg },
+            Self::Away { .. } => Self::Away { leg },
+        }
+    }
 }
 
 /// Which commands fail.
@@ -165,13 +182,19 @@ fn phase(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) 
         0 => steps.push(Step::Pass { millis: 1 << below(chance, 15), roll: chance.next_u64() }),
         1 | 2 => steps.push(Step::Settle { roll: chance.next_u64() }),
         3 => steps.push(Step::Verify { roll: chance.next_u64() }),
-        4 => steps.push(Step::Ask { what: ask(chance), roll: chance.next_u64() }),
+        4 => steps.push(Step::Ask { what: ask(setup, chance), roll: chance.next_u64() }),
         _ => {}
     }
     if setup.faults != Faults::None && below(chance, 2) == 0 {
         let fault = fault(setup, chance);
         let at = below(chance, steps.len() as u64 + 1) as usize;
         steps.insert(at, Step::Break { fault });
+        if setup.layout == Legs::Mirror && below(chance, 2) == 0 {
+            steps.push(Step::Ask { what: replace(chance), roll: chance.next_u64() });
+            if below(chance, 2) == 0 {
+                steps.push(Step::Pass { millis: 1, roll: chance.next_u64() });
+            }
+        }
     }
 }
 
@@ -252,9 +275,15 @@ fn crash(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>) 
     }
 }
 
-fn ask(chance: &mut Xoshiro256PlusPlus) -> Ask {
+fn replace(chance: &mut Xoshiro256PlusPlus) -> Ask {
+    Ask::Replace { leg: below(chance, 2) as usize, is_same: below(chance, 2) == 0 }
+}
+
+fn ask(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> Ask {
     match below(chance, 8) {
-        0..3 => Ask::Drain,
+        4..8 if setup.layout == Legs::Mirror => replace(chance),
+        0 | 1 => Ask::Drain,
+        2 => Ask::Grow { segments: 1 + below(chance, setup.room.max(1)) },
         3 => Ask::Stop,
         4 => Ask::Detach,
         _ => Ask::Mode(MODES[below(chance, 4) as usize]),
@@ -263,11 +292,7 @@ fn ask(chance: &mut Xoshiro256PlusPlus) -> Ask {
 
 fn fault(setup: &Setup, chance: &mut Xoshiro256PlusPlus) -> Fault {
     let legs = setup.legs() as u64;
-    // With faults of one member only, a mirror must go on as if nothing had happened.
-    let member = match setup.faults {
-        Faults::OneLeg => setup.weak_leg(),
-        _ => below(chance, legs + 1) as usize,
-    };
+    let member = below(chance, legs + 1) as usize;
     let leg = member.min(legs as usize - 1);
     let kind = [FaultKind::Read, FaultKind::Write, FaultKind::Flush][below(chance, 3) as usize];
     match below(chance, 8) {

@@ -217,6 +217,14 @@ impl Medium {
         left
     }
 
+    /// Makes these the bytes of `range`, durably, while nothing is at risk.
+    pub(crate) fn overwrite(&mut self, range: LbaRange, bytes: &[u8]) {
+        let content = Content { first: range.lba.0, bytes: Some(bytes.into()) };
+        lay(&mut self.stored, self.info.logical_block, range, &content);
+        forget(&mut self.stored_unreadable, range);
+        self.end_power();
+    }
+
     /// Damages the medium itself: flips bits of one byte.
     pub(crate) fn flip(&mut self, byte: usize, bits: u8) {
         self.stored[byte] ^= bits;

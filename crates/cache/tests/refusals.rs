@@ -96,3 +96,33 @@ fn a_stale_leg_alone_is_refused() {
     let because = refused(&MIRROR, members).unwrap();
     eprintln!("a stale leg alone: {because}");
 }
+
+/// The members after the cache was opened once more, and the slot of leg 1 that its superblock went to.
+fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), String> {
+    let slots = |medium: &Medium| [0, 1].map(|slot| medium.image()[slot * 4096..(slot + 1) * 4096].to_vec());
+    let before = slots(&members[1]);
+    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+    let mut world = World::over(setup, LeftOut::Nothing, members, oracle)?;
+    world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+    world.step(Step::Pass { millis: 1, roll: 0 })?;
+    let after = world.members_after_kill();
+    let changed = (0..2).find(|slot| slots(&after[1])[*slot] != before[*slot]);
+    Ok((after, changed.ok_or("no superblock was written")?))
+}
+
+/// A power cut tore a version of the superblock on one leg only. The next version must not go to the slot of the last whole one there: a
+/// second cut would leave that leg without any.
+#[test]
+fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
+    let tear = |members: &mut Vec<Medium>, slot: usize| {
+        let back = Setup::SMALL.segments as usize * 8 + 4;
+        for block in [slot, back + slot] {
+            members[1].flip(block * 4096 + 200, 1);
+        }
+    };
+    let (mut members, first) = opened(&MIRROR, used(&MIRROR).unwrap()).unwrap();
+    tear(&mut members, first);
+    let (mut members, second) = opened(&MIRROR, members).unwrap();
+    tear(&mut members, second);
+    opened(&MIRROR, members).unwrap();
+}

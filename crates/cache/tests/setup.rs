@@ -28,7 +28,7 @@ pub(crate) enum LeftOut {
 pub(crate) enum Faults {
     /// Nothing but power and processes.
     None,
-    /// One leg of a mirror: the user must not notice.
+    /// One leg of a mirror at a time, the next after that one was replaced: the user must not notice.
     OneLeg,
     /// Anything: requests may fail, but nothing wrong is ever read, and no flush that covers it lost.
     Any,
@@ -56,6 +56,8 @@ pub(crate) struct Setup {
     pub(crate) leg_block: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) segments: u64,
+    /// How many more segments each leg has room for.
+    pub(crate) room: u64,
     pub(crate) backing_bytes: u64,
     /// Most requests lie in the first so many blocks.
     pub(crate) hot: u64,
@@ -80,6 +82,7 @@ impl Setup {
         leg_block: 4096,
         segment_bytes: 32 << 10,
         segments: 5,
+        room: 0,
         backing_bytes: 64 << 10,
         hot: 8,
         discard_zeroes: true,
@@ -109,6 +112,7 @@ impl Setup {
             leg_block: one_of(chance, &[512, 512, 4096]),
             segment_bytes: if is_large { 256 << 10 } else { one_of(chance, &[32 << 10, 32 << 10, 64 << 10]) },
             segments: 4 + below(chance, 8),
+            room: below(chance, 5),
             backing_bytes: if is_large { 4 << 20 } else { one_of(chance, &[128 << 10, 256 << 10]) },
             hot: one_of(chance, &[4, 16, 64]),
             discard_zeroes: below(chance, 2) == 0,
@@ -135,11 +139,6 @@ impl Setup {
         self.backing_bytes / self.block
     }
 
-    /// The leg to which all happens that happens to one only.
-    pub(crate) const fn weak_leg(&self) -> usize {
-        (self.segments % 2) as usize
-    }
-
     fn backing(&self) -> DeviceInfo {
         let info = DeviceInfo::plain("backing", Bytes(self.backing_bytes), Bytes(self.block));
         DeviceInfo {
@@ -152,22 +151,23 @@ impl Setup {
     }
 
     fn leg(&self, number: usize) -> DeviceInfo {
-        let info = DeviceInfo::plain(format!("leg {number}"), self.leg_size(), Bytes(self.leg_block));
+        let size = self.grown(self.room);
+        let info = DeviceInfo::plain(format!("leg {number}"), size, Bytes(self.leg_block));
         // In protected mode somebody vouches for the legs.
         let cache = if self.mode == Mode::Protected { VolatileCache::None } else { VolatileCache::Enabled };
         DeviceInfo { volatile_cache: cache, fua_native: true, ..info }
     }
 
-    /// What a leg needs for its segments, the superblocks, and a little over.
-    fn leg_size(&self) -> Bytes {
-        Bytes(self.segments * self.segment_bytes + (8 << 12))
+    /// What a leg needs for its segments and so many more, the superblocks, and a little over.
+    pub(crate) const fn grown(&self, segments: u64) -> Bytes {
+        Bytes((self.segments + segments) * self.segment_bytes + (8 << 12))
     }
 
     fn settings(&self) -> Settings {
         Settings {
             cache: Uuid([self.cache; 16]),
             backing: Uuid([2; 16]),
-            size: self.leg_size(),
+            size: self.grown(0),
             segment: Bytes(self.segment_bytes),
             layout: if self.layout == Legs::Stripe { Layout::Stripe } else { Layout::Mirror },
         }
@@ -179,7 +179,7 @@ impl Setup {
         let writes = Cache::create(&self.settings(), &legs, &self.backing())
             .map_err(|error| format!("not created: {error}"))?;
         // What was on the leg before is no zeroes.
-        let mut images = vec![vec![0xa5; self.leg_size().0 as usize]; legs.len()];
+        let mut images = vec![vec![0xa5; self.grown(self.room).0 as usize]; legs.len()];
         for InitialWrite { member, range, bytes } in writes {
             let Member::Leg(leg) = member else { return Err("created on the backing device".to_owned()) };
             let offset = (range.lba.0 * self.leg_block) as usize;

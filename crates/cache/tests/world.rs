@@ -18,6 +18,7 @@ use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Setup};
 
 mod faults;
+mod replace;
 
 /// So many commands or events without an answer are no progress.
 const PATIENCE: u32 = 20_000;
@@ -52,6 +53,12 @@ pub(crate) struct World {
     away: Vec<usize>,
     /// Legs of which a command failed: others may have gone on without them.
     failed_legs: BTreeSet<usize>,
+    /// Of [`Faults::OneLeg`]: the leg to which all happens, until it is replaced.
+    weak_leg: usize,
+    /// Whether a leg was replaced, and nothing has happened since.
+    is_replaced: bool,
+    /// Whether the cache was opened so that a leg may be missing.
+    is_degraded: bool,
     /// Whether anything broke, so that requests may fail.
     is_broken: bool,
     /// Whether so much broke that nothing can be asked of the cache any more.
@@ -102,6 +109,9 @@ impl World {
             faults: Vec::new(),
             away: Vec::new(),
             failed_legs: BTreeSet::new(),
+            weak_leg: (setup.segments % 2) as usize,
+            is_replaced: false,
+            is_degraded: false,
             is_broken: false,
             is_hopeless: false,
             is_hopeless_later: false,
@@ -370,9 +380,11 @@ impl World {
         for leg in std::mem::take(&mut self.away) {
             self.members[leg].is_dead = false;
         }
-        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no more.
+        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no more. Of one that was just
+        // replaced nothing need be said.
         let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
-        let degraded = is_one_gone || self.setup.faults == Faults::OneLeg;
+        let degraded = is_one_gone || (self.setup.faults == Faults::OneLeg && !self.is_replaced);
+        self.is_degraded = degraded;
         let cache = open(&self.setup, self.left_out, &self.buffers, &self.members, degraded)?;
         self.oracle.set_volatile(cache.info().volatile_cache != VolatileCache::None);
         self.cache = Some(cache);
@@ -394,6 +406,14 @@ impl World {
                 self.cache().detach(now);
                 return self.stopped(chance, true);
             }
+            Ask::Grow { segments } => {
+                let legs = self.members[..self.setup.legs()].iter();
+                let legs = legs.map(|leg| Some(leg.info.clone())).collect();
+                let size = self.setup.grown(segments);
+                // It may be as large already, or growing.
+                self.cache().grow(size, legs, now).ok();
+            }
+            Ask::Replace { leg, is_same } => return self.replace(leg, is_same, chance),
             // Nobody vouches for legs that lose what they cache.
             Ask::Mode(Mode::Protected) if self.setup.mode != Mode::Protected => {}
             Ask::Mode(mode) => {

@@ -61,15 +61,23 @@ fn write(
 ) -> Result<()> {
     let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
     let writes = Cache::create(settings, &infos, backing)?;
-    let pool = Pool::new(PoolShape { buffer: BUFFER, count: 1, alignment: Bytes::kib(4) })?;
     for (number, leg) in legs.iter().enumerate() {
-        let of_leg = writes.iter().filter(|write| write.member == Member::Leg(number));
-        for InitialWrite { range, bytes, .. } in of_leg {
-            let Some(mut buffer) = pool.take(Bytes(bytes.len() as u64)) else { continue };
-            fill(bytes, &mut buffer);
-            carry_out(&**leg, [Request::write(Tag(0), *range, Payload::Bytes(buffer.freeze()))])?;
-        }
-        carry_out(&**leg, [Request::flush(Tag(0))])?;
+        initialise(&**leg, writes.iter().filter(|write| write.member == Member::Leg(number)), fill)?;
     }
     Ok(())
+}
+
+/// Writes to a device, durably, what `fill` makes of these.
+pub(super) fn initialise<'a>(
+    device: &dyn Device,
+    writes: impl IntoIterator<Item = &'a InitialWrite>,
+    fill: &dyn Fn(&[u8], &mut [u8]),
+) -> Result<()> {
+    let pool = Pool::new(PoolShape { buffer: BUFFER, count: 1, alignment: Bytes::kib(4) })?;
+    for InitialWrite { range, bytes, .. } in writes {
+        let Some(mut buffer) = pool.take(Bytes(bytes.len() as u64)) else { continue };
+        fill(bytes, &mut buffer);
+        carry_out(device, [Request::write(Tag(0), *range, Payload::Bytes(buffer.freeze()))])?;
+    }
+    carry_out(device, [Request::flush(Tag(0))]).map(drop)
 }

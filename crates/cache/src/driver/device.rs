@@ -1,16 +1,17 @@
 //! The cache as a device.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, LbaRange, Nanos, Power, Queue,
-    QueueOptions, Result, Time,
+    Bytes, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, LbaRange, Nanos, Pool,
+    Power, Queue, QueueOptions, Result, Time,
 };
 
+use super::carry_out::initialise;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
 use super::shared::{Running, signal};
-use crate::{Cache, Member, Options, State};
+use crate::{Cache, LegState, Member, Options, State};
 
 /// The devices of a cache.
 #[derive(Clone)]
@@ -35,7 +36,8 @@ impl Members {
 #[derive(Clone)]
 pub struct CachedDevice {
     running: Arc<Running>,
-    members: Members,
+    members: Arc<Mutex<Members>>,
+    memory: Pool,
 }
 
 impl CachedDevice {
@@ -49,7 +51,7 @@ impl CachedDevice {
         let core = Cache::open(options, infos, members.backing.info())?;
         let mut queues = MemberQueues::new();
         for (member, device) in members.present() {
-            queues.add(member, device.open_queue(QueueOptions { depth: DEPTH, pool: memory.clone() })?);
+            queues.add(member, queue_of(&**device, &memory)?);
         }
         let running = Running::start(core, queues, time)?;
         let place = || members.backing.info().name;
@@ -60,7 +62,7 @@ impl CachedDevice {
             State::Failed { because } | State::Latched { because } => Some(Err(because)),
         })?;
         match served {
-            Some(Ok(())) => Ok(Self { running, members }),
+            Some(Ok(())) => Ok(Self { running, members: Arc::new(Mutex::new(members)), memory }),
             Some(Err(why)) => Err(Error::new(ErrorKind::Invalid, "open the cache of", place()).because(why)),
             None => {
                 let why = "a device of it does not answer";
@@ -90,9 +92,58 @@ impl CachedDevice {
     }
 
     /// The devices that it stands on.
-    pub const fn members(&self) -> &Members {
-        &self.members
+    pub fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Takes a leg of a mirror out, and lets go of its device. Returns once the log says so durably.
+    ///
+    /// # Errors
+    /// If it is the last that has everything, or the cache does not serve.
+    pub fn retire_leg(&self, leg: usize) -> Result<()> {
+        self.with(|core, now| core.retire_leg(leg, now))?;
+        self.wait_for(|core| match core.status() {
+            Some(status) if status.state == State::Serving && status.legs[leg] != LegState::Lost => None,
+            _ => Some(()),
+        })?;
+        self.running.remove_member(Member::Leg(leg));
+        self.members().legs[leg] = None;
+        Ok(())
+    }
+
+    /// Puts a device into the place of a leg that was taken out: what is on it goes. `before` is done when it has been blanked; the
+    /// device is copied to after this returns.
+    ///
+    /// # Errors
+    /// If the device is too small or fails, another leg is being copied to, or `before` fails.
+    pub fn replace_leg(
+        &self,
+        leg: usize,
+        by: Arc<dyn Device>,
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let replacement = self.with(|core, _| core.replacement(leg, by.info()))?;
+        initialise(&*by, &replacement.writes, &|bytes, buffer| buffer.copy_from_slice(bytes))?;
+        before()?;
+        self.running.add_member(Member::Leg(leg), queue_of(&*by, &self.memory)?);
+        self.with(|core, now| core.replace_leg(replacement, now))?;
+        self.members().legs[leg] = Some(by);
+        Ok(())
+    }
+
+    /// Has the log use `size` of each device: see [`Cache::grow`].
+    ///
+    /// # Errors
+    /// If the log would not become larger, or a device has not that much.
+    pub fn grow(&self, size: Bytes) -> Result<()> {
+        let legs = self.members().legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect();
+        self.with(|core, now| core.grow(size, legs, now))
+    }
+}
+
+/// A queue to a member.
+fn queue_of(device: &dyn Device, memory: &Pool) -> Result<Box<dyn Queue>> {
+    device.open_queue(QueueOptions { depth: DEPTH, pool: memory.clone() })
 }
 
 impl Device for CachedDevice {
@@ -131,7 +182,8 @@ impl Device for CachedDevice {
     }
 
     fn power(&self) -> Power {
-        let all = self.members.present().map(|(_, device)| device.power());
+        let members = self.members();
+        let all = members.present().map(|(_, device)| device.power());
         all.fold(Power::ALWAYS, |all, one| Power {
             is_on: all.is_on && one.is_on,
             losses: all.losses + one.losses,

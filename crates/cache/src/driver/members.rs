@@ -44,6 +44,14 @@ impl MemberQueues {
         self.queues.push((member, queue));
     }
 
+    /// Takes away the queue of a member. What it has not answered is answered as one that nobody knows of.
+    pub(super) fn remove(&mut self, member: Member, ended: &mut Vec<Ended>) -> Option<Box<dyn Queue>> {
+        let place = self.queues.iter().position(|(known, _)| *known == member)?;
+        let (_, mut queue) = self.queues.remove(place);
+        queue.break_off(ended);
+        Some(queue.queue)
+    }
+
     /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is missing leaves it unanswered
     /// for ever, so it is answered at once as one that nobody knows of.
     pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<Ended>) {

@@ -6,13 +6,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plumb_block::{
-    Clock as _, Completion, Error, EventSource, Nanos, PollFlags, Poller, Request, Result, Time, wait_any,
+    Clock as _, Completion, Error, EventSource, Nanos, PollFlags, Poller, Queue, Request, Result, Time,
+    wait_any,
 };
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::members::{Ended, MemberQueues};
 use super::ports::Ports;
-use crate::{Action, Cache};
+use crate::{Action, Cache, Member};
 
 /// How long whoever waits for the core to get somewhere sleeps before it looks again, should nobody wake it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -130,6 +131,27 @@ impl Running {
         inner.has_work = true;
         self.shared.wake_thread(inner);
         result
+    }
+
+    /// Takes away the queue of a member, and tells the core that what was in flight in it has no answer. Returns when the device has
+    /// let go of its memory.
+    pub(super) fn remove_member(&self, member: Member) {
+        let (mut members, mut ended) = (lock(&self.shared.members), Vec::new());
+        let queue = members.remove(member, &mut ended);
+        let mut inner = lock(&self.shared.inner);
+        let now = self.shared.time.now();
+        for Ended { id, outcome, payload } in ended {
+            inner.core.completed(id, outcome, payload, now);
+        }
+        inner.has_work = true;
+        drop(members);
+        self.shared.wake_thread(inner);
+        drop(queue);
+    }
+
+    /// Gives a member a queue.
+    pub(super) fn add_member(&self, member: Member, queue: Box<dyn Queue>) {
+        lock(&self.shared.members).add(member, queue);
     }
 
     /// Waits until `look` finds what it waits for. `None` if that can never come: in virtual time, when nothing happens any more.

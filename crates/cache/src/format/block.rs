@@ -45,6 +45,13 @@ impl<'a> Put<'a> {
     }
 }
 
+/// Whether a log block is the one with this checksum: that of all of it, or, of a header, the one at its end.
+pub(crate) fn has_checksum(block: &[u8], checksum: u32) -> bool {
+    let is_header =
+        |(fields, crc): (&[u8], &[u8])| *crc == checksum.to_le_bytes() && crc32c::crc32c(fields) == checksum;
+    crc32c::crc32c(block) == checksum || block.split_at_checked(CRC_AT).is_some_and(is_header)
+}
+
 /// Takes fields out of a block, one after another. Every take gives `None` past the end.
 pub(crate) struct Take<'a> {
     from: &'a [u8],

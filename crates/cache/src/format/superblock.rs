@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::format::block::{Put, Take};
 use crate::geometry::Geometry;
-use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
+use crate::settings::{LEGS_MAX, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
 /// The version of the format that this module reads and writes.
@@ -59,6 +59,8 @@ pub(crate) struct Superblock {
     pub(crate) tail: Tail,
     /// All records up to this one were durable.
     pub(crate) durable: u64,
+    /// The first record of the session. Older sessions have given up what they wrote from there on.
+    pub(crate) first: u64,
     /// Whether the backing device holds everything.
     pub(crate) is_clean: bool,
 }
@@ -100,6 +102,7 @@ impl Superblock {
         put.u64(self.tail.sequence);
         put.u32(self.tail.previous);
         put.u64(self.durable);
+        put.u64(self.first);
         put.seal();
     }
 
@@ -146,6 +149,7 @@ impl Superblock {
             session: take.u64()?,
             tail: Tail { segment: take.u64()?, sequence: take.u64()?, previous: take.u32()? },
             durable: take.u64()?,
+            first: take.u64()?,
             is_clean,
         };
         let is_sound = found.geometry.is_sound()
@@ -158,15 +162,14 @@ impl Superblock {
         is_sound.then_some(found)
     }
 
-    /// The blocks of a leg at which the version of `generation` stands.
-    pub(crate) fn slots(generation: u64, geometry: &Geometry) -> [u64; 2] {
-        let slot = generation % 2;
+    /// The blocks of a leg at which slot `slot` (0 or 1) is.
+    pub(crate) fn slots(slot: u64, geometry: &Geometry) -> [u64; 2] {
         [slot, geometry.leg_blocks() - 2 + slot]
     }
 
     /// The size of a leg's used part.
     pub(crate) fn leg_size(&self) -> Bytes {
-        Bytes(self.geometry.leg_blocks() * LOG_BLOCK)
+        self.geometry.leg_size()
     }
 }
 
@@ -195,6 +198,7 @@ mod tests {
             session: 9,
             tail: Tail { segment: 40, sequence: 1234, previous: 0xabcd },
             durable: 1300,
+            first: 1200,
             is_clean: true,
         }
     }

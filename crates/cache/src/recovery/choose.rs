@@ -7,7 +7,8 @@ use crate::settings::{Identity, Layout};
 /// What was found on a leg that is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
-    pub(super) superblocks: Vec<Superblock>,
+    /// Each with its slot.
+    pub(super) superblocks: Vec<(u64, Superblock)>,
     /// How many slots were read.
     pub(super) slots_read: u64,
     /// A later version of the format.
@@ -17,7 +18,16 @@ pub(super) struct LegFound {
 impl LegFound {
     /// The version of the superblock that counts on this leg.
     pub(super) fn newest(&self) -> Option<&Superblock> {
-        self.superblocks.iter().max_by_key(|found| (found.epoch, found.generation))
+        self.newest_in_slot().map(|(_, found)| found)
+    }
+
+    fn newest_in_slot(&self) -> Option<&(u64, Superblock)> {
+        self.superblocks.iter().max_by_key(|(_, found)| (found.epoch, found.generation))
+    }
+
+    /// The slot of this leg that the next version goes to: not that of the one that counts, which may be the only whole one.
+    pub(super) fn next_slot(&self) -> u64 {
+        self.newest_in_slot().map_or(0, |(slot, _)| 1 - slot)
     }
 }
 
@@ -51,7 +61,11 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
                 "{name} is leg {own} and was given as leg {leg}: give the legs in their order"
             ));
         }
-        if own.epoch == best.epoch && own.legs != best.legs {
+        // Of two legs that have each lost the other both may have what no other has.
+        let lost =
+            |superblock: &Superblock, leg: u8| superblock.legs.get(usize::from(leg)) == Some(&LegState::Lost);
+        let have_parted = lost(own, best.leg) && lost(best, own.leg) && !lost(own, own.leg);
+        if have_parted || (own.epoch == best.epoch && own.legs != best.legs) {
             return Err(
                 "legs have gone on without each other: decide which of them counts, and give that one alone"
                     .to_owned(),
@@ -105,12 +119,10 @@ fn without_missing(
 ) -> Result<Superblock, String> {
     let size = best.leg_size();
     for (leg, own) in newest.iter().enumerate() {
-        // A leg that was being copied to is no source (order (g)): copying begins again.
-        if best.legs[leg] != LegState::Live {
-            best.legs[leg] = LegState::Lost;
+        let (state, info) = (best.legs[leg], io.legs[leg].as_ref());
+        if state == LegState::Lost {
             continue;
         }
-        let info = io.legs[leg].as_ref();
         let what = match (info, own) {
             (None, _) => "is missing".to_owned(),
             (Some(info), None) => format!("({}) has no whole superblock", info.name),
@@ -119,6 +131,12 @@ fn without_missing(
             }
             (Some(_), Some(_)) => continue,
         };
+        // A leg that was being copied to is no source (order (g)): nothing is lost with it.
+        if state == LegState::Resilvering {
+            best.legs[leg] = LegState::Lost;
+            best.epoch += 1;
+            continue;
+        }
         if best.geometry.layout == Layout::Stripe && best.legs.len() > 1 {
             return Err(format!("leg {leg} {what}, and each leg of a stripe has what no other has"));
         }

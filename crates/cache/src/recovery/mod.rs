@@ -38,6 +38,8 @@ pub(crate) struct Recovered {
     pub(crate) superblock: Superblock,
     /// The epoch that is durable.
     pub(crate) durable_epoch: u64,
+    /// Of each leg, the slot that the next version of the superblock goes to.
+    pub(crate) slots: Vec<u64>,
     pub(crate) index: ExtentMap<Entry>,
     pub(crate) log: Log,
 }
@@ -167,7 +169,7 @@ impl Recovery {
         let size = self.io.legs[leg].as_ref().map_or(0, |info| info.size.0 / LOG_BLOCK);
         let Some(found) = &mut self.found[leg] else { return };
         match block.map_or(Found::Nothing, Superblock::decode) {
-            Found::Valid(superblock) => found.superblocks.push(*superblock),
+            Found::Valid(superblock) => found.superblocks.push((found.slots_read % 2, *superblock)),
             Found::Newer(version) => found.newer = Some(version),
             Found::Nothing => {}
         }
@@ -386,8 +388,10 @@ impl Recovery {
         let Walk { mut log, index, session, .. } = *walk;
         log.durable = log.complete;
         chosen.session = chosen.session.max(session) + 1;
+        chosen.first = log.next_sequence;
         chosen.is_clean = false;
-        self.result = Some(Ok(Recovered { superblock: chosen, durable_epoch, index, log }));
+        let slots = self.found.iter().map(|found| found.as_ref().map_or(0, LegFound::next_slot)).collect();
+        self.result = Some(Ok(Recovered { superblock: chosen, durable_epoch, slots, index, log }));
     }
 }
 

@@ -55,6 +55,8 @@ pub(super) struct Walk {
     backing: u64,
     /// The session and the first sequence number of segments that may be live.
     heads: BTreeMap<u64, (u64, u64)>,
+    /// The session that was begun last, and its first sequence number.
+    began: (u64, u64),
     pub(super) log: Log,
     pub(super) index: ExtentMap<Entry>,
     pub(super) copies: Vec<Copy>,
@@ -102,12 +104,14 @@ impl Walk {
             ordered_from: if keeps_changes { 0 } else { u64::MAX },
             flush_epoch: 0,
             in_flight: BTreeMap::new(),
+            grows_to: None,
         };
         let walk = Self {
             cache: superblock.cache,
             geometry,
             backing: superblock.backing_size.0 / u64::from(geometry.logical_block),
             heads,
+            began: (superblock.session, superblock.first),
             log,
             index: ExtentMap::default(),
             copies: Vec::new(),
@@ -184,10 +188,12 @@ impl Walk {
         // Sessions begin with a segment of their own.
         let session = if block == 0 { place.session.max(self.session) } else { self.session };
         let is_next = place == Place { session, sequence, segment, block, previous };
-        // A record that was given up by a later session, which went on in the next segment.
-        let is_given_up = |(session, first): &(u64, u64)| *session > place.session && sequence >= *first;
+        // A record that was given up by a later session, which goes on in the next segment, if it has written anything.
+        let later = self.heads.get(&(segment + 1)).into_iter().chain([&self.began]);
+        let is_given_up =
+            later.into_iter().any(|(session, first)| *session > place.session && sequence >= *first);
         let fits = block + header.blocks() <= self.geometry.segment_blocks;
-        (is_next && fits && !self.heads.get(&(segment + 1)).is_some_and(is_given_up)).then_some((header, crc))
+        (is_next && fits && !is_given_up).then_some((header, crc))
     }
 
     fn decode(&self, bytes: &[u8]) -> Option<(Header, u32)> {
@@ -210,7 +216,7 @@ impl Walk {
         let log = &mut self.log;
         let fresh = || Segment::new(place.sequence, place.previous, self.now);
         let segment = log.segments.entry(place.segment).or_insert_with(fresh);
-        segment.checksums.push(0);
+        segment.checksums.push(crc);
         segment.checksums.extend(&header.checksums);
         log.next_segment = place.segment + 1;
         log.next_sequence += 1;

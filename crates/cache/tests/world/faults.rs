@@ -9,6 +9,20 @@ use crate::setup::{Faults, Legs};
 impl World {
     pub(super) fn break_(&mut self, fault: Fault) {
         let is_mirror = self.setup.layout == Legs::Mirror;
+        let is_opening = self.state() == State::Recovering && !self.is_degraded;
+        if self.setup.faults == Faults::OneLeg && is_opening {
+            // What fails now would be missing, and the cache refuse to open.
+            return;
+        }
+        if std::mem::take(&mut self.is_replaced) && self.is_whole() {
+            // The mirror is as good as new, and the other leg may be the next.
+            self.weak_leg = 1 - self.weak_leg;
+            self.failed_legs.clear();
+        }
+        let fault = match self.setup.faults {
+            Faults::OneLeg => fault.of(self.weak_leg),
+            _ => fault,
+        };
         // A leg that others have gone on without cannot know that, if they are gone.
         let is_left_behind = |leg: usize| self.failed_legs.iter().any(|failed| *failed != leg);
         match fault {

@@ -124,8 +124,8 @@ impl NamedCache {
         self.stopped().map_err(failed)?;
         self.backing.set_marker(self.config.marker, None)?;
         CacheConfig::forget(&config::directory(), &self.config.name)?;
-        let Members { legs, backing } = self.device.members();
-        let legs: Vec<_> = legs.iter().flatten().cloned().collect();
+        let Members { legs, backing } = self.device.members().clone();
+        let legs: Vec<_> = legs.into_iter().flatten().collect();
         driver::erase(&self.config.settings(), &legs, &backing.info()).map_err(failed)
     }
 }

@@ -148,7 +148,7 @@ impl CacheStatus {
     /// Of a cache that is open.
     pub fn open(cache: &NamedCache) -> Self {
         let unserved = Self::unserved(&cache.config);
-        let backing = &cache.device.members().backing;
+        let backing = Arc::clone(&cache.device.members().backing);
         let backing = BackingStatus { size: Some(backing.info().size.0), ..unserved.backing };
         let Some(status) = cache.device.with(|core, _| core.status()) else {
             return Self { backing, ..unserved };
