@@ -1,10 +1,9 @@
-//! `plumb load`: its speed against fio, its own cost, its memory, and whether its figures are true.
+//! `plumb load`: its speed against fio, its memory, and whether its figures are true.
 //!
 //! Every bar is printed as met or not met. A machine that does something else at the same time misses bars that it
 //! meets when idle; so look at the load first.
 
 mod article;
-mod cost;
 mod figures;
 mod memory;
 mod pairs;
@@ -15,14 +14,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-pub(super) use memory::peak_megabytes;
-
 /// Runs all parts in turn.
-pub(super) fn run(root: &Path, plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
+pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("load average before: {}", busy.trim());
     pairs::run(plumb, directory, pairs)?;
-    cost::run(root)?;
     memory::run(plumb)?;
     article::run(plumb)
 }

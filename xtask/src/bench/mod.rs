@@ -13,8 +13,6 @@ mod paired;
 mod prove;
 mod realtime;
 mod served;
-mod start;
-mod survey;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -24,13 +22,12 @@ use anyhow::{Result, bail};
 use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
-const ALL: [&str; 9] =
-    ["start", "survey", "agreement", "load", "nbd", "realtime", "attach", "prove", "cache"];
+const ALL: [&str; 7] = ["agreement", "load", "nbd", "realtime", "attach", "prove", "cache"];
 
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// start, survey, agreement, load, nbd, realtime, attach, prove, cache; all without a name. Of cache also one part alone:
+    /// agreement, load, nbd, realtime, attach, prove, cache; all without a name. Of cache also one part alone:
     /// cache-burst, cache-overhead, cache-recovery, cache-simulated; and beside all, in a guest: cache-guest
     names: Vec<String>,
 
@@ -59,10 +56,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     for name in names {
         println!("# {name}");
         match name {
-            "start" => start::run(&plumb)?,
-            "survey" => survey::run(&root, &plumb)?,
             "agreement" => agreement::run(&plumb, &arguments.directory, arguments.pairs)?,
-            "load" => load::run(&root, &plumb, &arguments.directory, arguments.pairs)?,
+            "load" => load::run(&plumb, &arguments.directory, arguments.pairs)?,
             "nbd" => nbd::run(&plumb, arguments.pairs)?,
             "realtime" => realtime::run(&plumb, arguments.pairs)?,
             "attach" => attach::run(&plumb, arguments.pairs)?,

@@ -53,7 +53,7 @@ fn peak(plumb: &Path, duration: &str, more: &[&str], targets: &[PathBuf]) -> Res
 }
 
 /// The largest resident size in MB of what `time --format %M` runs.
-pub(in super::super) fn peak_megabytes(command: &mut Command) -> Result<f64> {
+fn peak_megabytes(command: &mut Command) -> Result<f64> {
     let output = process::captured(command.stdout(Stdio::null()), &[0, 1])?;
     let said = String::from_utf8_lossy(&output.stderr);
     // The last line is the largest resident size in KiB; plumb may have said something before.
