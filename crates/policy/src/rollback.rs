@@ -18,7 +18,9 @@ use crate::apply::{DiskReport, DiskResult, Ended, Event, Report, Session, StepsE
 use crate::device::Reader;
 use crate::error::PolicyError;
 use crate::journal::{DiskBefore, Journal, JournalError, Lock, Phase, Record};
-use crate::mechanism::{self, Disagreement, Goal, Kind, Material, Outcome, POLL, ReadBack, SETTLE_MAX, Step};
+use crate::mechanism::{
+    self, Disagreement, Goal, Kind, Material, Outcome, ReadBack, SETTLE_MAX, Step, settle_until,
+};
 use crate::plan::{Asked, PlannedChange, boot_id, to_goal};
 use crate::state::{State, on_off};
 use crate::view::{DeviceView, Refusal};
@@ -162,18 +164,15 @@ fn steps_back(
 
 /// Reads back until all is as it was; what does not count is waited for, and forgiven.
 fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Outcome {
-    let start = session.gateway.now();
-    loop {
-        let found = mechanism::read_back(session.gateway, material);
-        let disagreements = differences(&before.found, &found);
-        let waited = session.gateway.now().since(start);
-        let is_exact = found == before.found;
-        let enough = if disagreements.is_empty() { FORGIVE_AFTER } else { SETTLE_MAX };
-        if is_exact || waited >= enough {
-            return Outcome { found, disagreements, waited };
-        }
-        session.gateway.sleep(POLL);
-    }
+    settle_until(session.gateway, material, |found| {
+        let disagreements = differences(&before.found, found);
+        let enough = match disagreements.is_empty() {
+            _ if *found == before.found => Nanos::ZERO,
+            true => FORGIVE_AFTER,
+            false => SETTLE_MAX,
+        };
+        (disagreements, enough)
+    })
 }
 
 /// What is not as it was, as far as it counts.

@@ -13,7 +13,7 @@ mod steps;
 pub use execute::{Execution, execute};
 pub use material::{Above, Kind, Material};
 pub use read_back::{Disagreement, Outcome, ReadBack, disagreements, read_back, settle};
-pub(crate) use read_back::{POLL, SETTLE_MAX};
+pub(crate) use read_back::{SETTLE_MAX, settle_until};
 pub use steps::{heal, needs_healing, release_sct, steps};
 
 use crate::gateway::{Change, Disk};

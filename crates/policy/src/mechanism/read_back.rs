@@ -189,12 +189,25 @@ pub fn disagreements(kind: Kind, goal: Goal, found: &ReadBack) -> Vec<Disagreeme
 
 /// Reads back until device and kernel agree with `goal`, at most two seconds.
 pub fn settle(gateway: &dyn Gateway, material: &Material, goal: Goal) -> Outcome {
+    settle_until(gateway, material, |found| {
+        let disagreements = disagreements(material.kind, goal, found);
+        let enough = if disagreements.is_empty() { Nanos::ZERO } else { SETTLE_MAX };
+        (disagreements, enough)
+    })
+}
+
+/// Reads back for as long as what is found is to be waited with, by `judge`, which also says how it differs.
+pub(crate) fn settle_until(
+    gateway: &dyn Gateway,
+    material: &Material,
+    judge: impl Fn(&ReadBack) -> (Vec<Disagreement>, Nanos),
+) -> Outcome {
     let start = gateway.now();
     loop {
         let found = read_back(gateway, material);
-        let disagreements = disagreements(material.kind, goal, &found);
-        let waited = Nanos(gateway.now().0.saturating_sub(start.0));
-        if disagreements.is_empty() || waited >= SETTLE_MAX {
+        let (disagreements, enough) = judge(&found);
+        let waited = gateway.now().since(start);
+        if waited >= enough {
             return Outcome { found, disagreements, waited };
         }
         gateway.sleep(POLL);

@@ -32,20 +32,19 @@ pub(super) enum Shape {
     Size,
 }
 
-const NAMES: [(&str, Field); 13] = [
-    ("name", Field::Name),
-    ("identity", Field::Identity),
-    ("serial", Field::Serial),
-    ("model", Field::Model),
-    ("vendor", Field::Vendor),
-    ("transport", Field::Transport),
-    ("port", Field::Port),
-    ("host", Field::Port),
-    ("path", Field::Port),
-    ("size", Field::Size),
-    ("rotational", Field::Rotational),
-    ("role", Field::Role),
-    ("state", Field::State),
+/// What each is called, the first name first.
+const NAMES: [(&[&str], Field); 11] = [
+    (&["name"], Field::Name),
+    (&["identity"], Field::Identity),
+    (&["serial"], Field::Serial),
+    (&["model"], Field::Model),
+    (&["vendor"], Field::Vendor),
+    (&["transport"], Field::Transport),
+    (&["port", "host", "path"], Field::Port),
+    (&["size"], Field::Size),
+    (&["rotational"], Field::Rotational),
+    (&["role"], Field::Role),
+    (&["state"], Field::State),
 ];
 
 /// How disks are reached, and what else has a view.
@@ -78,10 +77,10 @@ impl Field {
     /// The field of this name, or what was probably meant.
     pub(super) fn named(word: &str) -> Result<Self, String> {
         let plain = word.to_lowercase();
-        if let Some((_, field)) = NAMES.iter().find(|(name, _)| *name == plain) {
+        if let Some((_, field)) = NAMES.iter().find(|(names, _)| names.contains(&plain.as_str())) {
             return Ok(*field);
         }
-        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = NAMES.iter().flat_map(|(names, _)| names.iter().copied()).collect();
         let meant = nearest(&plain, names.iter().copied())
             .map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
         Err(format!("`{word}` is no property of a disk.{meant} There are {}", names.join(", ")))

@@ -16,45 +16,51 @@ fn disks_are_chosen_by_what_they_are() {
         Holder { name: "/".into(), kind: "ext4".into(), write_cache: None },
         Holder { name: "sda2".into(), kind: "swap".into(), write_cache: None },
     ];
-    for (expression, expected) in [
-        ("model = st4000nm0035", Known::Yes),
-        ("model == ST4000NM0035", Known::Yes),
-        ("model != st4000nm0035", Known::No),
-        ("model ~ ST*", Known::Yes),
-        ("model ~ \"WDC *\"", Known::No),
-        ("MODEL ~ 'st????nm*'", Known::Yes),
-        ("vendor = ata", Known::Yes),
-        ("size = 4TB", Known::Yes),
-        ("size != 4tb", Known::No),
-        ("size > 4TB and size < 3.7TiB", Known::Yes),
-        ("size >= 4.1tb or rotational = no", Known::No),
-        ("size <= 4000787030016", Known::Yes),
-        ("size>=4TB", Known::Yes),
-        ("rotational=yes and not role=unused", Known::Yes),
-        ("rotational = true", Known::Yes),
-        ("rotational != 0", Known::Yes),
-        ("role = root", Known::Yes),
-        ("role = swap", Known::Yes),
-        ("role != root", Known::No),
-        ("role ~ r*", Known::Yes),
-        ("not (role = data or state = off)", Known::Yes),
-        ("name = sda and (transport = ata or transport = sas) and port ~ port-*", Known::Yes),
-        ("host ~ port-*", Known::Yes),
-        ("path = port-sda", Known::Yes),
-        ("identity = naa.sda", Known::Yes),
-        ("state == on", Known::Yes),
-        ("state = \"Better performance\"", Known::Yes),
-        ("state = quick-removal", Known::No),
-        ("state != 'power protected'", Known::Yes),
-        ("not not serial = S-sda", Known::Yes),
-        ("((name = sda))", Known::Yes),
-        ("NOT name = sdb AND name = sda", Known::Yes),
-        // `and` binds tighter than `or`, and `not` tightest.
-        ("name = sda or name = sdb and name = sdc", Known::Yes),
-        ("(name = sda or name = sdb) and name = sdc", Known::No),
-        ("not name = sda or name = sda", Known::Yes),
-    ] {
-        assert_eq!(judge(expression, &view), expected, "{expression}");
+    // `and` binds tighter than `or`, and `not` tightest.
+    let yes = [
+        "model = st4000nm0035",
+        "model == ST4000NM0035",
+        "model ~ ST*",
+        "MODEL ~ 'st????nm*'",
+        "vendor = ata",
+        "size = 4TB",
+        "size > 4TB and size < 3.7TiB",
+        "size <= 4000787030016",
+        "size>=4TB",
+        "rotational=yes and not role=unused",
+        "rotational = true",
+        "rotational != 0",
+        "role = root",
+        "role = swap",
+        "role ~ r*",
+        "not (role = data or state = off)",
+        "name = sda and (transport = ata or transport = sas) and port ~ port-*",
+        "host ~ port-*",
+        "path = port-sda",
+        "identity = naa.sda",
+        "state == on",
+        "state = \"Better performance\"",
+        "state != 'power protected'",
+        "not not serial = S-sda",
+        "((name = sda))",
+        "NOT name = sdb AND name = sda",
+        "name = sda or name = sdb and name = sdc",
+        "not name = sda or name = sda",
+    ];
+    let no = [
+        "model != st4000nm0035",
+        "model ~ \"WDC *\"",
+        "size != 4tb",
+        "size >= 4.1tb or rotational = no",
+        "role != root",
+        "state = quick-removal",
+        "(name = sda or name = sdb) and name = sdc",
+    ];
+    for expression in yes {
+        assert_eq!(judge(expression, &view), Known::Yes, "{expression}");
+    }
+    for expression in no {
+        assert_eq!(judge(expression, &view), Known::No, "{expression}");
     }
 }
 
@@ -71,49 +77,54 @@ fn what_a_disk_does_not_say_never_chooses_it() {
     assert_eq!(judge("rotational = no and name = sdb", &view), Known::No);
 }
 
+/// What is typed, the column that the caret stands under, and what is said.
+const CASES: &str = r#"modle = x ;; 0 ;; Did you mean `model`?
+model = x and rotatonal = yes ;; 14 ;; Did you mean `rotational`?
+colour = red ;; 0 ;; There are name, identity
+model x ;; 6 ;; expected = != or ~ here
+model is x ;; 6 ;; Did you mean `=`?
+model like ST* ;; 6 ;; Did you mean `~`
+role not root ;; 5 ;; Did you mean `!=`?
+size 4TB ;; 5 ;; expected = != < <= > or >= here
+size > 4T ;; 7 ;; 4TB
+size > 4XB ;; 7 ;; no size
+size > -1TB ;; 7 ;; no size
+size > big ;; 7 ;; such as 4TB
+size ~ 4TB ;; 5 ;; no pattern
+size = ;; 6 ;; such as 4TB
+model < x ;; 6 ;; only sizes
+model =~ x ;; 7 ;; use `~`
+model <> x ;; 7 ;; use `!=`
+model ! x ;; 6 ;; `!=` compares
+role = rot ;; 7 ;; Did you mean `root`?
+transport = sata ;; 12 ;; Did you mean `ata`?
+transport = nvem ;; 12 ;; Did you mean `nvme`?
+state = onn ;; 8 ;; Did you mean `on`?
+rotational = maybe ;; 13 ;; Expected yes, no
+(model = x ;; 10 ;; expected `)`
+model = x) ;; 9 ;; never opened
+() ;; 1 ;; property of a disk
+model = Samsung SSD ;; 16 ;; quotes
+model = x && name = y ;; 10 ;; Did you mean `and`?
+model = x || name = y ;; 10 ;; Did you mean `or`?
+model = x adn name = y ;; 10 ;; Did you mean `and`?
+model = "x ;; 8 ;; never closed
+ ;; 0 ;; property of a disk
+not ;; 3 ;; property of a disk
+and model = x ;; 0 ;; no property
+model = x or ;; 12 ;; property of a disk
+model = ;; 7 ;; a value
+= x ;; 0 ;; property of a disk
+grün = ü and ;; 0 ;; no property
+model = ü and grün = x ;; 14 ;; no property"#;
+
 #[test]
 fn errors_point_at_the_place_and_name_what_was_meant() {
-    for (typed, column, words) in [
-        ("modle = x", 0, "Did you mean `model`?"),
-        ("model = x and rotatonal = yes", 14, "Did you mean `rotational`?"),
-        ("colour = red", 0, "There are name, identity"),
-        ("model x", 6, "expected = != or ~ here"),
-        ("model is x", 6, "Did you mean `=`?"),
-        ("model like ST*", 6, "Did you mean `~`"),
-        ("role not root", 5, "Did you mean `!=`?"),
-        ("size 4TB", 5, "expected = != < <= > or >= here"),
-        ("size > 4T", 7, "4TB"),
-        ("size > 4XB", 7, "no size"),
-        ("size > -1TB", 7, "no size"),
-        ("size > big", 7, "such as 4TB"),
-        ("size ~ 4TB", 5, "no pattern"),
-        ("size =", 6, "such as 4TB"),
-        ("model < x", 6, "only sizes"),
-        ("model =~ x", 7, "use `~`"),
-        ("model <> x", 7, "use `!=`"),
-        ("model ! x", 6, "`!=` compares"),
-        ("role = rot", 7, "Did you mean `root`?"),
-        ("transport = sata", 12, "Did you mean `ata`?"),
-        ("transport = nvem", 12, "Did you mean `nvme`?"),
-        ("state = onn", 8, "Did you mean `on`?"),
-        ("rotational = maybe", 13, "Expected yes, no"),
-        ("(model = x", 10, "expected `)`"),
-        ("model = x)", 9, "never opened"),
-        ("()", 1, "property of a disk"),
-        ("model = Samsung SSD", 16, "quotes"),
-        ("model = x && name = y", 10, "Did you mean `and`?"),
-        ("model = x || name = y", 10, "Did you mean `or`?"),
-        ("model = x adn name = y", 10, "Did you mean `and`?"),
-        ("model = \"x", 8, "never closed"),
-        ("", 0, "property of a disk"),
-        ("not", 3, "property of a disk"),
-        ("and model = x", 0, "no property"),
-        ("model = x or", 12, "property of a disk"),
-        ("model =", 7, "a value"),
-        ("= x", 0, "property of a disk"),
-        ("grün = ü and", 0, "no property"),
-        ("model = ü and grün = x", 14, "no property"),
-    ] {
+    for case in CASES.lines() {
+        let [typed, column, words] = case.split(";;").map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{case}")
+        };
+        let column: usize = column.parse().unwrap();
         let error = Selection::parse(typed).expect_err(typed);
         assert_eq!(error.column, column, "{error}");
         assert!(error.message.contains(words), "{error}");
