@@ -46,7 +46,7 @@ global { use_lvmpolld = 0 thin_check_executable = \"\" thin_repair_executable = 
 ";
 
 /// How long one scenario may take inside the guest.
-pub(crate) const SCENARIO_SECONDS: u64 = 90;
+pub(crate) const SCENARIO_SECONDS: u64 = 240;
 
 /// Everything that must be on this machine to make guests.
 pub(crate) fn programs() -> Vec<Program> {
