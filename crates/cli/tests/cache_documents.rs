@@ -105,6 +105,12 @@ fn a_size_is_advised_that_takes_the_bursts() {
     assert!(figure(0, "absorbed") < 0.9 && figure(0, "stall_seconds") > 1.0, "{advice:#}");
     assert!(figure(2, "absorbed") > 0.999 && figure(2, "speed_up") > 10.0, "{advice:#}");
     assert!(figure(0, "speed_up") < figure(1, "speed_up"), "{advice:#}");
+    // A burst takes the disk 6.7 s, and the last of its writes waits for all others.
+    let uncached = &advice["uncached"];
+    assert!(
+        uncached["write_max"].as_f64() > Some(6.0) && uncached["write_mean"].as_f64() > Some(3.0),
+        "{advice:#}"
+    );
     assert_eq!(advice["advised_size"], 256 << 20, "{advice:#}");
     assert_eq!(advice, place.cache(&advise), "simulated time gives the same again");
 }

@@ -8,7 +8,7 @@ use plumb_linux::FileOptions;
 use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::Histogram;
 use plumb_target::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
-use plumb_workload::{ByteRange, Recorded, Workload};
+use plumb_workload::{ByteRange, Recorded, Stop, Workload};
 
 use super::{Tried, Waiting};
 use crate::command::cache::refused;
@@ -44,7 +44,9 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> anyho
         }
     };
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
-    let workload = Workload { depth: DEPTH, ..Workload::over(range, Bytes::kib(4)) };
+    // The recording ends it, and no time.
+    let stop_at = Stop::operations(recorded.events().len() as u64);
+    let workload = Workload { stop: stop_at, ..Workload::over(range, Bytes::kib(4)) };
     let workload = Workload { range, depth: DEPTH, ..recorded.stand_in(&workload) };
     let options = WorkerOptions {
         replay: Some(recorded.clone()),
@@ -83,7 +85,7 @@ impl Waiting {
         let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
         Self {
             seconds: replayed.seconds(),
-            write_mean: writes.mean().unwrap_or_default() / 1e9,
+            write_mean: writes.mean().unwrap_or_default(),
             write_p99: seconds(writes.at_per_mille(990)),
             write_max: seconds(writes.max()),
         }
