@@ -7,7 +7,7 @@ use crate::settings::{Identity, Layout};
 /// What was found on a leg that is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
-    /// Each with its slot.
+    /// Each with its place: the slots at the front are 0 and 1, those at the end 2 and 3.
     pub(super) superblocks: Vec<(u64, Superblock)>,
     /// How many slots were read.
     pub(super) slots_read: u64,
@@ -18,16 +18,18 @@ pub(super) struct LegFound {
 impl LegFound {
     /// The version of the superblock that counts on this leg.
     pub(super) fn newest(&self) -> Option<&Superblock> {
-        self.newest_in_slot().map(|(_, found)| found)
+        self.newest_in(4).map(|(_, found)| found)
     }
 
-    fn newest_in_slot(&self) -> Option<&(u64, Superblock)> {
-        self.superblocks.iter().max_by_key(|(_, found)| (found.epoch, found.generation))
+    fn newest_in(&self, places: u64) -> Option<&(u64, Superblock)> {
+        let found = self.superblocks.iter().filter(|(place, _)| *place < places);
+        found.max_by_key(|(_, found)| (found.epoch, found.generation))
     }
 
-    /// The slot of this leg that the next version goes to: not that of the one that counts, which may be the only whole one.
+    /// The slot of this leg that the next version goes to: not that of the last whole one at the front, which may be the only one there.
+    /// Only those at the front say where the others are.
     pub(super) fn next_slot(&self) -> u64 {
-        self.newest_in_slot().map_or(0, |(slot, _)| 1 - slot)
+        self.newest_in(2).or_else(|| self.newest_in(4)).map_or(0, |(place, _)| 1 - place % 2)
     }
 }
 

@@ -169,7 +169,7 @@ impl Recovery {
         let size = self.io.legs[leg].as_ref().map_or(0, |info| info.size.0 / LOG_BLOCK);
         let Some(found) = &mut self.found[leg] else { return };
         match block.map_or(Found::Nothing, Superblock::decode) {
-            Found::Valid(superblock) => found.superblocks.push((found.slots_read % 2, *superblock)),
+            Found::Valid(superblock) => found.superblocks.push((found.slots_read, *superblock)),
             Found::Newer(version) => found.newer = Some(version),
             Found::Nothing => {}
         }
