@@ -14,10 +14,3 @@ pub struct Surroundings<'a> {
     /// How large a target is now; `None` if it is missing or of no known size. Percents of a size need it.
     pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,
 }
-
-impl<'a> Surroundings<'a> {
-    /// With files alone: no variable is set, no target exists.
-    pub fn of_files(read_file: &'a dyn Fn(&str) -> io::Result<String>) -> Self {
-        Self { read_file, environment: &|_| None, target_size: &|_| None }
-    }
-}

@@ -2,61 +2,40 @@
 
 use plumb_workload::Invalid;
 
+use super::table;
 use super::word_error::WordError;
 use super::words::Words;
 
-/// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
-const FIELDS: [(&str, &[&str]); 51] = [
-    ("name", &["name"]),
+/// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first. Any other is
+/// called like its word.
+const FIELDS: [(&str, &[&str]); 28] = [
     ("targets[", &["weights", "targets"]),
-    ("targets", &["targets"]),
-    ("threads_shared", &["threads-shared"]),
-    ("same_threads", &["same-threads"]),
-    ("threads", &["threads"]),
-    ("depth_shared", &["depth-shared"]),
     ("opening.engine", &["engine", "mapped"]),
     ("opening.flush", &["sync-kind", "mapped"]),
     ("opening", &["cached", "drop-behind", "mapped", "direct"]),
-    ("append", &["append"]),
-    ("page_cache", &["page-cache"]),
-    ("affinity", &["affinity"]),
-    ("start_delay", &["start-delay"]),
-    ("steady", &["steady"]),
-    ("trace.path", &["trace"]),
     ("trace.speed", &["trace-speed"]),
     ("trace.scale", &["trace-scale"]),
     ("trace.align", &["trace-align"]),
     ("trace.skip", &["trace-skip"]),
     ("trace", &["trace"]),
-    ("latency_target", &["latency-target"]),
     ("workload.blocks.read", &["block-size"]),
     ("workload.blocks.write", &["write-block-size", "block-size"]),
     ("workload.blocks.trim", &["trim-block-size", "block-size"]),
     ("workload.write_percent", &["write"]),
     ("workload.trim_percent", &["trim"]),
-    ("workload.depth", &["depth"]),
-    ("workload.stop.duration", &["duration"]),
     ("workload.stop.operations", &["count"]),
     ("workload.stop.bytes", &["bytes"]),
     ("workload.stop", &["duration"]),
     ("workload.durability.flush_every", &["sync-every"]),
     ("workload.durability.flush_at_end", &["sync-at-end"]),
     ("workload.durability.fua_every", &["dsync", "dsync-every", "sync-every"]),
-    ("workload.rate", &["rate"]),
     ("workload.burst.operations", &["burst"]),
-    ("workload.burst.pause", &["pause"]),
-    ("workload.range.offset", &["offset"]),
     ("workload.range.length", &["length", "size"]),
-    ("workload.access.random.align", &["align"]),
     ("workload.access.random.runs", &["run-length", "random-percent"]),
+    ("workload.access.random.align", &["align"]),
     ("workload.access.random.distribution", &["distribution"]),
     ("workload.access.sequential.stride", &["stride"]),
     ("workload.access.sequential.walk", &["walk"]),
-    ("workload.division", &["division"]),
-    ("workload.content", &["content"]),
-    ("workload.verify", &["verify"]),
-    ("workload.access", &["distribution"]),
-    ("workload", &["block-size"]),
     ("jobs", &["targets"]),
 ];
 
@@ -79,11 +58,18 @@ impl InvalidField {
         Self { span: span.unwrap_or(0), job: job.unwrap_or(0), field, invalid }
     }
 
+    /// The word that the field is called like, or the first around it: `steady` of `steady.rounds_max`.
+    fn namesake(&self) -> Option<&'static str> {
+        let mut fields = self.field.split('.');
+        fields.find_map(|field| table::find(&field.replace('_', "-"))).map(|word| word.name)
+    }
+
     /// The error of the word among those that are said; else of the one that would say it.
     pub(super) fn error(self, said: &Words) -> WordError {
-        let known = FIELDS.iter().find(|(field, _)| self.field.starts_with(field));
-        let words = known.map_or(&["targets"][..], |(_, words)| words);
-        let word = words.iter().find(|word| said.has(word)).unwrap_or(&words[0]);
+        let word = match FIELDS.iter().find(|(field, _)| self.field.starts_with(field)) {
+            Some((_, words)) => words.iter().find(|word| said.has(word)).unwrap_or(&words[0]),
+            None => self.namesake().unwrap_or("targets"),
+        };
         WordError::unexpected(word, self.invalid.value, self.invalid.expected)
     }
 }

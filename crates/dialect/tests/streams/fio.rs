@@ -19,7 +19,7 @@ fn spans(lines: &str) -> Vec<Span> {
         "job.fio" => Ok(text.clone()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let surroundings = Surroundings::of_files(&read);
+    let surroundings = Surroundings { read_file: &read, environment: &|_| None, target_size: &|_| None };
     let invocation = fio::parse(&["job.fio".to_owned()], &crate::streams::machine(), &surroundings);
     invocation.unwrap_or_else(|error| panic!("{lines}: {error}")).meaning.scenario.spans
 }
