@@ -43,103 +43,79 @@ const REQUEST_NOUNMAP: u32 = 1 << 15;
 /// The kernel's unit of sizes and positions, whatever the logical block.
 pub(super) const SECTOR: u64 = 512;
 
-/// What the driver knows of a device beside its parameters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Info {
-    pub(super) queues: u16,
-    pub(super) depth: u16,
-    pub(super) state: u16,
-    pub(super) request_max: u32,
-    pub(super) number: u32,
-    pub(super) pid: i32,
-    pub(super) flags: u64,
+/// A structure of the driver with the offsets of its fields, which reads and writes itself.
+macro_rules! structure {
+    ($(#[$about:meta])* $name:ident, $bytes:ident: $($(#[$of_field:meta])* $field:ident $kind:ident @ $at:literal,)+) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub(super) struct $name {
+            $($(#[$of_field])* pub(super) $field: $kind,)+
+        }
+
+        impl $name {
+            fn fields(&self) -> [u8; $bytes] {
+                let mut bytes = [0; $bytes];
+                $(put(&mut bytes, $at, self.$field.to_ne_bytes());)+
+                bytes
+            }
+
+            pub(super) fn parse(bytes: &[u8; $bytes]) -> Self {
+                Self { $($field: <$kind>::from_ne_bytes(taken(bytes, $at)),)+ }
+            }
+        }
+    };
+}
+
+structure! {
+    /// What the driver knows of a device beside its parameters.
+    Info, INFO_BYTES:
+    queues u16 @ 0,
+    depth u16 @ 2,
+    state u16 @ 4,
+    request_max u32 @ 8,
+    number u32 @ 12,
+    pid i32 @ 16,
+    flags u64 @ 24,
     /// `ublksrv_flags`: kept by the driver and not looked at.
-    pub(super) mark: u64,
+    mark u64 @ 32,
+}
+
+structure! {
+    /// What the block device is to be like. Sizes are in sectors of 512 bytes, block sizes are powers of two.
+    Parameters, PARAMETERS_BYTES:
+    attributes u32 @ 8,
+    logical_shift u8 @ 12,
+    physical_shift u8 @ 13,
+    io_opt_shift u8 @ 14,
+    io_min_shift u8 @ 15,
+    request_sectors_max u32 @ 16,
+    sectors u64 @ 24,
+    discard_granularity u32 @ 44,
+    discard_sectors_max u32 @ 48,
+    write_zeroes_sectors_max u32 @ 52,
 }
 
 impl Info {
     pub(super) fn bytes(&self) -> [u8; INFO_BYTES] {
-        let mut bytes = [0; INFO_BYTES];
-        bytes[0..2].copy_from_slice(&self.queues.to_ne_bytes());
-        bytes[2..4].copy_from_slice(&self.depth.to_ne_bytes());
-        bytes[4..6].copy_from_slice(&self.state.to_ne_bytes());
-        bytes[8..12].copy_from_slice(&self.request_max.to_ne_bytes());
-        bytes[12..16].copy_from_slice(&self.number.to_ne_bytes());
-        bytes[16..20].copy_from_slice(&self.pid.to_ne_bytes());
-        bytes[24..32].copy_from_slice(&self.flags.to_ne_bytes());
-        bytes[32..40].copy_from_slice(&self.mark.to_ne_bytes());
-        bytes
+        self.fields()
     }
-
-    pub(super) fn parse(bytes: &[u8; INFO_BYTES]) -> Self {
-        Self {
-            queues: u16_at(bytes, 0),
-            depth: u16_at(bytes, 2),
-            state: u16_at(bytes, 4),
-            request_max: u32_at(bytes, 8),
-            number: u32_at(bytes, 12),
-            pid: u32_at(bytes, 16).cast_signed(),
-            flags: u64_at(bytes, 24),
-            mark: u64_at(bytes, 32),
-        }
-    }
-}
-
-/// What the block device is to be like. Sizes are in sectors of 512 bytes, block sizes are powers of two.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Parameters {
-    pub(super) attributes: u32,
-    pub(super) logical_shift: u8,
-    pub(super) physical_shift: u8,
-    pub(super) io_opt_shift: u8,
-    pub(super) io_min_shift: u8,
-    pub(super) request_sectors_max: u32,
-    pub(super) sectors: u64,
-    pub(super) discard_granularity: u32,
-    pub(super) discard_sectors_max: u32,
-    pub(super) write_zeroes_sectors_max: u32,
 }
 
 impl Parameters {
     pub(super) fn bytes(&self) -> [u8; PARAMETERS_BYTES] {
-        let mut bytes = [0; PARAMETERS_BYTES];
-        bytes[0..4].copy_from_slice(&(PARAMETERS_BYTES as u32).to_ne_bytes());
-        bytes[4..8].copy_from_slice(&(BASIC | DISCARD).to_ne_bytes());
-        bytes[8..12].copy_from_slice(&self.attributes.to_ne_bytes());
-        bytes[12] = self.logical_shift;
-        bytes[13] = self.physical_shift;
-        bytes[14] = self.io_opt_shift;
-        bytes[15] = self.io_min_shift;
-        bytes[16..20].copy_from_slice(&self.request_sectors_max.to_ne_bytes());
-        bytes[24..32].copy_from_slice(&self.sectors.to_ne_bytes());
-        bytes[44..48].copy_from_slice(&self.discard_granularity.to_ne_bytes());
-        bytes[48..52].copy_from_slice(&self.discard_sectors_max.to_ne_bytes());
-        bytes[52..56].copy_from_slice(&self.write_zeroes_sectors_max.to_ne_bytes());
+        let mut bytes = self.fields();
+        put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
+        put(&mut bytes, 4, (BASIC | DISCARD).to_ne_bytes());
         // The driver takes one segment or none.
-        bytes[56..58].copy_from_slice(&u16::from(self.discard_sectors_max > 0).to_ne_bytes());
+        put(&mut bytes, 56, u16::from(self.discard_sectors_max > 0).to_ne_bytes());
         bytes
     }
 
     /// What to ask for them with: the driver fills as many bytes as this says.
     pub(super) fn question() -> [u8; PARAMETERS_BYTES] {
         let mut bytes = [0; PARAMETERS_BYTES];
-        bytes[0..4].copy_from_slice(&(PARAMETERS_BYTES as u32).to_ne_bytes());
+        put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
         bytes
-    }
-
-    pub(super) fn parse(bytes: &[u8; PARAMETERS_BYTES]) -> Self {
-        Self {
-            attributes: u32_at(bytes, 8),
-            logical_shift: bytes[12],
-            physical_shift: bytes[13],
-            io_opt_shift: bytes[14],
-            io_min_shift: bytes[15],
-            request_sectors_max: u32_at(bytes, 16),
-            sectors: u64_at(bytes, 24),
-            discard_granularity: u32_at(bytes, 44),
-            discard_sectors_max: u32_at(bytes, 48),
-            write_zeroes_sectors_max: u32_at(bytes, 52),
-        }
     }
 }
 
@@ -168,7 +144,7 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     pub(super) fn parse(bytes: &[u8; plumb_linux::ublk::DESCRIPTOR_BYTES]) -> Self {
-        let word = u32_at(bytes, 0);
+        let word = u32::from_ne_bytes(taken(bytes, 0));
         let kind = match word & 0xFF {
             0 => Kind::Read,
             1 => Kind::Write,
@@ -181,24 +157,20 @@ impl Descriptor {
             kind,
             fua: word & REQUEST_FUA != 0,
             no_unmap: word & REQUEST_NOUNMAP != 0,
-            sectors: u32_at(bytes, 4),
-            start: u64_at(bytes, 8),
+            sectors: u32::from_ne_bytes(taken(bytes, 4)),
+            start: u64::from_ne_bytes(taken(bytes, 8)),
         }
     }
 }
 
-fn u16_at<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
-    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&field);
 }
 
-fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
-    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-fn u64_at<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_ne_bytes(word)
+fn taken<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
 }
 
 #[cfg(test)]
