@@ -259,10 +259,10 @@ impl Oracle {
         self.moment += 1;
         self.pending.clear();
         for version in self.blocks.values_mut().flat_map(|history| &mut history.versions) {
-            if version.completed.is_none() {
+            // A write that failed may still reach the backing device, whoever asked for it.
+            if version.completed.is_none() && !version.is_lost_track_of {
                 *version = Version {
                     completed: Some(self.moment),
-                    is_lost_track_of: false,
                     displaces: false,
                     ..version.clone()
                 };
