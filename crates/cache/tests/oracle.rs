@@ -261,11 +261,7 @@ impl Oracle {
         for version in self.blocks.values_mut().flat_map(|history| &mut history.versions) {
             // A write that failed may still reach the backing device, whoever asked for it.
             if version.completed.is_none() && !version.is_lost_track_of {
-                *version = Version {
-                    completed: Some(self.moment),
-                    displaces: false,
-                    ..version.clone()
-                };
+                *version = Version { completed: Some(self.moment), displaces: false, ..version.clone() };
             }
         }
         self.moment += 1;

@@ -53,6 +53,9 @@ fn what_makes_no_sense_is_told_before_anything_is_done() {
         ("app --subject sqlite:journal=wel", 2, "journal"),
         ("app --subject sqlite --drive volatil", 2, "write-through"),
         ("app --subject sqlite --drive volatile,volatile", 2, "twice"),
+        ("app --subject sqlite --drive cache:volatil", 2, "write-through"),
+        ("app --subject sqlite --drive cache:volatile?mode=fast", 2, "`mode=fast`"),
+        ("app --subject sqlite --drive volatile,cache:volatile", 2, "another recording"),
         ("app --subject sqlite --fs zfs", 2, "ext4"),
         ("app --subject sqlite --run true --check true", 2, "cannot be used with"),
         ("app --run true", 2, "--check"),
@@ -215,6 +218,46 @@ fn the_example_of_the_manual_fails_and_its_mended_form_does_not() {
     let line = ["--run", &mended, "--check", &check, "--no-record", "--no-change"];
     let honest = proved(&place, &line, 0);
     assert_eq!((&honest["proved"], &honest["states"]["failing"]), (&true.into(), &0.into()), "{honest:#}");
+}
+
+/// Both drives lose their power at any moment, and the cache recovers what that leaves.
+#[test]
+fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let work = "for n in 1 2 3 4 5; do echo $n >> log; sync log; echo $n > $PLUMB_ACK; sleep 0.05; done";
+    let over = |drive: &str, run: &str, code: i32| {
+        let line = ["--drive", drive, "--run", run, "--check", CHECK, "--states", "400", "--no-change"];
+        proved(
+            &place,
+            &[&line[..], &["--budget", "5m", "--out", &drive.replace(['?', '='], "-")]].concat(),
+            code,
+        )
+    };
+    let honest = over("cache:volatile", work, 0);
+    let states = &honest["states"];
+    assert!(states["failing"] == 0 && states["checked"].as_u64() > Some(20), "{states}");
+    // Its log is not flushed, and says that it keeps what it has not: the cache finds that out, and refuses it.
+    let believed = over("cache:volatile?mode=protected", work, 1);
+    let failure = &believed["failures"][0];
+    assert_eq!(failure["class"], "unmountable", "{failure:#}");
+    assert!(failure["minimal"].to_string().contains("log of the cache"), "{failure:#}");
+    assert!(failure["words"].as_str().unwrap().contains("durable"), "{failure:#}");
+    let again = prove(&place, &["replay", "cache:volatile-mode-protected", "--json"]);
+    assert_eq!(
+        (again.status.code(), &document(&again)["reproduced"]),
+        (Some(1), &true.into()),
+        "{}",
+        said(&again)
+    );
+    // A program that acknowledges before it syncs loses that over a cache as well.
+    let early = over("cache:protected", &work.replace("sync log; ", ""), 1);
+    assert_eq!(early["failures"][0]["class"], "lost-acknowledged", "{early:#}");
+    let line = ["app", "--recording", "cache:protected/recording", "--drive", "volatile"];
+    let other = prove(&place, &line);
+    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
 }
 
 /// A proof that has written what it found under its first drive profile, and whose checks hang under the second.

@@ -47,7 +47,11 @@ fn machine() -> Machine {
 
 fn ours(text: &str) -> Result<Invocation, Error> {
     let read_file = |_: &str| Ok(text.to_owned());
-    parse(&["job.fio".to_owned()], &machine(), &Surroundings { read_file: &read_file, environment: &|_| None, target_size: &|_| None })
+    parse(
+        &["job.fio".to_owned()],
+        &machine(),
+        &Surroundings { read_file: &read_file, environment: &|_| None, target_size: &|_| None },
+    )
 }
 
 /// Whether fio is installed; says so if not.

@@ -122,6 +122,7 @@ fn mounted() {
         file_system: FileSystem::Ext4,
         directory: directory.path().to_owned(),
         timeout: Duration::from_secs(60),
+        cache: None,
     };
     let recorded = record(&*subject, &options, &stop).unwrap();
     let profile = DriveProfile::of("volatile", Bytes(BLOCK)).unwrap();

@@ -2,6 +2,7 @@
 
 use plumb_block::Bytes;
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};
+use plumb_target::cache::{CacheOnOneDrive, ParseCacheError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_system::FileSystem;
@@ -20,6 +21,8 @@ pub struct DriveProfile {
     /// Whether it does FUA by itself. A recording in which FUA arrived as write and flush has fewer states than such a drive, so
     /// that it cannot be judged by one.
     pub has_native_fua: bool,
+    /// The write-back cache in front of two such drives, which lose their power together: one is cached, and the other has the log.
+    pub cache: Option<CacheOnOneDrive>,
 }
 
 /// The names, with what each does. `lying` takes the number of flushes that are ignored last.
@@ -50,15 +53,24 @@ impl DriveProfile {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes.
+    /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes; with `cache:` before it and perhaps
+    /// `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
     ///
     /// # Errors
     /// If there is none.
     pub fn of(typed: &str, logical_block: Bytes) -> Result<Self> {
+        let Some(rest) = typed.strip_prefix("cache:") else { return Self::of_drive(typed, logical_block) };
+        let (drive, cache) = rest.split_once('?').unwrap_or((rest, ""));
+        let cache = cache.parse().map_err(|error: ParseCacheError| Error::usage(error.to_string()))?;
+        Ok(Self { name: typed.to_owned(), cache: Some(cache), ..Self::of_drive(drive, logical_block)? })
+    }
+
+    fn of_drive(typed: &str, logical_block: Bytes) -> Result<Self> {
         let unknown = || {
             let expected = PROFILES.map(|(name, _)| name).join(", ");
             Error::usage(format!(
-                "`{typed}` is not a drive profile: expected one of {expected}, such as lying:8"
+                "`{typed}` is not a drive profile: expected one of {expected}, such as lying:8, or a cache, such as \
+                 cache:volatile"
             ))
         };
         let (name, figure) =
@@ -80,7 +92,14 @@ impl DriveProfile {
             (_, None) => volatile,
             (_, Some(_)) => return Err(unknown()),
         };
-        Ok(Self { name: typed.to_owned(), about, promise, breaks_contract: name == "lying", has_native_fua })
+        Ok(Self {
+            name: typed.to_owned(),
+            about,
+            promise,
+            breaks_contract: name == "lying",
+            has_native_fua,
+            cache: None,
+        })
     }
 }
 
@@ -93,13 +112,19 @@ mod tests {
         for (name, _) in PROFILES {
             assert_eq!(DriveProfile::of(name, Bytes(512)).unwrap().name, name);
         }
+        let cached = DriveProfile::of("cache:protected?mode=ordered", Bytes(512)).unwrap();
+        assert_eq!(cached.promise, Promise::DURABLE);
+        assert_eq!(
+            cached.cache.map(|cache| cache.mode),
+            "mode=ordered".parse().map(|cache: CacheOnOneDrive| cache.mode).ok()
+        );
         let lying = DriveProfile::of("lying:8", Bytes(512)).unwrap();
         assert_eq!((lying.promise.flush, lying.breaks_contract), (FlushKept::AllButLast(8), true));
     }
 
     #[test]
     fn a_wrong_name_is_told_with_those_that_there_are() {
-        for typed in ["", "volatil", "lying:", "lying:x", "volatile:2"] {
+        for typed in ["", "volatil", "lying:", "lying:x", "volatile:2", "cache:volatil"] {
             let error = DriveProfile::of(typed, Bytes(512)).unwrap_err().to_string();
             assert!(error.contains("write-through") && error.contains(&format!("`{typed}`")), "{error}");
         }

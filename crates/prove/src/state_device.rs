@@ -52,6 +52,12 @@ impl StateDevice {
         self.lock().varied = varied;
     }
 
+    /// Another one for states of the same recording.
+    pub fn another(&self) -> Self {
+        let shared = Shared { varied: self.lock().varied.clone(), ..Shared::default() };
+        Self { shared: Arc::new(Mutex::new(shared)), ..self.clone() }
+    }
+
     /// Holds this state from now on. Whoever has the one before mounted must be gone.
     pub fn hold(&self, state: OwnedState) {
         let mut shared = self.lock();

@@ -79,6 +79,7 @@ impl Case {
             file_system,
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),
+            cache: None,
         };
         let recorded = match record(&*watched, &options, &AtomicBool::new(false)) {
             Err(error) if error.kind == ErrorKind::NotMeasured => {

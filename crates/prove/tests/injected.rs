@@ -35,6 +35,7 @@ impl Script {
             file_system: FileSystem::Ext4,
             directory: directory.path().to_owned(),
             timeout: Duration::from_secs(60),
+            cache: None,
         };
         match record(self, &options, &AtomicBool::new(false)) {
             Ok(recorded) => Some(recorded),

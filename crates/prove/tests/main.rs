@@ -43,6 +43,7 @@ fn recorded_whole(recording: Recording) -> Recorded {
         ended_because: None,
         calls: Vec::new(),
         untraced_because: None,
+        cache: None,
         missing_syncs: Vec::new(),
     }
 }

@@ -78,6 +78,7 @@ fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) ->
         file_system,
         directory: directory.to_owned(),
         timeout: Duration::from_secs(60),
+        cache: None,
     };
     match record(subject, &options, &AtomicBool::new(false)) {
         Err(error) if error.kind == ErrorKind::NotMeasured => {

@@ -50,6 +50,7 @@ fn recorded_on(
         file_system,
         directory: directory.path().to_owned(),
         timeout,
+        cache: None,
     };
     let recorded = record(subject, &options, &AtomicBool::new(false));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -243,6 +244,7 @@ fn an_interrupted_recording_keeps_what_it_has() {
         file_system: FileSystem::Ext4,
         directory: directory.path().to_owned(),
         timeout: Duration::from_secs(60),
+        cache: None,
     };
     let flag = directory.path().join("acknowledged");
     let subject = programs(&format!("echo 1 > $PLUMB_ACK; : > {}; exec sleep 1000", flag.display()));
@@ -273,6 +275,7 @@ fn what_is_missing_is_said_before_anything_is_made() {
         file_system: FileSystem::Xfs,
         directory: "/nonexistent".into(),
         timeout: Duration::from_secs(1),
+        cache: None,
     };
     let failed =
         |options: &RecordOptions| record(&programs("true"), options, &AtomicBool::new(false)).unwrap_err();

@@ -68,6 +68,30 @@ fn a_limit_takes_from_all_windows_alike_and_the_order_is_the_same_every_time() {
 }
 
 #[test]
+fn a_flush_covers_its_own_drive_and_a_cut_takes_from_all() {
+    let mut recording = writes(4, 1);
+    recording.further_drives = vec![2];
+    let flush = recording.submit(Nanos(9), Op::Flush, LbaRange::new(Lba(2), 0), &[]);
+    recording.happened(Nanos(9), Event::Completed(flush));
+    // So that something is at risk on the second drive as well at the end.
+    let late =
+        recording.submit(Nanos(9), Op::Write { fua: false }, LbaRange::new(Lba(3), 1), &[99; BLOCK as usize]);
+    recording.happened(Nanos(9), Event::Completed(late));
+    let mut file = Vec::new();
+    recording.save(&mut file).unwrap();
+    let recording = Recording::load(&file[..]).unwrap();
+    let from = recording.events.len();
+    let mut left = HashSet::new();
+    let explorer = Explorer { from, ..explorer(&recording) };
+    explorer.explore(&mut |state| {
+        left.insert([0, 1, 2, 3].map(|lba| recording.contents.bytes(state.content(lba))[0]));
+        ControlFlow::Continue(())
+    });
+    let all = (0..8).map(|taken: u8| [taken & 1, taken >> 1 & 1, 3, if taken & 4 == 0 { 3 } else { 99 }]);
+    assert_eq!(left, all.collect());
+}
+
+#[test]
 fn what_is_written_again_unchanged_makes_no_difference() {
     let mut recording = writes(1, 8);
     let flush = recording.submit(Nanos(1), Op::Flush, LbaRange::EMPTY, &[]);

@@ -36,7 +36,8 @@ pub(crate) fn put_changes(
         sync_call::put(request, how, document, watch)?;
     }
     for failure in &mut document.failures {
-        if failure.change.is_none() && !request.is_over() {
+        // Beneath a cache the drives are flushed as the cache needs it, and no program can change that.
+        if failure.change.is_none() && request.judge.recorded.cache.is_none() && !request.is_over() {
             failure.change = device_flush::smallest(request, failure, watch)?;
         }
     }

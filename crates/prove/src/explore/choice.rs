@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use plumb_crash::Window;
 use serde::{Deserialize, Serialize};
 
 use super::cursor::{Cursor, State};
@@ -52,7 +53,7 @@ impl Explorer<'_> {
             if moment.event != event {
                 return ControlFlow::Continue(());
             }
-            let versions = moment.window.runs().flat_map(|run| run.versions);
+            let versions = moment.windows.iter().flat_map(Window::runs).flat_map(|run| run.versions);
             at_risk.extend(versions.filter(|one| !one.is_decisive).map(|one| CommandId(one.id as u32)));
             ControlFlow::Break(())
         });

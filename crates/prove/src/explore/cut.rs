@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use plumb_crash::{Run, Survivor};
+use plumb_crash::{Run, Survivor, Window};
 
 use super::image::{Image, hash_of};
 use super::replay::Moment;
@@ -74,7 +74,7 @@ impl<'a> Cut<'a> {
             owned_image: OnceCell::new(),
             event: moment.event,
             required: moment.required,
-            runs: moment.window.runs().collect(),
+            runs: moment.windows.iter().flat_map(Window::runs).collect(),
             spots: Vec::new(),
             versions: Vec::new(),
             pieces: Vec::new(),
@@ -83,8 +83,9 @@ impl<'a> Cut<'a> {
         // Of each version that may be lost: its command, its block unless the command cannot be torn, and where it lies.
         let mut versions = Vec::new();
         for (number, run) in cut.runs.iter().enumerate() {
+            let window = &moment.windows[recording.drive_of(run.range.lba.0)];
             let whole: Vec<bool> =
-                run.versions.iter().map(|one| moment.window.is_whole_or_nothing(one.id)).collect();
+                run.versions.iter().map(|one| window.is_whole_or_nothing(one.id)).collect();
             for lba in cut.blocks_of(run) {
                 let stored = hash_of(lba, moment.image.content(lba));
                 let left = |id: u64| hash_of(lba, recording.commands[id as usize].content(lba));

@@ -13,8 +13,8 @@ use crate::recording::{CommandId, Event};
 pub(super) struct Moment<'a> {
     /// The event before which it is.
     pub(super) event: usize,
-    /// The commands that a cut may take.
-    pub(super) window: &'a Window<CommandId>,
+    /// The commands that a cut may take, of each drive.
+    pub(super) windows: &'a [Window<CommandId>],
     /// What is durable.
     pub(super) image: &'a Image,
     /// The last acknowledgement.
@@ -28,19 +28,22 @@ pub(super) fn cuts(
 ) -> ControlFlow<()> {
     let Explorer { recording, promise, from, until, .. } = *explorer;
     let until = until.min(recording.events.len());
-    let (mut window, mut image) = (Window::new(promise), Image::default());
+    let mut windows: Vec<_> = (0..=recording.further_drives.len()).map(|_| Window::new(promise)).collect();
+    let mut image = Image::default();
+    let drive_of = |id: &CommandId| recording.drive_of(recording.commands[id.0 as usize].range.lba.0);
     let (mut required, mut has_grown) = (None, true);
     for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
         if let Event::Completed(id) = happened {
             let op = recording.commands[id.0 as usize].op;
             if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
-                cut(&Moment { event, window: &window, image: &image, required })?;
+                cut(&Moment { event, windows: &windows, image: &image, required })?;
                 has_grown = false;
             }
         }
         match happened {
             Event::Submitted(id) => {
                 let command = &recording.commands[id.0 as usize];
+                let window = &mut windows[drive_of(id)];
                 match kind(command.op, promise.discard_zeroes) {
                     Some(kind) if command.range.nlb > 0 => {
                         window.submit(u64::from(id.0), kind, command.range, *id);
@@ -52,6 +55,7 @@ pub(super) fn cuts(
             Event::Completed(id) => {
                 let mut store =
                     |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
+                let window = &mut windows[drive_of(id)];
                 window.complete(u64::from(id.0), Landing::Unknown, &mut store);
                 // To a drive without FUA the kernel sends a flush behind the write.
                 if is_fua(recording.commands[id.0 as usize].op) && promise.fua == FuaKept::Ignored {
@@ -61,7 +65,7 @@ pub(super) fn cuts(
                 }
             }
             Event::Failed(id) => {
-                window.fail(u64::from(id.0));
+                windows[drive_of(id)].fail(u64::from(id.0));
                 has_grown = true;
             }
             Event::Acknowledged(number) => {
@@ -74,7 +78,7 @@ pub(super) fn cuts(
     if !has_grown || until < from {
         return ControlFlow::Continue(());
     }
-    cut(&Moment { event: until, window: &window, image: &image, required })
+    cut(&Moment { event: until, windows: &windows, image: &image, required })
 }
 
 const fn is_fua(op: Op) -> bool {

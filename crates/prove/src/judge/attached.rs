@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumb_block::{Bytes, RealClock};
+use plumb_block::{Bytes, Device, RealClock, Time, in_one_line};
 use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
+use plumb_target::cache::CacheOnOneDrive;
 
 use super::Judge;
-use crate::error::{Result, cannot};
+use super::switched::Switched;
+use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::OwnedState;
 use crate::file_system::{FileSystem, Mounted};
 use crate::mount_point::MountPoint;
-use crate::recording::Content;
+use crate::recording::Recording;
 use crate::session::attach;
 use crate::state_device::StateDevice;
 
@@ -36,6 +38,8 @@ pub(super) struct Attached {
 #[derive(Clone)]
 pub(super) struct Place {
     device: StateDevice,
+    /// Where each state is one of drives beneath a cache, which recovers it.
+    cache: Option<(CacheOnOneDrive, Switched)>,
     pub(super) block_device: PathBuf,
     pub(super) mount_point: PathBuf,
     file_system: FileSystem,
@@ -56,13 +60,25 @@ impl Attached {
         let device = StateDevice::new(Arc::clone(recording), Arc::new(RealClock::start()));
         device.set_varied(judge.explorer().varied());
         let options = AttachOptions { queues: 1, no_read_ahead: true, ..AttachOptions::default() };
-        let attachment = attach(Arc::new(device.clone()), "state", &options)?;
+        let mut attached: Arc<dyn Device> = Arc::new(device.clone());
+        let mut cache = None;
+        if let Some(of_profile) = judge.profile.cache {
+            let cached = Bytes(recording.size.0.saturating_sub(of_profile.size.0));
+            let blank = Arc::new(Recording::of_blank(cached, recording.logical_block));
+            // Until the first state is there.
+            let switched = Switched::new(Arc::new(StateDevice::new(blank, Arc::new(RealClock::start()))));
+            attached = Arc::new(switched.clone());
+            cache = Some((of_profile, switched));
+        }
+        let size = attached.info().size;
+        let attachment = attach(attached, "state", &options)?;
         let place = Place {
             device,
+            cache,
             block_device: attachment.path().to_owned(),
             mount_point: mount_point.path().to_owned(),
             file_system: judge.file_system,
-            size: recording.size,
+            size,
         };
         Ok(Self { place, attachment, mount_point })
     }
@@ -70,7 +86,7 @@ impl Attached {
     /// Mounts a state.
     pub(super) fn hold(self, state: OwnedState) -> Result<Held> {
         let place = &self.place;
-        let mounted = apart::run(|| place.put(state).and_then(|()| place.mount()));
+        let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;
         Ok(Held { mounted: Some(mounted), attached: self })
     }
@@ -85,22 +101,27 @@ impl Attached {
 }
 
 impl Place {
-    /// Gives the block device this state, and makes sure that nothing is left of the one before.
-    pub(super) fn put(&self, state: OwnedState) -> Result<()> {
-        let put = || {
-            let file = File::open(&self.block_device)?;
-            self.drop_cache(&file)?;
-            self.device.hold(state);
-            // What others have read meanwhile, such as udev.
-            self.drop_cache(&file)
+    /// Puts down this state, and makes sure that nothing is left of the one before. What holds it tells what is read of it.
+    pub(super) fn put(&self, state: OwnedState) -> Result<StateDevice> {
+        self.drop_cache()?;
+        let drive = match &self.cache {
+            None => self.device.clone(),
+            // The cache of the state before has its own.
+            Some(_) => self.device.another(),
         };
-        put().map_err(cannot(format!("put a state on {}", self.block_device.display())))
+        drive.hold(state);
+        Ok(drive)
     }
 
-    fn drop_cache(&self, file: &File) -> io::Result<()> {
+    fn drop_cache(&self) -> Result<()> {
         let name = self.block_device.display().to_string();
+        let dropped = File::open(&self.block_device).and_then(|file| self.drop_cache_of(&file, &name));
+        dropped.map_err(cannot(format!("put a state on {name}")))
+    }
+
+    fn drop_cache_of(&self, file: &File, name: &str) -> io::Result<()> {
         for number in 0..DROPS_MAX {
-            if pagecache::residency(file, Bytes(0), self.size, &name).map_err(io::Error::other)?.resident.0
+            if pagecache::residency(file, Bytes(0), self.size, name).map_err(io::Error::other)?.resident.0
                 == 0
             {
                 return Ok(());
@@ -115,8 +136,17 @@ impl Place {
         Err(io::Error::other("the kernel keeps blocks of the last state in memory; end what uses the device"))
     }
 
-    /// Mounts what it holds.
-    pub(super) fn mount(&self) -> Result<Mounted> {
+    /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses is unmountable, as one is
+    /// that the kernel refuses.
+    pub(super) fn mount(&self, drive: &StateDevice) -> Result<Mounted> {
+        if let Some((cache, switched)) = &self.cache {
+            let (device, time) = (Arc::new(drive.clone()) as Arc<dyn Device>, Time::Virtual(Arc::default()));
+            let recovered = cache.open(&device, time.clone());
+            let refused = |error| Error::new(ErrorKind::Unmountable, in_one_line(&error));
+            switched.show(recovered.map_err(refused)?, time);
+        }
+        // What others have read meanwhile, such as udev.
+        self.drop_cache()?;
         self.file_system.mount(&self.block_device, &self.mount_point)
     }
 
@@ -131,11 +161,6 @@ impl Place {
         let words =
             words.replace(&mount_point, ".").replace(&self.block_device.display().to_string(), "the drive");
         words.replace(&self.disk(), "the drive").chars().take(WORDS_MAX).collect()
-    }
-
-    /// What was read of the state until now.
-    pub(super) fn read(&self) -> Vec<(u64, Content)> {
-        self.device.read()
     }
 }
 

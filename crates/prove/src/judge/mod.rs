@@ -12,6 +12,7 @@
 mod attached;
 mod results;
 mod run;
+mod switched;
 mod workers;
 
 use std::collections::BTreeMap;

@@ -125,14 +125,14 @@ pub(super) const STOPPED: &str = "it was stopped";
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
 fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
     let required = state.required;
-    place.put(state)?;
+    let drive = place.put(state)?;
     let mut log = KernelLog::from_now();
-    let mut mounted = match place.mount() {
+    let mut mounted = match place.mount(&drive) {
         Ok(mounted) => Some(mounted),
         Err(error) if error.kind == ErrorKind::Unmountable => {
             let words = place.without_names(&format!("{error}{}", log.since(&place.disk())));
             let outcome = Outcome::Failed { class: FailureClass::Unmountable, words };
-            return Ok(Checked { outcome, read: place.read() });
+            return Ok(Checked { outcome, read: drive.read() });
         }
         Err(error) => return Err(error),
     };
@@ -140,7 +140,7 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
     before.map_or(Ok(()), Mounted::unmount)?;
     let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
     let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
-    let read = place.read();
+    let read = drive.read();
     let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
     let outcome = checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))??;
     unmounted?;

@@ -107,7 +107,10 @@ impl Case<'_> {
         let command = &self.recording.commands[id.0 as usize];
         let block = self.recording.logical_block.0;
         let offset = command.range.lba.0 * block;
-        let (file, role) = self.roles.role(offset);
+        let (file, role) = match self.recording.drive_of(command.range.lba.0) {
+            0 => self.roles.role(offset),
+            _ => (None, Some("log of the cache")),
+        };
         let op = match command.op {
             Op::Discard => "discard",
             Op::WriteZeroes { .. } => "write-zeroes",

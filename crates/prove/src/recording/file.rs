@@ -1,6 +1,6 @@
 //! A recording in a file, to be kept, sent, and explored elsewhere.
 //!
-//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, and how many `commands`, `events` and
+//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, `further_drives`, and how many `commands`, `events` and
 //! `contents` follow. Then one line of JSON for each command, one for each event, the bytes of the contents, and the
 //! SHA-256 of all that.
 
@@ -21,6 +21,8 @@ struct Head {
     schema: String,
     size: Bytes,
     logical_block: Bytes,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    further_drives: Vec<u64>,
     commands: usize,
     events: usize,
     contents: usize,
@@ -88,6 +90,7 @@ impl Recording {
             schema: SCHEMA.to_owned(),
             size: self.size,
             logical_block: self.logical_block,
+            further_drives: self.further_drives.clone(),
             commands: self.commands.len(),
             events: self.events.len(),
             contents: self.contents.len() - 1,
@@ -124,6 +127,7 @@ impl Recording {
             return Err(Error::usage(what));
         }
         let mut recording = Self::of_blank(head.size, head.logical_block);
+        recording.further_drives = head.further_drives;
         for _ in 0..head.commands {
             let command: Command = lines.next()?;
             let Command { op, range, contents } = &command;

@@ -36,7 +36,7 @@ pub enum Event {
 pub struct Command {
     /// What.
     pub op: Op,
-    /// Where; empty for a flush.
+    /// Where; without blocks for a flush.
     pub range: LbaRange,
     /// Of a write, what each block is to hold; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,13 +51,16 @@ impl Command {
     }
 }
 
-/// All that a device was asked since it was blank.
+/// All that a device, or several, was asked since it was blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// Capacity of the device.
     pub size: Bytes,
     /// The size of a logical block.
     pub logical_block: Bytes,
+    /// The first blocks of all drives but the first, where it is several that lie one behind the other and lose their power
+    /// together. A flush is of the drive in which its range begins, and of no other.
+    pub further_drives: Vec<u64>,
     /// The commands, in the order in which they were submitted.
     pub commands: Vec<Command>,
     /// What happened, and when by the recorder's clock.
@@ -72,10 +75,16 @@ impl Recording {
         Self {
             size: size.round_down(logical_block),
             logical_block,
+            further_drives: Vec::new(),
             commands: Vec::new(),
             events: Vec::new(),
             contents: Contents::new(logical_block),
         }
+    }
+
+    /// Of which of its drives this is a block, from 0.
+    pub fn drive_of(&self, lba: u64) -> usize {
+        self.further_drives.partition_point(|first| *first <= lba)
     }
 
     /// Puts a command down as submitted now. `bytes` are those of a write, whole blocks.

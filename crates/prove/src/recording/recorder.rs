@@ -37,6 +37,13 @@ impl Recorder {
         Self { in_flight_min, ..self }
     }
 
+    /// The same of several drives, the further ones of which begin at these blocks.
+    #[must_use]
+    pub fn with_further_drives(self, further_drives: Vec<u64>) -> Self {
+        self.lock().further_drives = further_drives;
+        self
+    }
+
     /// The device through which `inner`, which is blank, is recorded.
     pub fn device(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
         Arc::new(Recorded { inner, recorder: self.clone() })

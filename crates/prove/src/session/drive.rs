@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use plumb_block::{Bytes, Clock, Device, Nanos, RealClock};
+use plumb_block::{Bytes, Clock, Device, Nanos, RealClock, Time};
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
 #[cfg(feature = "ublk")]
 use plumb_serve::ublk::{UblkDevice, UblkOptions};
+use plumb_target::cache::CacheOnOneDrive;
 
 use crate::error::Result;
 use crate::recording::{Recorder, Recording};
@@ -24,6 +25,7 @@ const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 pub(super) struct Drive {
     pub(super) recorder: Recorder,
     device: Arc<dyn Device>,
+    cache: Option<CacheOnOneDrive>,
     pub(super) began: SystemTime,
 }
 
@@ -36,17 +38,24 @@ pub(super) struct Attached {
 }
 
 impl Drive {
-    pub(super) fn blank(size: Bytes, logical_block: Bytes) -> Self {
+    /// Of `size`, and of the log of the cache behind that.
+    pub(super) fn blank(size: Bytes, logical_block: Bytes, cache: Option<CacheOnOneDrive>) -> Self {
         let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
+        let size = Bytes(size.round_down(logical_block).0 + cache.map_or(0, |cache| cache.size.0));
         let drive = blank(size, logical_block, &clock);
+        let further = cache.map(|cache| cache.log_begins(&*drive).0);
         let recorder = Recorder::of_blank(&drive.info(), clock).with_in_flight_min(IN_FLIGHT_MIN);
+        let recorder = recorder.with_further_drives(further.into_iter().collect());
         let device = recorder.device(drive);
-        Self { recorder, device, began }
+        Self { recorder, device, cache, began }
     }
 
-    /// Attaches it, with a control file if that says what to do with what is written to it.
+    /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is written to it.
     pub(super) fn attach(&self, control: Option<ControlFile>) -> Result<Attached> {
-        let device = Arc::clone(&self.device);
+        let drive = Arc::clone(&self.device);
+        let device = self.cache.map_or(Ok(drive), |cache| {
+            cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
+        })?;
         let options = AttachOptions { control, ..AttachOptions::default() };
         #[cfg(feature = "ublk")]
         if Path::new("/dev/ublk-control").exists() {

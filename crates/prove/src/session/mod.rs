@@ -1,8 +1,9 @@
 //! A subject recorded: on a blank drive in memory, attached as a block device, with a file system on it.
 //!
 //! ```text
-//!   subject ─► file system ─► /dev/loopN or /dev/ublkbN ─► serve ─► Recorder ─► drive in memory
+//!   subject ─► file system ─► /dev/loopN or /dev/ublkbN ─► serve ─► [write-back cache] ─► Recorder ─► drive in memory
 //! ```
+//! With a cache the drive is two: that which is cached, and behind it that of the log.
 //! mkfs and what the subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
 //! what unmounting writes is not judged.
 //!
@@ -25,6 +26,7 @@ use std::time::{Duration, SystemTime};
 use plumb_block::{Bytes, Op, in_one_line};
 use plumb_linux::apart;
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
+use plumb_target::cache::CacheOnOneDrive;
 
 pub(crate) use traced::record_traced;
 pub use traced::record_with_calls;
@@ -57,6 +59,8 @@ pub struct RecordOptions {
     pub directory: PathBuf,
     /// How long each program may take.
     pub timeout: Duration,
+    /// The write-back cache that stands between the file system and the drive.
+    pub cache: Option<CacheOnOneDrive>,
 }
 
 /// A subject's work, recorded.
@@ -81,6 +85,9 @@ pub struct Recorded {
     /// Why they were not.
     #[serde(default)]
     pub untraced_because: Option<String>,
+    /// The cache that stood between, of which each state is to be recovered.
+    #[serde(default)]
+    pub cache: Option<CacheOnOneDrive>,
     /// Sync calls that it lacked when it acknowledged, the likeliest to matter first.
     #[serde(skip)]
     pub missing_syncs: Vec<Injection>,
@@ -90,7 +97,7 @@ fn no_recording() -> Arc<Recording> {
     Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
 }
 
-/// Records the work of `subject` on a blank drive in memory.
+/// Records the work of `subject` on a blank drive in memory, or over a cache on one.
 ///
 /// # Errors
 /// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an acknowledgement, or a
@@ -112,7 +119,7 @@ fn work_recorded(
         return Err(interrupted());
     }
     let mount_point = MountPoint::new(&options.directory)?;
-    let drive = Drive::blank(options.size, options.logical_block);
+    let drive = Drive::blank(options.size, options.logical_block, options.cache);
     let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
     let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
     let steps = Steps {
@@ -132,6 +139,7 @@ fn work_recorded(
     detached?;
     let recording = Arc::new(drive.recorder.recording());
     let mut facts = facts(&recording, from, until);
+    facts.size = options.size.0;
     facts.attached_by = attached.by().to_owned();
     facts.serialised_because = serialised_because;
     let ack = subject.program().map(|program| program.ack).unwrap_or_default();
@@ -145,6 +153,7 @@ fn work_recorded(
         ended_because,
         calls: Vec::new(),
         untraced_because: None,
+        cache: options.cache,
         missing_syncs: Vec::new(),
     };
     Ok((recorded, traced))
@@ -242,7 +251,6 @@ impl Steps<'_> {
 fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
     let mut facts = RecordingFacts {
         seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
-        size: recording.size.0,
         ..RecordingFacts::default()
     };
     for (_, event) in &recording.events[from..until] {

@@ -24,7 +24,7 @@ const LENGTH: Bytes = Bytes::kib(4);
 
 /// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them were seen.
 pub(super) fn serialised_because() -> Result<Option<String>> {
-    let drive = Drive::blank(Bytes::mib(1), LENGTH);
+    let drive = Drive::blank(Bytes::mib(1), LENGTH, None);
     let mut attachment = drive.attach(None)?;
     let path = attachment.path();
     let written = apart::run(|| write_and_flush(path)).and_then(|written| written);

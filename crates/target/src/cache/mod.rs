@@ -5,6 +5,7 @@
 //!                                                           │        ▲
 //!                                                           ▼        │ marker (which cache the backing device needs)
 //!   cache:backing=...,log=... ──► inline ──────────► plumb_cache::driver::CachedDevice
+//!   the drive of a proof ───────► on_one_drive ──────────────────┘
 //! ```
 //!
 //! Invariants:
@@ -19,6 +20,7 @@ mod inline;
 mod marker;
 mod member;
 mod named;
+mod on_one_drive;
 mod part;
 mod served;
 
@@ -30,4 +32,5 @@ pub(crate) use marker::has_marker;
 pub use member::Member;
 pub use named::NamedCache;
 pub(crate) use named::{is_meant, open_all};
+pub use on_one_drive::{CacheOnOneDrive, ParseCacheError};
 pub use served::{CacheControls, CacheOrder, CacheStatus, serve_cache};

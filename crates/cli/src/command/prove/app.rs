@@ -63,7 +63,9 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "HOW", requires = "run", default_value = "control-file")]
     ack: String,
 
-    /// The drive profile, or several with commas between, which are compared over one recording
+    /// The drive profile, or several with commas between, which are compared over one recording. cache:PROFILE puts a write-back
+    /// cache in front of such a drive, with its log on another one: both lose their power at once, and the cache recovers each
+    /// state. cache:PROFILE?size=8M&mode=ordered says how long the log is, and when writes are acknowledged
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
     drive: Vec<String>,
 
@@ -231,7 +233,7 @@ fn recorded(
         (name, ..) => SubjectWords::BuiltIn(name.clone().unwrap_or_default()),
     };
     let subject = judging::subject(&words, typed.run_timeout.into(), stop)?;
-    judging::profiles(&typed.drive, typed.block_size, typed.fs, typed.mount_here)?;
+    let profiles = judging::profiles(&typed.drive, typed.block_size, typed.fs, typed.mount_here)?;
     let least = Bytes(typed.fs.size_min_mib() << 20);
     if typed.size < least {
         let message = format!("--size {}: {} needs {least} at least", typed.size, typed.fs);
@@ -243,6 +245,7 @@ fn recorded(
         file_system: typed.fs,
         directory: std::env::temp_dir(),
         timeout: typed.run_timeout.into(),
+        cache: profiles[0].cache,
     };
     shown.say(&format!("recording {}", subject.name()));
     let program = judging::program(&words);

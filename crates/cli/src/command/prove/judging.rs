@@ -13,6 +13,7 @@ use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::profile::DriveProfile;
 use plumb_prove::proof::{Kept, SubjectWords};
+use plumb_prove::session::Recorded;
 use plumb_prove::subject::{AckBy, Program, Programs, Subject, named};
 use plumb_report::printable::shell_word;
 
@@ -63,7 +64,7 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
 /// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel that mounts them.
 ///
 /// # Errors
-/// A usage error if there is no such profile, or one is typed twice; a refusal where such a state would be mounted and `mount_here`
+/// A usage error if there is no such profile, one is typed twice, or not all are beneath the same cache; a refusal where such a state would be mounted and `mount_here`
 /// does not allow it.
 pub(super) fn profiles(
     typed: &[String],
@@ -76,6 +77,12 @@ pub(super) fn profiles(
         let profile = DriveProfile::of(name, logical_block)?;
         if profiles.contains(&profile) {
             return Err(Error::usage(format!("--drive: `{name}` is there twice")));
+        }
+        if profiles.first().is_some_and(|first| first.cache != profile.cache) {
+            return Err(Error::usage(format!(
+                "--drive: `{name}` takes another recording than `{}`: a run records once, over one cache or none",
+                typed[0]
+            )));
         }
         if !mount_here {
             profile.may_be_mounted(file_system)?;
@@ -107,10 +114,17 @@ impl Ready {
         stop: &Arc<AtomicBool>,
     ) -> plumb_prove::Result<Self> {
         let timeout = Duration::from_secs_f64(kept.check_timeout);
-        let block = kept.recorded.recording.logical_block;
+        let Recorded { recording, cache, .. } = &kept.recorded;
+        let profiles = profiles(drives, recording.logical_block, kept.file_system, mount_here)?;
+        if profiles.iter().any(|profile| profile.cache != *cache) {
+            let drive = &drives[0];
+            return Err(Error::usage(format!(
+                "--drive: `{drive}` is not what was recorded, which was over another cache, or none"
+            )));
+        }
         Ok(Self {
             subject: subject(&kept.subject, timeout, stop)?,
-            profiles: profiles(drives, block, kept.file_system, mount_here)?,
+            profiles,
             kept,
             directory: std::env::temp_dir(),
             mount_here,

@@ -1,0 +1,121 @@
+//! A device in the place of which another can be put while it is attached: each state has a write-back cache of its own.
+//!
+//! The caches go by virtual time. So they have no threads, and no descriptors, which would be those of the thread that checks and
+//! not those of the one that serves; and what becomes of a state does not depend on the machine.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plumb_block::{
+    Clock as _, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Power, Queue, QueueFull,
+    QueueOptions, Request, Result, Time, Wait, wait_any,
+};
+
+/// How far virtual time goes on at a time while something is in flight.
+const STEP: Nanos = Nanos::millis(1);
+
+/// Shows one device after the other. All have the same size and blocks.
+#[derive(Clone)]
+pub(super) struct Switched {
+    shown: Arc<Mutex<Shown>>,
+}
+
+#[derive(Clone)]
+struct Shown {
+    device: Arc<dyn Device>,
+    /// That by which it goes.
+    time: Time,
+    /// How many were shown before.
+    number: u64,
+}
+
+impl Switched {
+    /// Shows this one, which answers at once.
+    pub(super) fn new(device: Arc<dyn Device>) -> Self {
+        let time = Time::Virtual(Arc::default());
+        Self { shown: Arc::new(Mutex::new(Shown { device, time, number: 0 })) }
+    }
+
+    /// Shows this one from now on, which goes by `time`. What is in flight is answered by the one before.
+    pub(super) fn show(&self, device: Arc<dyn Device>, time: Time) {
+        let number = self.shown().number + 1;
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *shown, Shown { device, time, number });
+        drop(shown);
+        drop(before);
+    }
+
+    fn shown(&self) -> Shown {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Device for Switched {
+    fn info(&self) -> DeviceInfo {
+        self.shown().device.info()
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let shown = self.shown();
+        let queue = shown.device.open_queue(options.clone())?;
+        Ok(Box::new(SwitchedQueue { queue, of: shown, switched: self.clone(), options, in_flight: 0 }))
+    }
+
+    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
+        self.shown().device.extents(range)
+    }
+
+    fn set_wce(&self, enabled: bool) -> Result<()> {
+        self.shown().device.set_wce(enabled)
+    }
+
+    fn latched(&self) -> Option<Latch> {
+        self.shown().device.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.shown().device.power()
+    }
+}
+
+struct SwitchedQueue {
+    queue: Box<dyn Queue>,
+    /// What the queue is of.
+    of: Shown,
+    switched: Switched,
+    options: QueueOptions,
+    in_flight: usize,
+}
+
+impl Queue for SwitchedQueue {
+    /// Goes over to the device that is shown, once nothing is in flight. Until then, and if that one gives no queue, there is no
+    /// room.
+    fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        let shown = self.switched.shown();
+        if shown.number != self.of.number {
+            let opened =
+                if self.in_flight == 0 { shown.device.open_queue(self.options.clone()).ok() } else { None };
+            let Some(queue) = opened else { return Err(QueueFull(request)) };
+            (self.queue, self.of) = (queue, shown);
+        }
+        self.queue.submit(request)?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        let mut count = self.queue.poll(wait, completions)?;
+        if count == 0 && self.in_flight > 0 {
+            let mut time = &self.of.time;
+            let until = time.now().saturating_add(STEP);
+            wait_any([], Some(until), &mut time)?;
+            count = self.queue.poll(Wait::NONE, completions)?;
+        }
+        self.in_flight -= count;
+        Ok(count)
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
