@@ -94,7 +94,7 @@ pub struct Status {
     pub mode: Mode,
     /// How the legs share the log.
     pub layout: Layout,
-    /// Of every leg, as the log says durably.
+    /// Of every leg, as the log says durably; one that has begun to be copied to shows that at once.
     pub legs: Vec<LegState>,
     /// The log: all of it, and how much holds records.
     pub log: Bytes,
@@ -121,6 +121,16 @@ pub struct Status {
 }
 
 impl Core {
+    /// The legs as the durable superblocks have them. One that has begun to be copied to says so at once.
+    fn legs_shown(&self) -> Vec<LegState> {
+        let wanted = self.superblock.legs.iter();
+        let shown = |(durable, wanted): (&LegState, &LegState)| match (durable, wanted) {
+            (LegState::Lost, LegState::Resilvering) => LegState::Resilvering,
+            _ => *durable,
+        };
+        self.superblocks.legs_durable().iter().zip(wanted).map(shown).collect()
+    }
+
     pub(crate) fn status(&self) -> Status {
         let geometry = &self.log.geometry;
         let segment = u64::from(geometry.segment_blocks) * LOG_BLOCK;
@@ -135,7 +145,7 @@ impl Core {
             state: self.state(),
             mode: self.io.options.mode,
             layout: geometry.layout,
-            legs: self.superblocks.legs_durable().to_vec(),
+            legs: self.legs_shown(),
             log: Bytes(geometry.count() * segment),
             log_used: Bytes(self.log.used() * segment),
             dirty,

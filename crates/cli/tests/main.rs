@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod blocks_of_any_length;
+mod cache_changes;
 mod cache_documents;
 mod cache_killed;
 mod cache_refusals;

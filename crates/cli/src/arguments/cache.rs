@@ -65,6 +65,20 @@ pub(crate) enum CacheCommand {
         /// The name of the cache
         name: String,
     },
+    /// Have the log take more of its devices, while the cache is served or not; a log is never made smaller
+    Grow {
+        /// The name of the cache
+        name: String,
+
+        /// The bytes used of each device of the log from then on; files are made longer
+        #[arg(long, value_name = "SIZE")]
+        size: Bytes,
+    },
+    /// Put a device into the place of one of a mirrored log, and copy everything to it, while the cache is served or not
+    ///
+    /// The device may be new, or the one that failed. The cache goes on with the others meanwhile; `status` shows the new one as
+    /// `resilvering`, and as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it begins again.
+    ReplaceLeg(Box<ReplaceLegArguments>),
     /// Stop serving; what only the log holds stays there until the cache is served again
     Stop {
         /// The name of the cache
@@ -202,6 +216,28 @@ pub(crate) struct AdviseArguments {
     /// The sizes to try, with commas between
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "64M,256M,1G,4G,16G")]
     pub(crate) size: Vec<Bytes>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplaceLegArguments {
+    /// The name of the cache
+    pub(crate) name: String,
+
+    /// Which device of the log is replaced: its path as the status shows it, or its number from 0 on
+    #[arg(long, value_name = "PATH|N")]
+    pub(crate) lost: String,
+
+    /// The device that takes its place: a block device, or a file, which is made if it is missing
+    #[arg(long, value_name = "PATH")]
+    pub(crate) log: String,
+
+    /// Use a --log that plumb did not make and that shows no sign of use: what is on it goes
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub(crate) destroy: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -71,7 +71,7 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
     if let Some(marker) = marked.filter(|marker| Some(marker.cache) != wanted.discard_dirty) {
         return Err(needs(&backing.shown, &marker));
     }
-    let mut opened = guarded(wanted, &time)?;
+    let mut opened = guarded(wanted.legs, wanted.size, wanted.permission, &time)?;
     let made = written(wanted, &backing.cached(place).info(), &time).and_then(|(settings, legs)| {
         let marker = Marker {
             cache: settings.cache,
@@ -111,13 +111,18 @@ pub(super) fn needs(shown: &str, marker: &Marker) -> Error {
 
 /// Has the guard judge the devices of the log, which makes files that are missing. Block devices are let go again, so that they can
 /// be claimed as a cache claims them.
-fn guarded(wanted: &CreateWanted<'_>, time: &Time) -> Result<Vec<Opened>> {
-    let legs = wanted.legs.iter().map(|typed| {
-        let intent = Intent::WRITE.sized(wanted.size);
+pub(super) fn guarded(
+    legs: &[String],
+    size: Bytes,
+    permission: &Permission,
+    time: &Time,
+) -> Result<Vec<Opened>> {
+    let legs = legs.iter().map(|typed| {
+        let intent = Intent::WRITE.sized(size);
         Ok(Wanted { name: Name::parse(typed)?, intent, options: FileOptions::write_direct() })
     });
     let legs = legs.collect::<Result<Vec<_>>>()?;
-    let mut opened = open_all(&legs, wanted.permission, time)?;
+    let mut opened = open_all(&legs, permission, time)?;
     opened.retain(|leg| leg.made);
     Ok(opened)
 }

@@ -142,14 +142,19 @@ impl Member {
 
     /// Takes up the room of a file, so that a full file system cannot fail a write to the log later.
     pub(super) fn allocate(&self, size: Bytes) -> Result<()> {
-        let Some(file) = self.held.as_ref().filter(|_| !self.is_block) else { return Ok(()) };
-        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
-            // Where the file system cannot promise room, writes may fail: the log is then lost as a leg is.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {
-                rustix::fs::fsync(file).map_err(|errno| Error::os(&self.shown, "allocate", errno))
-            }
-            Err(errno) => Err(Error::os(&self.shown, "allocate", errno)),
+        let file = self.held.as_ref().filter(|_| !self.is_block);
+        file.map_or(Ok(()), |file| allocate(file, &self.shown, size))
+    }
+}
+
+/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter.
+pub(super) fn allocate(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
+        // Where the file system cannot promise room, writes may fail: the log is then lost as a leg is.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {
+            rustix::fs::fsync(file).map_err(|errno| Error::os(shown, "allocate", errno))
         }
+        Err(errno) => Err(Error::os(shown, "allocate", errno)),
     }
 }
 

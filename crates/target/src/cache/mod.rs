@@ -14,6 +14,7 @@
 //! - a cache is opened only over the backing device and the log that name each other, and with a log no older than the last that
 //!   was served.
 
+mod change;
 mod config;
 mod create;
 mod inline;

@@ -175,7 +175,7 @@ fn legs_of(config: &CacheConfig, is_degraded: bool, time: &Time) -> Result<Vec<O
 }
 
 /// What the core says when it does not open.
-fn refused(shown: &str, error: &plumb_block::Error) -> Error {
+pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     match (&error.kind, &error.detail) {
         (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
         _ => Error::device(shown, error),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{self, CacheConfig};
 use super::named::NamedCache;
 use crate::error::Result;
+use crate::permission::Permission;
 
 /// What a cache can be told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,22 @@ pub enum CacheOrder {
     },
     /// Write everything to the backing device, and go on serving.
     Drain,
+    /// Put another device into the place of one of the log.
+    ReplaceLeg {
+        /// Which.
+        leg: usize,
+        /// The other device, by an absolute path.
+        log: String,
+        /// What the user allows for it: see [`Permission`].
+        overwrite: bool,
+        /// See `overwrite`.
+        destroy: Vec<String>,
+    },
+    /// Have the log take so many bytes of each device.
+    Grow {
+        /// How many.
+        size: u64,
+    },
 }
 
 /// How a cache is.
@@ -60,6 +77,11 @@ pub struct CacheStatus {
     pub state: Option<String>,
     /// How much of the log holds records, in bytes.
     pub log_used: Option<u64>,
+    /// How much it can hold, in bytes; null if it is not served.
+    pub log_size: Option<u64>,
+    /// Whether it is about to become larger.
+    #[serde(default)]
+    pub growing: bool,
     /// The rate of destaging in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
     /// How many seconds it would take to destage everything at that rate; null until it is known.
@@ -134,6 +156,8 @@ impl CacheStatus {
             write_amplification: None,
             state: None,
             log_used: None,
+            log_size: None,
+            growing: false,
             drain_rate: None,
             drain_eta: None,
             counts: BTreeMap::new(),
@@ -175,6 +199,8 @@ impl CacheStatus {
             write_amplification: Some(amplification).filter(|_| logged > 0),
             state: Some(state_words(&status.state)),
             log_used: Some(status.log_used.0),
+            log_size: Some(status.log.0),
+            growing: status.is_growing,
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             counts: counts(figures),
@@ -239,6 +265,16 @@ pub fn serve_cache(
     service.map(Ok)
 }
 
+/// A refusal of the devices, as whoever ordered it is told.
+fn not_done(error: &crate::Error) -> Refused {
+    let why = error.to_string();
+    match error.kind().exit_code() {
+        2 => Refused::invalid(why),
+        4 => Refused::unsafe_now(why),
+        _ => Refused::failed(why),
+    }
+}
+
 impl Controls for CacheControls {
     type Order = CacheOrder;
     type Status = CacheStatus;
@@ -264,6 +300,11 @@ impl Controls for CacheControls {
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
+            CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {
+                let permission = Permission { overwrite, destroy, ..Permission::default() };
+                self.cache.replace_leg(leg, &log, &permission).map_err(|error| not_done(&error))?;
+            }
+            CacheOrder::Grow { size } => self.cache.grow(Bytes(size)).map_err(|error| not_done(&error))?,
         }
         Ok(())
     }

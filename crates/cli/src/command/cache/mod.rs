@@ -1,6 +1,7 @@
 //! `plumb cache`: write-back caches.
 
 mod advise;
+mod change;
 mod create;
 mod end;
 mod live;
@@ -29,6 +30,8 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::Status { name, prometheus, .. } => status::run(name.as_deref(), json, *prometheus),
         CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), json),
         CacheCommand::Drain { name } => end::drain(name, json),
+        CacheCommand::Grow { name, size } => change::grow(name, *size, json),
+        CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, json),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
         CacheCommand::Detach { name, cut_off, discard_dirty } => {
             end::detach(name, *cut_off, *discard_dirty, json)
