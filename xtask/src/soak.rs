@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as long as
 //! one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a million histories of the
-//! write-back cache.
+//! write-back cache; ten thousand synthetic experiments of each kind.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -19,6 +19,8 @@ enum Part {
     Cuts,
     /// Histories of the write-back cache with power cuts, kills and faults
     Cache,
+    /// Experiments on synthetic blocks of which the true ratio is known
+    Compare,
 }
 
 /// What, how long, and from which seed.
@@ -35,6 +37,10 @@ pub(crate) struct Arguments {
     /// How many random histories of the write-back cache
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
+
+    /// How many synthetic experiments of each kind
+    #[arg(long, default_value_t = 10_000)]
+    series: u64,
 
     /// Begin no new round after this many seconds
     #[arg(long, default_value_t = 600)]
@@ -55,6 +61,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let wants = |part| arguments.part.is_none_or(|only| only == part);
     let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?)
         && (!wants(Part::Cache) || cache(arguments, &root)?)
+        && (!wants(Part::Compare) || compare(arguments, &root)?)
         && (!wants(Part::Tests) || tests(arguments, &root)?);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -84,6 +91,15 @@ fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let passed = tested(root, tests, &variables)?;
     let what = format!("{histories} histories of the cache from seed {seed}");
     println!("{}", told(passed, &what, "cache --histories 1"));
+    Ok(passed)
+}
+
+/// Synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes are wrong.
+fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
+    let (series, seed) = (arguments.series, arguments.seed);
+    let tests = "--package plumb-compare --test all -- series:: --nocapture";
+    let passed = tested(root, tests, &[("PLUMB_SERIES", series), ("PLUMB_SEED", seed)])?;
+    println!("{}", told(passed, &format!("{series} experiments of each kind from seed {seed}"), "compare"));
     Ok(passed)
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Survey(SurveyArguments),
     /// Run a workload on files and disks, and measure it at the application and at the storage
     Load(Box<LoadArguments>),
+    /// Compare two or more levels of a factor in interleaved blocks, and explain the difference
+    Compare(Box<crate::command::compare::CompareArguments>),
     /// Run a workload from the command line of DiskSpd
     #[command(disable_help_flag = true)]
     Diskspd(ForeignArguments),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
-use plumb_report::ProofDocument;
+use plumb_report::{ComparisonDocument, ProofDocument};
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,17 @@ pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
     let is_whole = document.complete && document.level != "warning";
     finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured })
+}
+
+/// How a command ends that shows a comparison: a limit that is exceeded is a finding; one that is not decided was not measured.
+pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
+    let limit = |exceeded: Option<bool>| match exceeded {
+        Some(true) => Exit::Finding,
+        Some(false) => Exit::Done,
+        None => Exit::NotMeasured,
+    };
+    let is_whole = if document.complete { Exit::Done } else { Exit::NotMeasured };
+    document.limits.iter().fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
 }
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].

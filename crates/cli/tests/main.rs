@@ -15,6 +15,7 @@ mod check_simulated;
 #[path = "../../report/tests/closed_schema.rs"]
 mod closed_schema;
 mod common;
+mod compare;
 mod diskspd_command;
 mod drive_clients;
 mod drive_cuts;

@@ -39,6 +39,7 @@ fn smaller(line: &str, drive: &str) -> String {
         let word = words[at].clone();
         let before = at.checked_sub(1).map(|before| words[before].clone());
         words[at] = match (before.as_deref(), word.as_str()) {
+            (Some("--budget"), _) => "1s".to_owned(),
             (Some("--duration"), _) if is_simulated => "1s".to_owned(),
             (Some("--duration"), _) => "200ms".to_owned(),
             (Some("--size"), _) => "16M".to_owned(),
@@ -56,6 +57,9 @@ fn smaller(line: &str, drive: &str) -> String {
     }
     if line.starts_with("plumb load load.toml") {
         words.push("--duration 200ms".to_owned());
+    }
+    if line.starts_with("plumb compare") {
+        words.push("--duration 100ms".to_owned());
     }
     words.join(" ")
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::document::{ProofDocument, Recorded, RunRecording};
+use crate::document::{ComparisonDocument, ProofDocument, Recorded, RunRecording};
 use crate::terminal::{self, Style};
-use crate::{export, html, markdown};
+use crate::{comparison, export, html, markdown, proof};
 
 /// What a report is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,6 +128,8 @@ pub enum Rendered<'a> {
     Run(&'a RunRecording),
     /// A proof.
     Proof(&'a ProofDocument),
+    /// A comparison.
+    Comparison(&'a ComparisonDocument),
 }
 
 impl<'a> From<&'a RunRecording> for Rendered<'a> {
@@ -142,11 +144,18 @@ impl<'a> From<&'a ProofDocument> for Rendered<'a> {
     }
 }
 
+impl<'a> From<&'a ComparisonDocument> for Rendered<'a> {
+    fn from(document: &'a ComparisonDocument) -> Self {
+        Self::Comparison(document)
+    }
+}
+
 impl<'a> From<&'a Recorded> for Rendered<'a> {
     fn from(recorded: &'a Recorded) -> Self {
         match recorded {
             Recorded::Run(recording) => Self::Run(recording),
             Recorded::Proof(document) => Self::Proof(document),
+            Recorded::Comparison(document) => Self::Comparison(document),
         }
     }
 }
@@ -172,12 +181,20 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
             }
         },
         (Rendered::Proof(document), _) => match format {
-            Format::Terminal => terminal::proof(document, style),
+            Format::Terminal => terminal::outline(&proof::outline(document), style),
             Format::Json => document.to_json()?,
             Format::Junit => export::junit::junit(document)?,
-            Format::Html | Format::Markdown => markdown::proof(document),
+            Format::Html | Format::Markdown => markdown::outline(&proof::outline(document)),
             Format::Csv | Format::Prometheus | Format::Fio => {
                 return none("a proof", "terminal, html, markdown, json or junit");
+            }
+        },
+        (Rendered::Comparison(document), _) => match format {
+            Format::Terminal => terminal::outline(&comparison::outline(document), style),
+            Format::Json => document.to_json()?,
+            Format::Html | Format::Markdown => markdown::outline(&comparison::outline(document)),
+            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
+                return none("a comparison", "terminal, html, markdown or json");
             }
         },
     })

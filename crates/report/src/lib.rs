@@ -10,6 +10,7 @@
 //! - [`terminal::survey`] shows write paths alone.
 
 pub mod balance;
+mod comparison;
 pub mod document;
 pub mod export;
 mod facts;
@@ -21,6 +22,7 @@ pub mod headline;
 pub mod html;
 pub mod levels;
 mod markdown;
+mod outline;
 pub mod printable;
 mod proof;
 pub mod quantity;
@@ -33,7 +35,8 @@ pub mod verdict;
 pub mod wording;
 
 pub use document::{
-    Account, CheckDocument, CheckEnvironment, OpenError, ProofDocument, Recorded, RunDocument, RunRecording,
+    Account, CheckDocument, CheckEnvironment, ComparisonDocument, OpenError, ProofDocument, Recorded,
+    RunDocument, RunRecording,
 };
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;

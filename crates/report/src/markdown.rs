@@ -5,12 +5,12 @@
 
 use plumb_path::Finding;
 
-use crate::document::{Environment, ProofDocument, RunDocument, RunRecording};
+use crate::document::{Environment, RunDocument, RunRecording};
 use crate::facts::{self, Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
+use crate::outline::{Item, Outline};
 use crate::printable::{printable, shell_line};
-use crate::proof::{self, Item};
 use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
@@ -23,7 +23,7 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     let what = if document.is_check() { "check" } else { "load" };
     let names: Vec<String> = document.names().into_iter().map(code).collect();
     let headline = Headline::of(document);
-    let mut out = head(&format!("{what} {}", names.join(", ")), headline, &document.environment);
+    let mut out = head(&format!("{what} {}", names.join(", ")), &headline, &document.environment);
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n## {title}\n\n{body}"));
@@ -57,12 +57,11 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
     out
 }
 
-/// The report of a proof, ending in a newline.
-pub(crate) fn proof(document: &ProofDocument) -> String {
-    let of = format!("prove app {}", code(&document.subject));
-    let mut out = head(&of, proof::headline(document), &document.environment);
-    out.push_str(&format!("\n## Figures\n\n{}", figures(&proof::figures(document))));
-    for section in proof::sections(document).iter().filter(|section| !section.items.is_empty()) {
+/// A report in sections, ending in a newline.
+pub(crate) fn outline(of: &Outline<'_>) -> String {
+    let mut out = head(&format!("{} {}", of.command, code(of.of)), &of.headline, of.environment);
+    out.push_str(&format!("\n## Figures\n\n{}", figures(&of.figures)));
+    for section in of.sections.iter().filter(|section| !section.items.is_empty()) {
         out.push_str(&format!("\n## {}\n\n", section.title));
         out.extend(section.items.iter().map(|item| match item {
             Item::Table(rows) => table(rows),
@@ -71,18 +70,21 @@ pub(crate) fn proof(document: &ProofDocument) -> String {
             Item::Command(line) => format!("  - {}\n", code(line)),
         }));
     }
-    let facts = environment(&shell_line(&document.environment.argv), &proof::facts(document), &[]);
+    let facts = environment(&shell_line(&of.environment.argv), &of.facts, &[]);
     out + &format!("\n## Where and how\n\n{facts}")
 }
 
-fn head(of: &str, headline: Headline, environment: &Environment) -> String {
+fn head(of: &str, headline: &Headline, environment: &Environment) -> String {
     let mut out = format!("# plumb {of}\n\n");
     let facts: Vec<String> = masthead(environment).iter().map(|fact| escape(fact)).collect();
     if !facts.is_empty() {
         out.push_str(&format!("{}\n\n", facts.join(" · ")));
     }
     out.push_str(&format!("**{}: {}**\n", headline.label, escape(&headline.verdict)));
-    for text in [Some(headline.meaning), headline.incomplete.map(|why| format!("Not complete: {why}"))] {
+    for text in [
+        Some(headline.meaning.clone()),
+        headline.incomplete.as_ref().map(|why| format!("Not complete: {why}")),
+    ] {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             out.push_str(&format!("\n{}\n", escape(&text)));
         }

@@ -8,6 +8,7 @@ use crate::document::proof::{
 };
 use crate::facts::{Fact, Figure};
 use crate::headline::{Headline, capital, sentence};
+use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, bytes, count, duration, or_dash};
 use crate::terminal::{Cell, Ink, Side, Table};
@@ -22,27 +23,23 @@ pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive 
 /// More windows than this are not shown one by one.
 pub(crate) const WINDOWS_MAX: usize = 60;
 
-/// A part of the report. One that has nothing to say has no items.
-pub(crate) struct Section {
-    pub(crate) title: &'static str,
-    pub(crate) items: Vec<Item>,
-    /// Whether only those want to see it who want to know everything.
-    pub(crate) is_detail: bool,
-}
-
-/// What a part of the report says.
-pub(crate) enum Item {
-    Table(Table),
-    /// A line of its own.
-    Line(String),
-    /// What follows from the line before it.
-    Remedy(String),
-    /// A command to copy.
-    Command(String),
+/// The report of `document`.
+pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
+    Outline {
+        command: "prove app",
+        of: &document.subject,
+        headline: headline(document),
+        figures: figures(document),
+        sections: sections(document),
+        facts_title: "How it was recorded",
+        facts: facts(document),
+        environment: &document.environment,
+        run_directory: document.run_directory.as_deref(),
+    }
 }
 
 /// All but the headline and the facts, in order.
-pub(crate) fn sections(document: &ProofDocument) -> Vec<Section> {
+fn sections(document: &ProofDocument) -> Vec<Section> {
     let section = |title, items| Section { title, items, is_detail: false };
     let lines = |lines: &[String]| lines.iter().map(|line| Item::Line(printable(line))).collect::<Vec<_>>();
     let table = |table: Option<Table>| table.map(Item::Table).into_iter().collect::<Vec<_>>();

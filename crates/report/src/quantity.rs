@@ -20,6 +20,18 @@ pub fn three_digits(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A ratio: three digits behind the point around 1, three digits that mean something elsewhere.
+pub fn ratio(value: f64) -> String {
+    match value {
+        near if (0.5..2.0).contains(&near) => format!("{near:.3}"),
+        small if small > 0.0 && small < 0.5 => {
+            let behind = (2.0 - small.log10().floor()).clamp(3.0, 12.0) as usize;
+            format!("{small:.behind$}")
+        }
+        other => three_digits(other),
+    }
+}
+
 /// A whole number with its thousands set apart: `215,000`.
 pub fn thousands(value: f64) -> String {
     if !value.is_finite() {

@@ -38,5 +38,5 @@ pub use record::environment;
 pub use rounds::{Round, SpanRun};
 pub use span::{Ended, Ran, Stage};
 pub use targets::Targets;
-pub use trial::{Context, Request, Trial, TrialEnded, run};
+pub use trial::{Context, Course, Request, Trial, TrialEnded, Turn, run, run_turns};
 pub use watcher::{Phase, TargetNow, Watcher};

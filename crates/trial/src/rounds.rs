@@ -11,6 +11,7 @@ use plumb_workload::{
 use crate::error::TrialError;
 use crate::span::{Ended, Ran, Stage};
 use crate::staff::Variation;
+use crate::trial::Turn;
 use crate::watcher::Phase;
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
@@ -65,12 +66,18 @@ impl Round {
 }
 
 impl Stage<'_> {
-    /// Runs the span with this number in the way that it asks for.
+    /// Runs a span in the way that it asks for.
     ///
     /// # Errors
     /// If it could not be started.
-    pub fn run_span(&mut self, number: usize, scenario: &Scenario) -> Result<SpanRun, TrialError> {
-        let span = &self.set_page_cache(number, &scenario.spans[number])?;
+    pub fn run_span(&mut self, turn: Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+        let number = turn.span;
+        if turn.is_block {
+            self.drain()?;
+        }
+        let mut span = self.set_page_cache(number, &scenario.spans[number])?;
+        span.warmup = turn.warmup.map_or(span.warmup, Warmup::For);
+        let span = &span;
         if span.precondition {
             let ran = self.precondition(number, span)?;
             if !matches!(ran.ended, Ended::Complete) {
@@ -83,8 +90,17 @@ impl Stage<'_> {
         if let Some(target) = span.latency_target {
             return self.depth_for(number, span, target);
         }
-        let ran = self.run(number, span, Variation::default())?;
+        let ran = self.run(number, span, Variation { round: turn.round, ..Variation::default() })?;
         Ok(SpanRun::once(ran))
+    }
+
+    /// Flushes all targets that are written.
+    fn drain(&self) -> Result<(), TrialError> {
+        for one in self.targets.uses.iter().filter(|one| one.is_written) {
+            plumb_load::flush(&*one.opened.device, 1)
+                .map_err(|source| TrialError::Flush { target: one.opened.shown.clone(), source })?;
+        }
+        Ok(())
     }
 
     /// Writes every target of the span from end to end, twice.

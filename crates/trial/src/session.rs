@@ -25,7 +25,7 @@ use crate::so_far::{self, SoFar};
 use crate::span::{Ended, Stage};
 use crate::spans;
 use crate::targets::{Targets, Use};
-use crate::trial::{Context, Request, Trial, TrialEnded};
+use crate::trial::{Context, Course, Request, Trial, TrialEnded, Turn};
 use crate::verify;
 use crate::watcher::Watcher;
 
@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs all spans in their order, until one of them ends the run.
+    /// Runs the spans as `course` says, until it or one of them ends the run.
     ///
     /// # Errors
     /// If nothing could be measured at all; of a check that is its end, and no error.
@@ -130,10 +130,14 @@ impl<'a> Session<'a> {
         targets: &Targets,
         context: &Context<'_>,
         watcher: &mut dyn Watcher,
+        course: &mut Course<'_>,
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
+        let began = context.clock.now();
+        let mut so_far = record::empty_document(self.request, self.seed);
         let mut lacking = None;
-        for number in 0..scenario.spans.len() {
+        while let Some(turn) = course(&so_far, context.clock.now().since(began)) {
+            let number = turn.span;
             let ended = match targets.left_out.get(&number) {
                 Some(reason) => {
                     let reason = format!("{}: {reason}", name_of(scenario, number));
@@ -142,10 +146,10 @@ impl<'a> Session<'a> {
                     lacking.get_or_insert(reason);
                     TrialEnded::Complete
                 }
-                None => self.run_span(number, targets, context, watcher)?,
+                None => self.run_span(turn, targets, context, watcher)?,
             };
             self.book(name_of(scenario, number));
-            self.save(targets);
+            so_far = self.save(targets);
             match self.recorder.why_lost().map(|why| self.ended_unrecorded(why)) {
                 Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded),
                 _ if ended != TrialEnded::Complete => return Ok(ended),
@@ -158,12 +162,13 @@ impl<'a> Session<'a> {
 
     fn run_span(
         &mut self,
-        number: usize,
+        turn: Turn,
         targets: &Targets,
         context: &Context<'_>,
         watcher: &mut dyn Watcher,
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
+        let number = turn.span;
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
         let session = &*self;
@@ -172,7 +177,7 @@ impl<'a> Session<'a> {
             |run| session.record_so_far(&mut recorder, targets, number, run),
             |outlet| {
                 let so_far = SoFar::of(outlet);
-                Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(number, scenario)
+                Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(turn, scenario)
             },
         );
         self.recorder = recorder;
@@ -188,7 +193,12 @@ impl<'a> Session<'a> {
         };
         let facts = before.facts_after(targets, number, scenario);
         let ended = match &run.ran.ended {
-            Ended::Complete if !self.is_check() && is_empty(&run) && !is_unmeasured(scenario, number) => {
+            Ended::Complete
+                if !turn.is_block
+                    && !self.is_check()
+                    && is_empty(&run)
+                    && !is_unmeasured(scenario, number) =>
+            {
                 TrialEnded::Empty
             }
             Ended::Complete => TrialEnded::Complete,
@@ -210,13 +220,14 @@ impl<'a> Session<'a> {
         recorder.add_so_far(&mut document, first, &outcomes, over_time(&phase, first, outcomes.len()));
     }
 
-    /// Judges and saves what is known, with the distributions of the last span.
-    fn save(&mut self, targets: &Targets) {
+    /// Judges and saves what is known, with the distributions of the last span; what was saved.
+    fn save(&mut self, targets: &Targets) -> RunDocument {
         let mut document = self.describe(Some(targets), None, None);
         let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
         let first = document.targets.len().saturating_sub(outcomes.len());
         let over_time = self.phases.last().map(|phase| over_time(phase, first, outcomes.len()));
         self.recorder.add(&mut document, first, &outcomes, over_time.unwrap_or_default());
+        document
     }
 
     /// What each target of a phase measured; nothing of what a document leaves out.

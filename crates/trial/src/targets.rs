@@ -33,6 +33,8 @@ pub(crate) struct Use {
     pub(crate) beneath: usize,
     /// What a trace does to it, if the job replays one.
     pub(crate) recorded: Option<Recorded>,
+    /// Whether its job writes to it.
+    pub(crate) is_written: bool,
     /// How much of the range is in the page cache, if it was loaded: the rest is left out.
     pub(crate) loaded: OnceLock<Bytes>,
 }
@@ -170,7 +172,18 @@ impl Targets {
             targets.remember_notes(&opened, what);
             let (beneath, surveyed) = known.place_of(&opened, time, &mut targets.beneath);
             let (name, loaded) = (name.to_owned(), OnceLock::new());
-            targets.uses.push(Use { span, job, name, opened, surveyed, beneath, recorded, loaded });
+            let is_written = recorded.as_ref().map_or(what.workload.changes(), Recorded::changes);
+            targets.uses.push(Use {
+                span,
+                job,
+                name,
+                opened,
+                surveyed,
+                beneath,
+                recorded,
+                is_written,
+                loaded,
+            });
         }
         let (shared, said) = sharing::of(&targets);
         targets.shared = shared;

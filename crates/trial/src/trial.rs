@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::Clock;
+use plumb_block::{Clock, Nanos};
 use plumb_measure::{Out, RunDirectory};
-use plumb_report::RunRecording;
+use plumb_report::{RunDocument, RunRecording};
 use plumb_target::Permission;
 use plumb_workload::{Replays, Scenario};
 
@@ -86,6 +86,29 @@ pub struct Context<'a> {
     pub time_of_day: &'a dyn Fn() -> String,
 }
 
+/// One turn of a span.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The number of the span in the scenario.
+    pub span: usize,
+    /// Turns of one round make the same random choices; each round draws others.
+    pub round: u64,
+    /// How long it runs before it is measured, if not as the span says.
+    pub warmup: Option<Nanos>,
+    /// Whether it is one of many that are compared: what earlier turns have written is made durable first, so that this one does not
+    /// pay for it; and the run goes on if nothing completes in it.
+    pub is_block: bool,
+}
+
+/// Says which turn is next, from what was measured until now and the time since the targets are open; `None` ends the run.
+pub type Course<'a> = dyn FnMut(&RunDocument, Nanos) -> Option<Turn> + 'a;
+
+/// Each of `spans` spans once, in order.
+pub(crate) fn each_once(spans: usize) -> impl FnMut(&RunDocument, Nanos) -> Option<Turn> {
+    let mut turns = (0..spans).map(|span| Turn { span, ..Turn::default() });
+    move |_, _| turns.next()
+}
+
 impl TrialEnded {
     /// Why it is not complete; `None` if it is.
     pub fn reason(&self) -> Option<String> {
@@ -103,11 +126,24 @@ impl TrialEnded {
 /// # Errors
 /// If nothing could be measured at all: a refusal, a workload that does not fit, a stop while files were made ready.
 pub fn run(request: &Request, context: &Context<'_>, watcher: &mut dyn Watcher) -> Result<Trial, TrialError> {
+    run_turns(request, context, watcher, &mut each_once(request.scenario.spans.len()))
+}
+
+/// The same, but which span runs when is said by `course`. Each turn is a span of the document.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_turns(
+    request: &Request,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+    course: &mut Course<'_>,
+) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
     watcher.begins(&request.scenario);
     let mut targets = Targets::open(request, context, watcher)?;
     targets.calibrate(&request.scenario)?;
-    let trial = run_on(request, &targets, context, watcher);
+    let trial = run_on(request, &targets, context, watcher, course);
     let left_behind = clear_up(request, &targets)?;
     Ok(Trial { left_behind, ..trial? })
 }
@@ -130,6 +166,7 @@ fn run_on(
     targets: &Targets,
     context: &Context<'_>,
     watcher: &mut dyn Watcher,
+    course: &mut Course<'_>,
 ) -> Result<Trial, TrialError> {
     for note in request.notes.iter().chain(targets.notes()) {
         watcher.note(note);
@@ -138,7 +175,7 @@ fn run_on(
     let context = &Context { clock: &clock, ..*context };
     let mut session = Session::begin(request, seed_of(&request.scenario), None);
     session.record(None)?;
-    let ended = match session.run_spans(targets, context, watcher) {
+    let ended = match session.run_spans(targets, context, watcher, course) {
         Ok(ended) => ended,
         Err(error) => {
             session.abandon()?;

@@ -23,15 +23,19 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         refuse_devices(name, &arguments.words.targets())?;
         return profile::run(running, name, &arguments.words, arguments.detail.style());
     }
-    running.run(meaning(arguments)?, &|trial| {
+    running.run(meaning(&arguments.words)?, &|trial| {
         terminal::print(&render(&trial.recording, Format::Terminal, arguments.detail.style())?)
     })
 }
 
-fn meaning(arguments: &LoadArguments) -> Result<Meaning, Refusal> {
-    let Some((file, typed)) = &arguments.words.file().map_err(usage)? else {
-        let seed = default_seed(arguments.words.targets().iter().map(String::as_str));
-        return arguments.words.meaning(seed).map_err(usage);
+/// What words mean, or the file of them that is among their targets.
+///
+/// # Errors
+/// A usage error that names the word.
+pub(super) fn meaning(words: &native::Words) -> Result<Meaning, Refusal> {
+    let Some((file, typed)) = &words.file().map_err(usage)? else {
+        let seed = default_seed(words.targets().iter().map(String::as_str));
+        return words.meaning(seed).map_err(usage);
     };
     let text = crate::files::read(file)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{file}: {error}; {UNREAD}")))?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod diskspd;
 pub(crate) mod drive;
 pub(crate) mod explain;

@@ -33,5 +33,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     Ok(match &recorded {
         Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
         Recorded::Proof(proof) => exit::of_proof(proof),
+        Recorded::Comparison(comparison) => exit::of_comparison(comparison),
     })
 }

@@ -64,7 +64,7 @@ impl Running {
 
     /// Whether stderr is for errors alone: a program reads what that of a dialect prints.
     fn is_quiet(&self) -> bool {
-        self.command != "load" && !std::io::stderr().is_terminal()
+        !matches!(self.command, "load" | "compare") && !std::io::stderr().is_terminal()
     }
 
     /// These files are removed at the end, if the run has made them.
@@ -86,7 +86,7 @@ impl Running {
             return Ok(Exit::Done);
         }
         let request = traces::read(self.request(meaning, words))?;
-        let trial = self.trial(&|context, watcher| plumb_trial::run(&request, context, watcher))?;
+        let trial = self.shown(&|context, watcher| plumb_trial::run(&request, context, watcher))?;
         self.show(&trial, print)
     }
 
@@ -105,7 +105,7 @@ impl Running {
         let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
         let request = self.request(meaning, String::new());
         let trial =
-            self.trial(&|context, watcher| plumb_trial::run_profile(&request, run, context, watcher))?;
+            self.shown(&|context, watcher| plumb_trial::run_profile(&request, run, context, watcher))?;
         self.show(&trial, print)
     }
 
@@ -119,7 +119,8 @@ impl Running {
         Ok(exit_of(trial))
     }
 
-    fn request(&self, meaning: Meaning, words: String) -> Request {
+    /// What is asked of a trial of what is meant; `words` say it.
+    pub(super) fn request(&self, meaning: Meaning, words: String) -> Request {
         let started_at = self.machine.started_at.clone();
         let mut remove_after = self.remove_after.clone();
         if self.own.remove_after {
@@ -145,7 +146,11 @@ impl Running {
         }
     }
 
-    fn trial(&self, run: &Run<'_>) -> anyhow::Result<Trial> {
+    /// Does `run`, shown as any run.
+    ///
+    /// # Errors
+    /// [`Refusal`] if nothing could be measured.
+    pub(super) fn shown<T>(&self, run: &Run<'_, T>) -> anyhow::Result<T> {
         with_watcher(&|stop| self.watcher(stop), run)
     }
 
@@ -190,22 +195,22 @@ pub(crate) fn target_size(name: &str) -> Option<Bytes> {
 }
 
 /// What a command does with what a run goes by, and a watcher.
-type Run<'a> = dyn Fn(&Context<'_>, &mut dyn Watcher) -> Result<Trial, TrialError> + 'a;
+type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Watcher) -> Result<T, TrialError> + 'a;
 
 /// Runs until the end or a signal, shown by what `watcher` makes.
 ///
 /// # Errors
 /// [`Refusal`] if nothing could be measured.
-pub(crate) fn with_watcher(
+pub(crate) fn with_watcher<T>(
     watcher: &dyn Fn(&Arc<AtomicBool>) -> Box<dyn Watcher>,
-    run: &Run<'_>,
-) -> anyhow::Result<Trial> {
+    run: &Run<'_, T>,
+) -> anyhow::Result<T> {
     let stop = stop::on_signals()?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let mut watcher = watcher(&stop);
-    let trial = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *watcher);
+    let ran = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *watcher);
     watcher.end();
-    Ok(trial.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
+    Ok(ran.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
 }
 
 /// What is said after the results: where the page is, and why the run is not whole.
@@ -232,12 +237,16 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
 }
 
 pub(crate) fn exit_of(trial: &Trial) -> Exit {
-    let ended = match &trial.ended {
+    exit_of_end(&trial.ended).and(exit::of_findings(&trial.recording.document.verdicts))
+}
+
+/// How a command ends whose trial ended so.
+pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
+    match ended {
         TrialEnded::Complete => Exit::Done,
         TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
-    };
-    ended.and(exit::of_findings(&trial.recording.document.verdicts))
+    }
 }
 
 fn exit_of_kind(kind: FailureKind) -> Exit {

@@ -60,9 +60,7 @@ impl Layer {
 
     /// These words, and of `outer` those that they neither replace nor contradict.
     pub(super) fn within(&self, outer: &Self) -> Self {
-        let mut words = outer.words.clone();
-        words.retain(|word| !rules::gives_way(word, &self.words));
-        words.extend(&self.words);
+        let words = self.words.within(&outer.words);
         let places = self.places.iter().chain(&outer.places).cloned().collect();
         Self { words, place: self.place.clone(), places }
     }

@@ -4,6 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use plumb_block::Nanos;
 
+use super::rules;
 use super::table::{self, Takes, Word};
 use super::vocabulary::Vocabulary;
 use crate::error::Error;
@@ -24,12 +25,53 @@ pub(super) enum Value {
 }
 
 impl Words {
+    /// The words of a line, as they would be typed in a shell: `--random --write 100 'a file'`.
+    ///
+    /// # Errors
+    /// A quote without its end, a word that there is not, or a value that it does not take.
+    pub fn of_line(line: &str) -> Result<Self, Error> {
+        let arguments = split(line).ok_or_else(|| Error::new(line, "a quote has no end"))?;
+        Self::of_arguments(arguments)
+    }
+
+    /// The same of words that are parted already.
+    ///
+    /// # Errors
+    /// As [`of_line`](Self::of_line).
+    pub fn of_arguments(arguments: Vec<String>) -> Result<Self, Error> {
+        let line = arguments.join(" ");
+        let known = Self::augment_args(Command::new("words").no_binary_name(true).disable_help_flag(true));
+        let matches = known.try_get_matches_from(arguments).map_err(|error| {
+            let said = error.to_string();
+            let problem = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Error::new(line, problem).remedy("`plumb load --help` lists the words")
+        })?;
+        let words =
+            Self::from_arg_matches(&matches).map_err(|error| Error::new("words", error.to_string()))?;
+        rules::check_agreement(&words).map_err(|error| error.typed())?;
+        Ok(words)
+    }
+
+    /// These words, and of `outer` those that they neither replace nor contradict.
+    #[must_use]
+    pub fn within(&self, outer: &Self) -> Self {
+        let mut words = outer.clone();
+        words.retain(|word| !rules::gives_way(word, self));
+        words.extend(self);
+        words
+    }
+
     /// The targets that are named.
     pub fn targets(&self) -> Vec<String> {
         match self.get("targets") {
             Some(Value::Texts(targets)) => targets.clone(),
             _ => Vec::new(),
         }
+    }
+
+    /// How long it is measured, if that is said.
+    pub fn duration(&self) -> Option<Nanos> {
+        self.value("duration")
     }
 
     /// The TOML file that was typed among the targets, if there is one, and the words beside it.
@@ -253,4 +295,55 @@ pub struct ProfileLimits {
     pub threads: Option<u32>,
     /// From this seed.
     pub seed: Option<u64>,
+}
+
+/// The arguments of a line, by the quotes of a shell; `None` if a quote has no end.
+fn split(line: &str) -> Option<Vec<String>> {
+    let mut arguments = Vec::new();
+    let mut argument: Option<String> = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' | '\n' => arguments.extend(argument.take()),
+            '\'' | '"' => {
+                let quoted = argument.get_or_insert_default();
+                loop {
+                    match letters.next()? {
+                        end if end == letter => break,
+                        '\\' if letter == '"' => quoted.push(letters.next()?),
+                        other => quoted.push(other),
+                    }
+                }
+            }
+            '\\' => argument.get_or_insert_default().push(letters.next()?),
+            other => argument.get_or_insert_default().push(other),
+        }
+    }
+    arguments.extend(argument);
+    Some(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_parted_as_a_shell_does() {
+        let parted = |line: &str| split(line).map(|words| words.join("|"));
+        assert_eq!(
+            parted(r#" --write 100  'a file' "b \"c" d\ e '' "#).unwrap(),
+            r#"--write|100|a file|b "c|d e|"#
+        );
+        assert_eq!(parted("'a"), None);
+        assert_eq!(parted("a\\"), None);
+    }
+
+    #[test]
+    fn nearer_words_replace_and_contradict_outer_ones() {
+        let of = |line: &str| Words::of_line(line).unwrap();
+        let outer = of("--direct --write 100 --depth 8 x.dat");
+        assert_eq!(of("--cached --depth 4").within(&outer), of("--cached --write 100 --depth 4 x.dat"));
+        assert!(Words::of_line("--cached --direct").is_err());
+        assert!(Words::of_line("--nothing").unwrap_err().to_string().contains("--nothing"));
+    }
 }

@@ -5,12 +5,13 @@
 //! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is a
 //! view of it ([`CheckDocument`]), converted both ways.
 //!
-//! [`ProofDocument`] is what `plumb prove app` learnt: no run of a load, and a document of its own.
+//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did: documents of their own.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
 //! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
 
 pub mod check;
+pub mod comparison;
 pub mod json;
 mod labels;
 pub mod proof;
@@ -20,6 +21,7 @@ pub mod sides;
 pub mod span;
 
 pub use check::{CheckDocument, CheckEnvironment};
+pub use comparison::ComparisonDocument;
 pub use proof::ProofDocument;
 pub use recording::{OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag};
 pub use run::{

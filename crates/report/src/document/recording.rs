@@ -12,6 +12,7 @@ use plumb_measure::run::{Recording, TimeseriesRow};
 use plumb_measure::{Histogram, SeriesPoint};
 
 use super::check::CheckDocument;
+use super::comparison::ComparisonDocument;
 use super::json::Kind;
 use super::proof::ProofDocument;
 use super::run::RunDocument;
@@ -23,6 +24,8 @@ pub enum Recorded {
     Run(Box<RunRecording>),
     /// A proof.
     Proof(Box<ProofDocument>),
+    /// A comparison.
+    Comparison(Box<ComparisonDocument>),
 }
 
 /// A run with its distributions and time series.
@@ -120,10 +123,11 @@ pub enum OpenError {
     Unreadable(#[from] plumb_measure::Error),
     /// It is a run of a kind that this version cannot report.
     #[error(
-        "{directory}: the result is a `{found}`: expected {}, {} or {}; another version of plumb may know it",
+        "{directory}: the result is a `{found}`: expected {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
         RunDocument::SCHEMA,
-        ProofDocument::SCHEMA
+        ProofDocument::SCHEMA,
+        ComparisonDocument::SCHEMA
     )]
     UnknownKind {
         /// Where.
@@ -153,6 +157,9 @@ impl Recorded {
             ProofDocument::SCHEMA => {
                 return Ok(recording.result()?.map(|proof| Self::Proof(Box::new(proof))));
             }
+            ComparisonDocument::SCHEMA => {
+                return Ok(recording.result()?.map(|comparison| Self::Comparison(Box::new(comparison))));
+            }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {
@@ -175,11 +182,12 @@ impl RunRecording {
     /// result.
     ///
     /// # Errors
-    /// If the directory is not a run, or its result is of no known kind; a proof is none of a run.
+    /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of a run.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
         match Recorded::open(directory)? {
             Some(Recorded::Run(recording)) => Ok(Some(*recording)),
             Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
+            Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
             None => Ok(None),
         }
     }

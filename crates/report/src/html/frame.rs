@@ -2,8 +2,10 @@
 
 use super::glyph;
 use crate::facts::{Fact, Figure};
+use crate::figures::masthead;
 use crate::headline::Headline;
-use crate::printable::printable;
+use crate::outline::Outline;
+use crate::printable::{printable, shell_line};
 
 const CSS: &str = include_str!("../../assets/report.css");
 const JS: &str = include_str!("../../assets/report.js");
@@ -30,6 +32,21 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// The frame of a report without charts that a script draws.
+    pub(super) fn of(what: &'static str, outline: Outline<'_>, seed: u64) -> Self {
+        Self {
+            what,
+            target: printable(outline.of),
+            masthead: masthead(outline.environment),
+            headline: outline.headline,
+            figures: outline.figures,
+            command: shell_line(&outline.environment.argv),
+            seed,
+            facts: outline.facts,
+            data: "[]".to_owned(),
+        }
+    }
+
     pub(super) fn verdict(&self) -> String {
         printable(&self.headline.verdict)
     }

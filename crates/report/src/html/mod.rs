@@ -6,6 +6,7 @@
 
 mod chart_data;
 mod charts;
+mod comparison;
 mod diagram;
 pub(crate) mod escape;
 mod frame;
@@ -21,11 +22,12 @@ mod verdict_view;
 
 use askama::Template;
 
+use self::comparison::ComparisonPage;
 use self::page::Page;
 use self::proof::ProofPage;
 use crate::format::Rendered;
 
-/// The page of a recording, or of a proof.
+/// The page of a recording, a proof or a comparison.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
@@ -33,6 +35,7 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
     let mut page = match of.into() {
         Rendered::Run(recording) => Page::of(recording).render()?,
         Rendered::Proof(document) => ProofPage::of(document).render()?,
+        Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
     };
     page.push('\n');
     Ok(page)

@@ -7,8 +7,6 @@ use super::frame::Frame;
 use super::{lanes, table};
 use crate::document::ProofDocument;
 use crate::document::proof::{Coverage, WindowResult};
-use crate::figures::masthead;
-use crate::printable::{printable, shell_line};
 use crate::proof;
 
 /// At most so many windows stand one by one in the strip; of more, each part of it shows the least that is true of all of its windows.
@@ -33,17 +31,7 @@ impl<'a> ProofPage<'a> {
     pub(super) fn of(document: &'a ProofDocument) -> Self {
         let (windows, left_out) = proof::windows(document, ROWS);
         Self {
-            frame: Frame {
-                what: "plumb prove app",
-                target: printable(&document.subject),
-                masthead: masthead(&document.environment),
-                headline: proof::headline(document),
-                figures: proof::figures(document),
-                command: shell_line(&document.environment.argv),
-                seed: document.seed,
-                facts: proof::facts(document),
-                data: "[]".to_owned(),
-            },
+            frame: Frame::of("plumb prove app", proof::outline(document), document.seed),
             document,
             windows: (table::table(&windows, ""), left_out),
             each: document.windows.len().div_ceil(CELLS).max(1),

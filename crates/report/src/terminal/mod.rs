@@ -5,9 +5,9 @@
 
 mod explain;
 mod head;
+mod outline;
 pub(crate) mod path_tree;
 mod pen;
-mod proof;
 pub(crate) mod run;
 mod survey;
 mod table;
@@ -16,8 +16,8 @@ mod verdicts;
 mod wrap;
 
 pub use explain::{explain, explain_list};
+pub(crate) use outline::outline;
 pub use pen::Ink;
-pub use proof::proof;
 pub use run::run;
 pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};

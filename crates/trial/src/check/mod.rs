@@ -25,7 +25,7 @@ use crate::counters::Beneath;
 use crate::error::TrialError;
 use crate::session::{Session, ended_by};
 use crate::targets::Targets;
-use crate::trial::{Context, Request, Trial, TrialEnded};
+use crate::trial::{Context, Request, Trial, TrialEnded, each_once};
 use crate::watcher::{Phase, Watcher};
 
 /// How much is written first, to learn how fast a place is.
@@ -127,7 +127,7 @@ fn measure(
     let ended = match ready {
         Ok(()) => {
             session.calibrated(&targets);
-            session.run_spans(&targets, context, watcher)
+            session.run_spans(&targets, context, watcher, &mut each_once(run.scenario.spans.len()))
         }
         Err(error) => Err(error),
     };

@@ -1,0 +1,64 @@
+//! Limits that a user sets: `p99 ratio > 1.1` fails a comparison.
+
+use std::str::FromStr;
+
+use plumb_block::nearest;
+use plumb_report::document::comparison::{Contrast, LimitResult};
+
+use crate::block::figure_names;
+
+/// A limit on the ratio of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    typed: String,
+    figure: String,
+    fails_above: bool,
+    limit: f64,
+}
+
+/// It is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{typed}` is no limit: {because}; type it as in 'p99 ratio > 1.1' or 'iops ratio < 0.95'")]
+pub struct GateError {
+    typed: String,
+    because: String,
+}
+
+impl FromStr for Gate {
+    type Err = GateError;
+
+    fn from_str(typed: &str) -> Result<Self, GateError> {
+        let wrong = |because: String| GateError { typed: typed.to_owned(), because };
+        let (left, right, fails_above) = match (typed.split_once('>'), typed.split_once('<')) {
+            (Some((left, right)), None) => (left, right, true),
+            (None, Some((left, right))) => (left, right, false),
+            _ => return Err(wrong("expected one `>` or `<`".to_owned())),
+        };
+        let figure = left.trim().strip_suffix("ratio").unwrap_or(left).trim();
+        if !figure_names().any(|known| known == figure) {
+            let near = nearest(figure, figure_names());
+            let known = figure_names().collect::<Vec<_>>().join(", ");
+            let meant =
+                near.map_or_else(|| format!("there are {known}"), |near| format!("did you mean `{near}`?"));
+            return Err(wrong(format!("`{figure}` is no figure; {meant}")));
+        }
+        let limit = right.trim().parse().ok().filter(|limit: &f64| limit.is_finite() && *limit > 0.0);
+        let limit = limit.ok_or_else(|| wrong(format!("`{}` is no ratio above 0", right.trim())))?;
+        Ok(Self { typed: typed.trim().to_owned(), figure: figure.to_owned(), fails_above, limit })
+    }
+}
+
+impl Gate {
+    /// Whether a contrast is beyond the limit. That is said only of a whole interval.
+    pub(crate) fn judge(&self, contrast: &Contrast) -> LimitResult {
+        let ends = contrast.ratios.get(&self.figure).and_then(|ratio| Some((ratio.low?, ratio.high?)));
+        let exceeded = ends.and_then(|(low, high)| {
+            let (surely, surely_not) = match self.fails_above {
+                true => (low > self.limit, high <= self.limit),
+                false => (high < self.limit, low >= self.limit),
+            };
+            (surely || surely_not).then_some(surely)
+        });
+        LimitResult { limit: self.typed.clone(), compared: contrast.compared.clone(), exceeded }
+    }
+}

@@ -1,0 +1,31 @@
+//! Experiments: the levels of a factor measured in interleaved blocks, compared, and the difference explained.
+//!
+//! ```text
+//! design ──order of blocks, looks──► run ──each block a turn of one trial──► block ──► judge ──► ComparisonDocument
+//!                                                                                       │
+//!                                                  statistics, outcome, explanation ◄───┘   pure
+//! ```
+//!
+//! Invariants:
+//! 1. The unit of analysis is the block, never the operation: operations of one block depend on one another.
+//! 2. Which level comes first in a round is drawn from the seed, balanced; the test draws from the same orders.
+//! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out among the looks.
+//! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this experiment could see.
+
+mod block;
+mod design;
+mod explanation;
+mod gate;
+mod judge;
+mod outcome;
+mod recorded;
+mod run;
+pub mod statistics;
+
+pub use block::figure_names;
+pub use design::{Design, Look, Terms};
+pub use gate::{Gate, GateError};
+pub use judge::{Question, document};
+pub use outcome::{Judged, judge_pairs};
+pub use recorded::{Unlike, compare_recorded};
+pub use run::{Experiment, Level, LevelError, run};

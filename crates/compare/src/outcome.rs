@@ -1,0 +1,50 @@
+//! What an experiment says of two levels: one of three outcomes, with the figures that it rests on.
+
+use plumb_report::document::comparison::Outcome;
+
+use crate::design::Terms;
+use crate::statistics::{Flips, Interval, SubsetMeans, normal_quantile};
+
+/// The chance of seeing a difference as large as the smallest detectable one.
+const POWER: f64 = 0.8;
+
+/// What is known of the ratio of two levels, as logarithms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The logarithm of the ratio; `None` without pairs.
+    pub center: Option<f64>,
+    /// The interval of it, at the error that was given.
+    pub interval: Interval,
+    /// The logarithm of the smallest ratio above 1 that an experiment like this one finds in four of five cases; infinite if none.
+    pub smallest_detectable: f64,
+}
+
+/// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped.
+pub fn judge_pairs(log_ratios: &[f64], flips: &Flips, error: f64, terms: &Terms) -> Judged {
+    let means = SubsetMeans::of(log_ratios, flips);
+    // Two one-sided tests, each at the whole error: the interval that leaves it out at either end.
+    judge(means.center(), |error| means.interval(error), error, terms)
+}
+
+/// The same from anything that gives an interval for each error.
+pub(crate) fn judge(
+    center: Option<f64>,
+    interval: impl Fn(f64) -> Interval,
+    error: f64,
+    terms: &Terms,
+) -> Judged {
+    let (seen, one_sided) = (interval(error), interval(2.0 * error));
+    let limit = terms.equivalent.ln();
+    let outcome = if !seen.contains(0.0) {
+        Outcome::Different
+    } else if one_sided.is_inside(-limit, limit) {
+        Outcome::Equivalent
+    } else {
+        Outcome::NoneSeen
+    };
+    // The half width is so many standard errors; a difference is found this often if it is so many more away.
+    let more = normal_quantile(POWER) / normal_quantile(1.0 - error / 2.0);
+    Judged { outcome, center, interval: seen, smallest_detectable: seen.half_width() * (1.0 + more) }
+}

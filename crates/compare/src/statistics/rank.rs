@@ -1,0 +1,66 @@
+//! The shift between two independent samples, by the test of Mann and Whitney, inverted.
+//!
+//! For runs that were recorded one after the other and are no pairs.
+
+use super::{Interval, median};
+
+/// All differences between a value of one sample and one of the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShiftInterval {
+    /// In order.
+    differences: Vec<f64>,
+    /// How likely each value of the statistic is if there is no shift.
+    chances: Vec<f64>,
+}
+
+impl ShiftInterval {
+    /// Of how much larger the values of `one` are than those of `other`.
+    pub fn of(one: &[f64], other: &[f64]) -> Self {
+        let mut differences: Vec<f64> =
+            one.iter().flat_map(|value| other.iter().map(move |base| value - base)).collect();
+        differences.sort_unstable_by(f64::total_cmp);
+        Self { differences, chances: chances(one.len(), other.len()) }
+    }
+
+    /// The shift with as many differences above as below; `None` if a sample is empty.
+    pub fn center(&self) -> Option<f64> {
+        median(&self.differences)
+    }
+
+    /// The shifts that a two-sided test at `error` does not reject; all numbers if there are too few values for that.
+    pub fn interval(&self, error: f64) -> Interval {
+        let mut below = 0.0;
+        let rejected = self.chances.iter().take_while(|chance| {
+            below += **chance;
+            below <= error / 2.0 + 1e-12
+        });
+        let (out, count) = (rejected.count(), self.differences.len());
+        if out == 0 || 2 * out > count {
+            return Interval::ALL;
+        }
+        Interval { low: self.differences[out - 1], high: self.differences[count - out] }
+    }
+}
+
+/// How likely each number of pairs is in which the value of a sample of `one` is larger than that of a sample of `other`, if
+/// all orders of the values are equally likely.
+fn chances(one: usize, other: usize) -> Vec<f64> {
+    // The largest of all values is of `one` with chance i/(i+j), and then larger than all j of `other`.
+    let mut rows: Vec<Vec<f64>> = vec![vec![1.0]; other + 1];
+    for i in 1..=one {
+        let mut next: Vec<Vec<f64>> = vec![vec![1.0]];
+        for j in 1..=other {
+            let mut sums = vec![0.0; i * j + 1];
+            let share = i as f64 / (i + j) as f64;
+            for (count, chance) in rows[j].iter().enumerate() {
+                sums[count + j] += share * chance;
+            }
+            for (count, chance) in next[j - 1].iter().enumerate() {
+                sums[count] += (1.0 - share) * chance;
+            }
+            next.push(sums);
+        }
+        rows = next;
+    }
+    rows.pop().unwrap_or_default()
+}

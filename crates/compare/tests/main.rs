@@ -1,0 +1,4 @@
+//! The tests of this crate. One program, so that it is linked once.
+
+mod agreement;
+mod series;

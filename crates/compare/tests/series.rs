@@ -1,0 +1,178 @@
+//! Experiments on synthetic blocks of which the true ratio is known: with drift, with values that depend on those before them,
+//! with heavy tails. Guards against intervals that cover less than they say, and against outcomes that are wrong too often.
+//!
+//! `PLUMB_SERIES` is how many of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share a seed: the shares of one
+//! that went wrong by chance would go wrong in all of them.
+
+use plumb_compare::{Design, Judged, Terms, judge_pairs};
+use plumb_report::document::comparison::Outcome;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// What blocks are like.
+const NATURES: [Nature; 4] = [
+    Nature { drift: 0.0, memory: 0.0, tails: 0.0 },
+    Nature { drift: 1.5, memory: 0.0, tails: 0.0 },
+    Nature { drift: 0.0, memory: 0.7, tails: 0.0 },
+    Nature { drift: 0.5, memory: 0.5, tails: 0.05 },
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Nature {
+    /// How far the level moves from the first block to the last, as a logarithm.
+    drift: f64,
+    /// The part of a block's deviation that the next one has, too.
+    memory: f64,
+    /// How many blocks are slowed down by a stall of any length.
+    tails: f64,
+}
+
+/// The deviation of the logarithm of a block.
+const NOISE: f64 = 0.05;
+
+fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
+    ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// A block of each level in every round, as the design orders them; the logarithms of their ratios, and which came first.
+fn experiment(nature: Nature, ratio: f64, design: &Design, seed: u64) -> (Vec<f64>, Vec<bool>) {
+    let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5eed);
+    let orders = design.orders();
+    let blocks = (2 * orders.len()) as f64;
+    let (mut deviation, mut at) = (0.0, 0.0);
+    let mut ratios = Vec::new();
+    for order in &orders {
+        let mut values = [0.0; 2];
+        for level in order {
+            let sum: f64 = (0..12).map(|_| uniform(random)).sum();
+            deviation = nature.memory * deviation + NOISE * (sum - 6.0);
+            let stalled = uniform(random) < nature.tails;
+            // A stall of any length: the power of its tail is 1.5, without a variance.
+            let stall = if stalled { 0.1 * uniform(random).powf(-2.0 / 3.0) } else { 0.0 };
+            at += 1.0;
+            let effect = if *level == 1 { f64::ln(ratio) } else { 0.0 };
+            values[*level] = nature.drift * at / blocks + deviation - stall + effect;
+        }
+        ratios.push(values[1] - values[0]);
+    }
+    (ratios, orders.iter().map(|order| order[0] == 1).collect())
+}
+
+/// The outcome at the look where it is clear, or at the last.
+fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judged {
+    let terms = Terms::default();
+    let design = Design::new(2, 32, &terms, early, seed);
+    let (ratios, swapped) = experiment(nature, ratio, &design, seed);
+    let judged = |rounds: usize, error: f64| {
+        judge_pairs(&ratios[..rounds], &design.flips(&swapped[..rounds]), error, &terms)
+    };
+    let mut looks = design.looks().iter().map(|look| judged(look.rounds, look.error));
+    let clear = looks.find(|judged| judged.outcome != Outcome::NoneSeen);
+    clear.unwrap_or_else(|| judged(design.rounds(), design.error_at(design.rounds())))
+}
+
+fn variable(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|typed| typed.parse().ok()).unwrap_or(default)
+}
+
+/// Blocks of a nature, and the true ratio.
+type Kind = (Nature, f64);
+
+/// In what share of the experiments something holds.
+#[derive(Debug)]
+struct Share {
+    /// What it is a share of, and how to repeat it.
+    of: String,
+    value: f64,
+    /// Chance alone moves a share of 0.05, or of 0.95, further than this in less than one of a million samples.
+    chance: f64,
+}
+
+impl Share {
+    /// Of the experiments of these kinds, as many as `PLUMB_SERIES` says of each.
+    fn of(kinds: &[Kind], early: bool, holds: impl Fn(&Judged, f64) -> bool) -> Self {
+        let (count, first) = (series(), variable("PLUMB_SEED", 1));
+        let held = |(nature, ratio): &Kind| {
+            let seed = seed_of(*nature, *ratio, early).wrapping_add(first);
+            let judged = |n: u64| outcome(*nature, *ratio, early, seed.wrapping_add(n));
+            (0..count).filter(|n| holds(&judged(*n), *ratio)).count()
+        };
+        let all = (count as usize * kinds.len()) as f64;
+        let value = kinds.iter().map(held).sum::<usize>() as f64 / all;
+        let of = format!("{all} experiments, early ends {early}, from seed {first}, of {kinds:?}");
+        Self { of, value, chance: 5.5 * (0.05 * 0.95 / all).sqrt() + 2.0 / all }
+    }
+
+    fn is_at_least(&self, least: f64) {
+        assert!(self.value >= least - self.chance, "{self:?}: expected at least {least}");
+    }
+
+    fn is_at_most(&self, most: f64) {
+        assert!(self.value <= most + self.chance, "{self:?}: expected at most {most}");
+    }
+
+    fn told(&self, what: &str) {
+        println!("{what}: {:.4} ({})", self.value, self.of);
+    }
+}
+
+/// The first seed of a kind of experiments, far from those of all others.
+fn seed_of(nature: Nature, ratio: f64, early: bool) -> u64 {
+    let marks = [
+        nature.drift.to_bits(),
+        nature.memory.to_bits(),
+        nature.tails.to_bits(),
+        ratio.to_bits(),
+        early.into(),
+    ];
+    marks.into_iter().fold(0, |seed, mark| Xoshiro256PlusPlus::seed_from_u64(seed ^ mark).next_u64())
+}
+
+/// How many experiments of each kind.
+fn series() -> u64 {
+    variable("PLUMB_SERIES", 12)
+}
+
+/// All natures with these ratios: each kind by itself where there are enough experiments to tell, else all together.
+fn groups(ratios: &[f64]) -> Vec<Vec<Kind>> {
+    let kinds: Vec<Kind> =
+        NATURES.iter().flat_map(|nature| ratios.iter().map(move |ratio| (*nature, *ratio))).collect();
+    kinds.chunks(if series() < 1_000 { kinds.len() } else { 1 }).map(<[Kind]>::to_vec).collect()
+}
+
+#[test]
+fn an_interval_covers_the_true_ratio_as_often_as_it_says() {
+    for kinds in groups(&[1.0, 1.03, 1.3, 6.27]) {
+        for early in [false, true] {
+            let covered = Share::of(&kinds, early, |judged, ratio| judged.interval.contains(ratio.ln()));
+            covered.told("covered");
+            covered.is_at_least(0.945);
+            if !early {
+                covered.is_at_most(0.97);
+            }
+        }
+    }
+}
+
+#[test]
+fn outcomes_are_seldom_wrong() {
+    for (ratio, wrong) in [(1.0, Outcome::Different), (Terms::default().equivalent, Outcome::Equivalent)] {
+        for kinds in groups(&[ratio]) {
+            for early in [false, true] {
+                let share = Share::of(&kinds, early, |judged, _| judged.outcome == wrong);
+                share.told(&format!("{wrong:?}"));
+                share.is_at_most(0.055);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_be_detectable_is_detected() {
+    let nature = NATURES[0];
+    let smallest: Vec<f64> = (0..20).map(|n| outcome(nature, 1.0, false, n).smallest_detectable).collect();
+    let smallest = plumb_compare::statistics::median(&smallest).unwrap();
+    let found = |n: &u64| outcome(nature, smallest.exp(), false, *n).outcome == Outcome::Different;
+    let power = (1_000..1_100).filter(found).count() as f64 / 100.0;
+    assert!((0.6..=0.95).contains(&power), "{power} of experiments find a difference of {smallest}");
+}

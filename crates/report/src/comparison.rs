@@ -1,0 +1,327 @@
+//! A comparison in words and tables, which every format sets in its own way. All of it is printable.
+
+use plumb_path::Severity;
+
+use crate::document::ComparisonDocument;
+use crate::document::comparison::{Block, Contrast, Estimate, Outcome, Term};
+use crate::facts::{Fact, Figure};
+use crate::headline::{Headline, capital, sentence};
+use crate::outline::{Item, Outline, Section};
+use crate::printable::printable;
+use crate::quantity::{NONE, count, duration, mebibytes, or_dash, percent, rate, ratio, three_digits};
+use crate::terminal::{Cell, Ink, Side, Table};
+
+/// What every report of interleaved blocks says beside its result.
+const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
+    interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn.";
+
+/// The report of `document`.
+pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
+    Outline {
+        command: "compare",
+        of: &document.factor,
+        headline: headline(document),
+        figures: figures(document),
+        sections: sections(document),
+        facts_title: "How it was done",
+        facts: facts(document),
+        environment: &document.environment,
+        run_directory: document.run_directory.as_deref(),
+    }
+}
+
+fn sections(document: &ComparisonDocument) -> Vec<Section> {
+    let section = |title, items| Section { title, items, is_detail: false };
+    let lines = |lines: Vec<String>| lines.iter().map(|line| Item::Line(printable(line))).collect::<Vec<_>>();
+    let table = |table: Option<Table>| table.map(Item::Table).into_iter().collect::<Vec<_>>();
+    let why = |contrast: &Contrast| {
+        let title = (document.others.is_empty()).then(String::new);
+        let title = title.unwrap_or_else(|| format!("{} against {}:", contrast.compared, contrast.against));
+        let of = Some(Item::Line(printable(&title))).filter(|_| !title.is_empty());
+        of.into_iter().chain(table(explanation(contrast))).collect::<Vec<_>>()
+    };
+    let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
+    let found = found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id));
+    vec![
+        section("The difference", table(Some(ratios(document)))),
+        section("Why: the time from one operation to the next", document.contrasts().flat_map(why).collect()),
+        section("Limits", table(limits(document))),
+        section("The levels", table(Some(levels(document)))),
+        section("How sure", lines(how_sure(document))),
+        section("What the rules found in the blocks", lines(found.collect())),
+        section("Notes", lines(document.notes.clone())),
+        Section { is_detail: true, ..section("Blocks", table(Some(blocks(document)))) },
+    ]
+}
+
+/// What to say first.
+fn headline(document: &ComparisonDocument) -> Headline {
+    let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
+    let label = match (exceeded, document.contrast.ratio, document.contrast.outcome) {
+        (Some(_), ..) => "Limit exceeded",
+        (None, None, _) => "Not measured",
+        (None, _, Outcome::Different) => "Different",
+        (None, _, Outcome::Equivalent) => "Equivalent",
+        (None, _, Outcome::NoneSeen) => "No difference seen",
+    };
+    let mut meaning = Vec::new();
+    meaning.extend(
+        exceeded.map(|limit| format!("The limit {} is exceeded by {}.", limit.limit, limit.compared)),
+    );
+    let main = document.contrast.explanation.iter().find(|term| term.share.is_some_and(|share| share > 0.0));
+    if document.contrast.outcome == Outcome::Different {
+        meaning.extend(main.filter(|term| term.term != "remainder").map(|term| {
+            let way = if term.seconds > 0.0 { "costs" } else { "saves" };
+            format!(
+                "{}, which {way} {} from one operation to the next.",
+                capital(&term.sentence),
+                duration(term.seconds.abs())
+            )
+        }));
+    }
+    if !document.design.interleaved {
+        meaning.push("Not interleaved: what changed between the runs is taken for a difference.".to_owned());
+    }
+    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
+    Headline {
+        severity: exceeded.map(|_| Severity::Warning),
+        label,
+        verdict: capital(&sentence(&document.headline)),
+        meaning: meaning.join(" "),
+        quality: String::new(),
+        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+    }
+}
+
+/// The figures that matter most.
+fn figures(document: &ComparisonDocument) -> Vec<Figure> {
+    let contrast = &document.contrast;
+    let level = contrast.ratio.map_or(1.0 - document.design.error, |ratio| ratio.level);
+    let share = |share: Option<f64>| (or_dash(share, percent), "");
+    vec![
+        Figure::new(
+            "Ratio",
+            (or_dash(contrast.ratio.map(|of| of.median), ratio), "times"),
+            format!(
+                "{} of {} to {}",
+                document.figure,
+                printable(&contrast.compared),
+                printable(&contrast.against)
+            ),
+        ),
+        Figure::new(
+            "Interval",
+            (or_dash(contrast.ratio, |of| ends(&of, ratio)), ""),
+            format!("holds the true ratio in {} of experiments", percent(level)),
+        ),
+        Figure::new(
+            "Smallest detectable",
+            share(contrast.smallest_detectable),
+            "found in four of five such experiments".to_owned(),
+        ),
+        Figure::new("Blocks", (count(document.blocks), ""), "of each level".to_owned()),
+    ]
+}
+
+/// The ends of an interval.
+fn ends(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (None, None) => "not bounded".to_owned(),
+        (low, high) => format!("{} to {}", or_dash(low, &show), or_dash(high, &show)),
+    }
+}
+
+const fn outcome_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Different => "different",
+        Outcome::Equivalent => "equivalent",
+        Outcome::NoneSeen => "no difference that this experiment could see",
+    }
+}
+
+fn ratios(document: &ComparisonDocument) -> Table {
+    let mut table = Table::new(&[
+        ("", Side::Left),
+        ("figure", Side::Left),
+        ("ratio", Side::Right),
+        ("interval", Side::Left),
+        ("outcome", Side::Left),
+    ]);
+    for contrast in document.contrasts() {
+        let name = printable(&format!("{} / {}", contrast.compared, contrast.against));
+        let row = |name: String, figure: &str, of: Option<Estimate>, outcome: &str, ink| {
+            vec![
+                Cell::plain(name),
+                Cell::plain(figure),
+                Cell::inked(ink, or_dash(of.map(|of| of.median), ratio)),
+                Cell::plain(or_dash(of, |of| ends(&of, ratio))),
+                Cell::plain(outcome),
+            ]
+        };
+        let outcome = outcome_words(contrast.outcome);
+        table.row(row(name, &document.figure, contrast.ratio, outcome, Ink::Bold));
+        let others = contrast.ratios.iter().filter(|(figure, _)| **figure != document.figure);
+        for (figure, other) in others {
+            table.row(row(String::new(), figure, Some(*other), "", Ink::Plain));
+        }
+    }
+    table
+}
+
+/// What a term of an explanation is called.
+pub(crate) fn term_words(term: &Term) -> &'static str {
+    match term.term.as_str() {
+        "depth" => "depth",
+        "flush-count" => "number of flushes",
+        "flush-cost" => "time of a flush",
+        "sync-calls" => "other sync time",
+        "device-ios" => "number of I/Os",
+        "device-io-cost" => "time of an I/O",
+        "processor" => "processor",
+        "remainder" => "not explained",
+        _ => "other",
+    }
+}
+
+/// A time with its sign.
+pub(crate) fn signed(seconds: f64) -> String {
+    let sign = if seconds > 0.0 { "+" } else { "" };
+    format!("{sign}{}", duration(seconds))
+}
+
+fn explanation(contrast: &Contrast) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("term", Side::Left),
+        ("share", Side::Right),
+        ("time", Side::Right),
+        ("figures", Side::Left),
+    ]);
+    for term in &contrast.explanation {
+        table.row(vec![
+            Cell::plain(term_words(term)),
+            Cell::inked(Ink::Bold, or_dash(term.share, percent)),
+            Cell::plain(signed(term.seconds)),
+            Cell::plain(printable(&term.sentence)),
+        ]);
+    }
+    (!contrast.explanation.is_empty()).then_some(table)
+}
+
+fn limits(document: &ComparisonDocument) -> Option<Table> {
+    let mut table = Table::new(&[("limit", Side::Left), ("of", Side::Left), ("result", Side::Left)]);
+    for limit in &document.limits {
+        let (ink, result) = match limit.exceeded {
+            Some(true) => (Ink::Red, "exceeded by the whole interval"),
+            Some(false) => (Ink::Green, "kept by the whole interval"),
+            None => (Ink::Yellow, "not decided: the limit is inside the interval, or there is none"),
+        };
+        table.row(vec![
+            Cell::plain(printable(&limit.limit)),
+            Cell::plain(printable(&limit.compared)),
+            Cell::inked(ink, result),
+        ]);
+    }
+    (!document.limits.is_empty()).then_some(table)
+}
+
+/// A value of the figure of this name, with its unit.
+fn value(figure: &str, value: f64) -> String {
+    match figure {
+        "iops" => format!("{}/s", rate(value)),
+        "bytes-per-second" => format!("{} MiB/s", mebibytes(value)),
+        "cpu-per-million" => format!("{} s", three_digits(value)),
+        _ => duration(value),
+    }
+}
+
+fn levels(document: &ComparisonDocument) -> Table {
+    let names: Vec<String> = document.levels.iter().map(|level| printable(&level.name)).collect();
+    let mut head = vec![("median over the blocks", Side::Left)];
+    head.extend(names.iter().flat_map(|name| [(name.as_str(), Side::Right), ("interval", Side::Left)]));
+    let mut table = Table::new(&head);
+    let first = document.levels.first();
+    for figure in first.into_iter().flat_map(|level| level.figures.keys()) {
+        let mut row = vec![Cell::plain(figure)];
+        for level in &document.levels {
+            let estimate = level.figures.get(figure).copied();
+            row.push(Cell::plain(or_dash(estimate, |of| value(figure, of.median))));
+            row.push(Cell::inked(Ink::Dim, or_dash(estimate, |of| ends(&of, |end| value(figure, end)))));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn how_sure(document: &ComparisonDocument) -> Vec<String> {
+    let design = &document.design;
+    let mut lines = Vec::new();
+    for contrast in document.contrasts() {
+        let would = match contrast.smallest_detectable {
+            Some(smallest) => {
+                format!("a difference of {} is found in four of five such experiments", percent(smallest))
+            }
+            None => "no difference could have been found with so few blocks".to_owned(),
+        };
+        lines.push(format!("{} against {}: {would}.", contrast.compared, contrast.against));
+    }
+    if !design.interleaved {
+        return lines;
+    }
+    let looks: Vec<String> = design.looks.iter().map(|look| look.rounds.to_string()).collect();
+    let early = if design.ended_early { "; it ended early, for the outcome was clear" } else { "" };
+    lines.push(format!(
+        "The results were looked at after {} rounds, as was fixed before the first; the error of {} is shared out among the looks{early}.",
+        looks.join(", "),
+        percent(design.error)
+    ));
+    lines.push(HOLDS_FOR.to_owned());
+    lines
+}
+
+fn blocks(document: &ComparisonDocument) -> Table {
+    let mut table = Table::new(&[
+        ("round", Side::Right),
+        ("level", Side::Left),
+        ("measured", Side::Right),
+        ("settled after", Side::Right),
+        ("value", Side::Right),
+    ]);
+    let name = |block: &Block| {
+        document.levels.get(block.level).map_or(NONE.to_owned(), |level| printable(&level.name))
+    };
+    for block in &document.measured {
+        let round = if block.round == 0 { "practice".to_owned() } else { block.round.to_string() };
+        let figure = block.figures.get(&document.figure).copied();
+        table.row(vec![
+            Cell::plain(round),
+            Cell::plain(name(block)),
+            Cell::plain(duration(block.seconds)),
+            Cell::plain(or_dash(block.settled_after, duration)),
+            Cell::plain(or_dash(figure, |of| value(&document.figure, of))),
+        ]);
+    }
+    table
+}
+
+fn facts(document: &ComparisonDocument) -> Vec<Fact> {
+    let (design, environment) = (&document.design, &document.environment);
+    let names: Vec<&str> = document.levels.iter().map(|level| level.name.as_str()).collect();
+    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
+    let order =
+        if design.interleaved { "interleaved, the order drawn from the seed" } else { "not interleaved" };
+    let facts = [
+        ("Factor", format!("{}: {}", document.factor, names.join(", "))),
+        ("Order", order.to_owned()),
+        ("Rounds", format!("{} of at most {}", document.blocks, design.rounds_max)),
+        ("A block is measured for", or_dash(design.block_seconds, duration)),
+        ("And runs before that for", or_dash(design.warmup_seconds, duration)),
+        ("Equivalent", format!("up to a ratio of {}", ratio(design.equivalent))),
+        ("Host", or_none(environment.host.as_ref())),
+        ("Kernel", or_none(environment.kernel.as_ref())),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
+    facts.into_iter().map(fact).collect()
+}

@@ -1,0 +1,286 @@
+//! The document of a comparison, as `plumb compare --json` prints it: the levels of a factor, what each block measured, and what
+//! that says of each pair of levels.
+//!
+//! Ratios are of a level to the one it is compared with. Each null is: it is not known, or the data do not bound it.
+
+use std::collections::BTreeMap;
+
+use plumb_path::{Finding, WritePath};
+use serde::{Deserialize, Serialize};
+
+use super::run::Environment;
+use super::sides::Sides;
+
+/// All that was learnt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComparisonDocument {
+    /// [`ComparisonDocument::SCHEMA`].
+    pub schema: String,
+    /// `warning` if a limit was exceeded or something was found in the runs, otherwise `none` or `info`.
+    pub level: String,
+    /// The result in one sentence.
+    pub headline: String,
+    /// What differs between the levels: `buffering`, or `workload`.
+    pub factor: String,
+    /// The levels; the others are compared with the first.
+    pub levels: Vec<LevelResult>,
+    /// Blocks of each level that count.
+    pub blocks: u64,
+    /// The figure that decides.
+    pub figure: String,
+    /// The second level against the first.
+    #[serde(flatten)]
+    pub contrast: Contrast,
+    /// Further levels against the first.
+    pub others: Vec<Contrast>,
+    /// The limits that were set.
+    pub limits: Vec<LimitResult>,
+    /// How it was designed.
+    pub design: DesignFacts,
+    /// Each block that ran, in order.
+    pub measured: Vec<Block>,
+    /// The write path beneath the targets; null if it is not known.
+    pub path: Option<WritePath>,
+    /// What the rules found in the blocks.
+    pub verdicts: Vec<Finding>,
+    /// What was asked for, in plumb's own language (TOML), a span for each level.
+    pub workload: String,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Whether it ran to its end.
+    pub complete: bool,
+    /// Why not.
+    pub incomplete_because: Option<String>,
+    /// Whether something failed that should not: a flush, a device.
+    pub failed: bool,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// Where and how it was made.
+    pub environment: Environment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+impl ComparisonDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/compare/1";
+
+    /// All comparisons with the first level.
+    pub fn contrasts(&self) -> impl Iterator<Item = &Contrast> {
+        std::iter::once(&self.contrast).chain(&self.others)
+    }
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        super::json::pretty(self)
+    }
+}
+
+/// One level.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LevelResult {
+    /// Its name.
+    pub name: String,
+    /// The median of each figure over the blocks.
+    pub figures: BTreeMap<String, Estimate>,
+    /// The counts of all blocks together.
+    pub counts: Counts,
+}
+
+/// A median with the interval that holds it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// The lower end of its interval.
+    pub low: Option<f64>,
+    /// The upper end of its interval.
+    pub high: Option<f64>,
+    /// How often such an interval holds the true value: 0.95.
+    pub level: f64,
+}
+
+/// One level against another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contrast {
+    /// The level, by its name.
+    pub compared: String,
+    /// The level that it is compared with.
+    pub against: String,
+    /// What the blocks say of the figure that decides.
+    pub outcome: Outcome,
+    /// The ratio of that figure; null if there are too few blocks.
+    pub ratio: Option<Estimate>,
+    /// The smallest difference that this experiment would have found in four of five cases, as a share: 0.03 is a ratio of 1.03. Null
+    /// if no difference could have been found.
+    pub smallest_detectable: Option<f64>,
+    /// The ratio of each figure that both have, each interval for itself.
+    pub ratios: BTreeMap<String, Estimate>,
+    /// What makes the time from one operation to the next another, term by term; empty if it was not counted.
+    pub explanation: Vec<Term>,
+}
+
+/// What an experiment says of two levels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// They differ.
+    Different,
+    /// They are the same within the threshold.
+    Equivalent,
+    /// Neither could be shown.
+    #[default]
+    NoneSeen,
+}
+
+/// A term of the explanation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Term {
+    /// Which: `depth`, `flush-count`, `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `processor`, `remainder`.
+    pub term: String,
+    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small.
+    pub share: Option<f64>,
+    /// The difference that it makes, in seconds from one operation to the next; negative if it saves time.
+    pub seconds: f64,
+    /// The figures behind it.
+    pub sentence: String,
+}
+
+/// A limit that was set, and whether it holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitResult {
+    /// As typed.
+    pub limit: String,
+    /// The level of which the ratio is.
+    pub compared: String,
+    /// Whether the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not known.
+    pub exceeded: Option<bool>,
+}
+
+/// How an experiment was designed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DesignFacts {
+    /// Whether blocks of the levels followed one another in an order that was drawn. If not, drift may be taken for a difference.
+    pub interleaved: bool,
+    /// At most so many rounds, each with a block of every level.
+    pub rounds_max: u64,
+    /// After which rounds the results were looked at, and with which part of the error.
+    pub looks: Vec<LookFacts>,
+    /// Whether it ended at a look before the last because the outcome was clear.
+    pub ended_early: bool,
+    /// The error that all looks share: 0.05.
+    pub error: f64,
+    /// The ratio up to which levels count as equivalent: 1.05.
+    pub equivalent: f64,
+    /// How long a block was measured, in seconds; null of recorded runs.
+    pub block_seconds: Option<f64>,
+    /// How long each block ran before that, in seconds; null of recorded runs.
+    pub warmup_seconds: Option<f64>,
+}
+
+/// A look at the results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LookFacts {
+    /// After so many rounds.
+    pub rounds: u64,
+    /// The part of the error that it uses.
+    pub error: f64,
+}
+
+/// What one block measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The place of its level in `levels`.
+    pub level: usize,
+    /// Its round, from 1; 0 is practice, which does not count.
+    pub round: u64,
+    /// How long it was measured, in seconds.
+    pub seconds: f64,
+    /// How long the rate took to settle within it, in seconds; null if it never did or the block was too short to say.
+    pub settled_after: Option<f64>,
+    /// Its figures, by name.
+    pub figures: BTreeMap<String, f64>,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What was counted, all targets together. Times are sums over operations and requests, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// The length of the window.
+    pub seconds: f64,
+    /// Operations that completed: reads, writes and trims.
+    pub operations: u64,
+    /// Time of all places for a request, busy or not: the length of the window times the depth.
+    pub slot_seconds: f64,
+    /// Time of operations.
+    pub operation_seconds: f64,
+    /// Syncs that the application asked for.
+    pub syncs: u64,
+    /// Time of syncs.
+    pub sync_seconds: f64,
+    /// Reads and writes that the devices were handed; null with the following ones if the devices could not be read.
+    pub device_ios: Option<u64>,
+    /// Bytes of these.
+    pub device_bytes: Option<u64>,
+    /// Time of these.
+    pub device_seconds: Option<f64>,
+    /// Flushes that the devices were handed.
+    pub flushes: Option<u64>,
+    /// Time of these.
+    pub flush_seconds: Option<f64>,
+    /// Processor time of the workers.
+    pub cpu_seconds: Option<f64>,
+}
+
+impl Counts {
+    /// What was counted on all targets of a span.
+    pub fn of(sides: &Sides) -> Self {
+        let application = &sides.application;
+        let seconds = application.seconds;
+        let latency =
+            |latency: Option<plumb_measure::Latency>| latency.map_or(0.0, |of| of.mean * of.count as f64);
+        let storage = sides.storage.as_ref();
+        let devices = || storage.into_iter().flat_map(|storage| &storage.devices);
+        let time =
+            |device: &plumb_block::DeviceCounters| (device.read_time + device.write_time).as_secs_f64();
+        let slots = sides.depth.map(|depth| depth as f64).or(application.in_flight_mean);
+        Self {
+            seconds,
+            operations: application.operations,
+            slot_seconds: slots.unwrap_or(0.0) * seconds,
+            operation_seconds: latency(application.latency),
+            syncs: sides.sync.ios,
+            sync_seconds: latency(sides.sync.latency),
+            device_ios: storage.map(|storage| storage.reads + storage.writes),
+            device_bytes: storage.map(|storage| storage.read_bytes + storage.write_bytes),
+            device_seconds: storage.map(|_| devices().map(time).sum()),
+            flushes: storage.and_then(|storage| storage.flushes),
+            flush_seconds: storage.map(|_| devices().map(|device| device.flush_time.as_secs_f64()).sum()),
+            cpu_seconds: sides.cpu.map(|cpu| cpu.user + cpu.system),
+        }
+    }
+
+    /// Of both together; what is not known of one is not known.
+    pub fn plus(self, other: Self) -> Self {
+        let count = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        let time = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        Self {
+            seconds: self.seconds + other.seconds,
+            operations: self.operations + other.operations,
+            slot_seconds: self.slot_seconds + other.slot_seconds,
+            operation_seconds: self.operation_seconds + other.operation_seconds,
+            syncs: self.syncs + other.syncs,
+            sync_seconds: self.sync_seconds + other.sync_seconds,
+            device_ios: count(self.device_ios, other.device_ios),
+            device_bytes: count(self.device_bytes, other.device_bytes),
+            device_seconds: time(self.device_seconds, other.device_seconds),
+            flushes: count(self.flushes, other.flushes),
+            flush_seconds: time(self.flush_seconds, other.flush_seconds),
+            cpu_seconds: time(self.cpu_seconds, other.cpu_seconds),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The page of a comparison: ratios with their intervals as a forest plot, the explanation as a waterfall, each block as a mark.
+
+use askama::Template;
+
+use super::escape::{cut, escape};
+use super::frame::Frame;
+use super::table;
+use crate::comparison::{self, signed, term_words};
+use crate::document::ComparisonDocument;
+use crate::document::comparison::{Contrast, Estimate, LevelResult};
+use crate::outline::{Item, Section};
+use crate::printable::printable;
+
+/// The width of every drawing, in its own units: the narrowest screen shows all of it.
+const WIDTH: f64 = 400.0;
+/// So much of it is for names.
+const NAMES: f64 = 132.0;
+const ROW: f64 = 22.0;
+const FONT: f64 = 11.0;
+
+/// All of a page.
+#[derive(Template)]
+#[template(path = "comparison.html")]
+pub(super) struct ComparisonPage {
+    frame: Frame,
+    /// Of each contrast its name, the forest plot and the waterfall.
+    drawings: Vec<(String, String, String)>,
+    blocks: String,
+    /// The levels in the colours of their blocks.
+    key: String,
+    figure: String,
+    sections: Vec<(&'static str, String)>,
+    workload: String,
+}
+
+impl ComparisonPage {
+    /// The page of `document`.
+    pub(super) fn of(document: &ComparisonDocument) -> Self {
+        let mut outline = comparison::outline(document);
+        let sections = std::mem::take(&mut outline.sections);
+        let drawn = |contrast: &Contrast| {
+            let name = printable(&format!("{} against {}", contrast.compared, contrast.against));
+            (name, forest(contrast, &document.figure), waterfall(contrast))
+        };
+        Self {
+            frame: Frame::of("plumb compare", outline, document.seed),
+            drawings: document.contrasts().map(drawn).collect(),
+            blocks: blocks(document),
+            key: key(&document.levels),
+            figure: document.figure.clone(),
+            sections: sections
+                .iter()
+                .filter(|of| !of.items.is_empty())
+                .map(|of| (of.title, body(of)))
+                .collect(),
+            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
+        }
+    }
+}
+
+fn body(section: &Section) -> String {
+    let item = |item: &Item| match item {
+        Item::Table(of) => table::table(of, ""),
+        Item::Line(line) | Item::Remedy(line) => format!("<p>{}</p>", escape(line)),
+        Item::Command(line) => format!("<pre><code>{}</code></pre>", escape(line)),
+    };
+    section.items.iter().map(item).collect()
+}
+
+/// A scale from `low` to `high` over the part of a drawing that is not for names.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// One that holds all of `values`.
+    fn holding(values: impl IntoIterator<Item = f64>) -> Self {
+        let finite = values.into_iter().filter(|value| value.is_finite());
+        let (low, high) =
+            finite.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let margin = ((high - low) * 0.06).max(0.005);
+        Self { low: low - margin, high: high + margin }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        NAMES + (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * (WIDTH - NAMES)
+    }
+}
+
+fn text(out: &mut String, (x, y): (f64, f64), class: &str, words: &str, room: f64) {
+    let words = escape(&cut(words, room, FONT));
+    out.push_str(&format!(
+        r#"<text x="{x:.1}" y="{y:.1}" class="{class}" font-size="{FONT}">{words}</text>"#
+    ));
+}
+
+fn drawing(body: &str, height: f64, label: &str) -> String {
+    let label = escape(label);
+    format!(
+        r#"<svg class="path plot" viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="{label}">{body}</svg>"#
+    )
+}
+
+/// Each ratio with its interval on a logarithmic scale; the line is no difference.
+fn forest(contrast: &Contrast, figure: &str) -> String {
+    let mut rows: Vec<(&str, Estimate)> = contrast.ratio.map(|ratio| (figure, ratio)).into_iter().collect();
+    let others = contrast.ratios.iter().filter(|(name, _)| *name != figure);
+    rows.extend(others.map(|(name, ratio)| (name.as_str(), *ratio)));
+    let all =
+        |ratio: &Estimate| [Some(ratio.median), ratio.low, ratio.high].into_iter().flatten().map(f64::ln);
+    let scale = Scale::holding(rows.iter().flat_map(|(_, ratio)| all(ratio)));
+    let height = ROW * rows.len() as f64 + 20.0;
+    let mut out = format!(r#"<path class="rail" d="M{0:.1} 0V{1:.1}"/>"#, scale.x(0.0), height - 16.0);
+    for (number, (name, ratio)) in rows.iter().enumerate() {
+        let y = ROW * number as f64 + ROW / 2.0;
+        let class = if number == 0 { "first" } else { "later" };
+        text(&mut out, (0.0, y + 4.0), class, name, NAMES - 6.0);
+        let from = scale.x(ratio.low.map_or(scale.low, f64::ln));
+        let until = scale.x(ratio.high.map_or(scale.high, f64::ln));
+        let middle = scale.x(ratio.median.ln());
+        out.push_str(&format!(
+            r#"<path class="span {class}" d="M{from:.1} {y:.1}H{until:.1}"/><rect class="{class}" x="{:.1}" y="{:.1}" width="8" height="8"/>"#,
+            middle - 4.0,
+            y - 4.0
+        ));
+    }
+    let words = ["less", "the same", "more"];
+    for (words, x) in words.into_iter().zip([NAMES, scale.x(0.0) - 22.0, WIDTH - 30.0]) {
+        let is_apart = words == "the same" || (x - scale.x(0.0) + 22.0).abs() > 60.0;
+        if is_apart {
+            text(&mut out, (x.min(WIDTH - 50.0), height - 3.0), "soft", words, 60.0);
+        }
+    }
+    drawing(&out, height, "Ratios with their intervals; the table below has the figures")
+}
+
+/// What each term adds to the time from one operation to the next.
+fn waterfall(contrast: &Contrast) -> String {
+    if contrast.explanation.is_empty() {
+        return String::new();
+    }
+    let mut at = 0.0;
+    let steps: Vec<(f64, f64)> = contrast
+        .explanation
+        .iter()
+        .map(|term| {
+            let from = at;
+            at += term.seconds;
+            (from, at)
+        })
+        .collect();
+    let unit =
+        steps.iter().flat_map(|(from, until)| [from.abs(), until.abs()]).fold(f64::MIN_POSITIVE, f64::max);
+    let scale = Scale::holding(steps.iter().flat_map(|(from, until)| [from / unit, until / unit]));
+    let height = ROW * (steps.len() + 1) as f64;
+    let mut out = format!(r#"<path class="rail" d="M{0:.1} 0V{height:.1}"/>"#, scale.x(0.0));
+    let named = contrast.explanation.iter().map(term_words).chain(["together"]);
+    for (number, (name, (from, until))) in named.zip(steps.iter().copied().chain([(0.0, at)])).enumerate() {
+        let y = ROW * number as f64;
+        let (low, high) = (scale.x(from.min(until) / unit), scale.x(from.max(until) / unit));
+        let class = match name {
+            "together" => "whole",
+            _ if until > from => "costs",
+            _ => "saves",
+        };
+        text(&mut out, (0.0, y + 15.0), "", name, NAMES - 6.0);
+        out.push_str(&format!(
+            r#"<g><title>{}</title><rect class="{class}" x="{low:.1}" y="{:.1}" width="{:.1}" height="{}"/></g>"#,
+            escape(&format!("{name}: {}", signed(until - from))),
+            y + 4.0,
+            (high - low).max(1.0),
+            ROW - 8.0
+        ));
+    }
+    drawing(
+        &out,
+        height,
+        "What each term adds to the time from one operation to the next; the table below has the figures",
+    )
+}
+
+/// The figure of each block, in the order in which they ran.
+fn blocks(document: &ComparisonDocument) -> String {
+    const HEIGHT: f64 = 150.0;
+    let values: Vec<(usize, u64, f64)> = document
+        .measured
+        .iter()
+        .filter_map(|block| Some((block.level, block.round, *block.figures.get(&document.figure)?)))
+        .collect();
+    let highest = values.iter().map(|(.., value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    let step = WIDTH / values.len().max(1) as f64;
+    let mut out = format!(r#"<path class="rail" d="M0 {HEIGHT}H{WIDTH}"/>"#);
+    for (number, (level, round, value)) in values.iter().enumerate() {
+        let (x, y) = (step * (number as f64 + 0.5), HEIGHT - value / highest * (HEIGHT - 12.0));
+        let class = if *round == 0 { "practice" } else { "block" };
+        let colour = level % super::style::STYLES + 1;
+        let mark = match level {
+            0 => format!(
+                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="3.4" style="color:var(--series-{colour})"/>"#
+            ),
+            _ => format!(
+                r#"<rect class="{class}" x="{:.1}" y="{:.1}" width="6" height="6" style="color:var(--series-{colour})"/>"#,
+                x - 3.0,
+                y - 3.0
+            ),
+        };
+        out.push_str(&mark);
+    }
+    drawing(&out, HEIGHT + 4.0, "The figure of each block in the order in which they ran")
+}
+
+/// The key of the blocks: the levels in their colours.
+fn key(levels: &[LevelResult]) -> String {
+    let level = |(number, level): (usize, &LevelResult)| {
+        let (colour, name) = (number % super::style::STYLES + 1, escape(&printable(&level.name)));
+        format!(r#"<span><i style="background:var(--series-{colour})"></i>{name}</span>"#)
+    };
+    levels.iter().enumerate().map(level).collect()
+}

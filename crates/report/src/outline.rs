@@ -1,0 +1,42 @@
+//! A report in sections, which every format sets in its own way. All of it is printable but the names of what it is of and where.
+
+use crate::document::Environment;
+use crate::facts::{Fact, Figure};
+use crate::headline::Headline;
+use crate::terminal::Table;
+
+/// A report.
+pub(crate) struct Outline<'a> {
+    /// What was typed behind `plumb`.
+    pub(crate) command: &'static str,
+    /// What it was done to.
+    pub(crate) of: &'a str,
+    pub(crate) headline: Headline,
+    /// The figures that matter most.
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) sections: Vec<Section>,
+    /// What the facts are about.
+    pub(crate) facts_title: &'static str,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) run_directory: Option<&'a str>,
+}
+
+/// A part of the report. One that has nothing to say has no items.
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) items: Vec<Item>,
+    /// Whether only those want to see it who want to know everything.
+    pub(crate) is_detail: bool,
+}
+
+/// What a part of the report says.
+pub(crate) enum Item {
+    Table(Table),
+    /// A line of its own.
+    Line(String),
+    /// What follows from the line before it.
+    Remedy(String),
+    /// A command to copy.
+    Command(String),
+}
