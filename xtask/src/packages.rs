@@ -93,7 +93,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Whether apt may be used to install: only root may.
-fn is_root() -> Result<bool> {
+pub(crate) fn is_root() -> Result<bool> {
     Ok(process::text(Command::new("id").arg("-u"))?.trim() == "0")
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::build::TestProgram;
+use crate::packages;
 use crate::tally::Tally;
 
 /// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
@@ -61,11 +62,22 @@ pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<Ran>> {
     ran.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
 
+/// The program, as root with a copy of all mounts whose changes reach the copies that are made of it, as systemd has it. In a container
+/// they would not: what one program has mounted while another makes its copy would stay in use.
+fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
+    if !packages::is_root()? {
+        return Ok(Command::new(path));
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "shared", "--"]).arg(path);
+    Ok(command)
+}
+
 fn run_one(program: &TestProgram) -> Result<Ran> {
     let TestProgram { name, path, directory } = program;
     let skipped = tempfile::NamedTempFile::new().context("making the list of skipped tests")?;
     let began = Instant::now();
-    let output = Command::new(path)
+    let output = among_mounts_of_its_own(path)?
         .current_dir(directory)
         // As cargo does; what a test starts may look for its files there.
         .env("CARGO_MANIFEST_DIR", directory)
