@@ -31,26 +31,27 @@ pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
 }
 
 fn sections(document: &ComparisonDocument) -> Vec<Section> {
-    let section = |title, items| Section { title, items, is_detail: false };
-    let lines = |lines: Vec<String>| lines.iter().map(|line| Item::Line(printable(line))).collect::<Vec<_>>();
-    let table = |table: Option<Table>| table.map(Item::Table).into_iter().collect::<Vec<_>>();
     let why = |contrast: &Contrast| {
         let title = (document.others.is_empty()).then(String::new);
         let title = title.unwrap_or_else(|| format!("{} against {}:", contrast.compared, contrast.against));
         let of = Some(Item::Line(printable(&title))).filter(|_| !title.is_empty());
-        of.into_iter().chain(table(explanation(contrast))).collect::<Vec<_>>()
+        of.into_iter().chain(Item::table(explanation(contrast))).collect::<Vec<_>>()
     };
     let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
-    let found = found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id));
+    let found: Vec<String> =
+        found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id)).collect();
     vec![
-        section("The difference", table(Some(ratios(document)))),
-        section("Why: the time from one operation to the next", document.contrasts().flat_map(why).collect()),
-        section("Limits", table(limits(document))),
-        section("The levels", table(Some(levels(document)))),
-        section("How sure", lines(how_sure(document))),
-        section("What the rules found in the blocks", lines(found.collect())),
-        section("Notes", lines(document.notes.clone())),
-        Section { is_detail: true, ..section("Blocks", table(Some(blocks(document)))) },
+        Section::new("The difference", Item::table(Some(ratios(document)))),
+        Section::new(
+            "Why: the time from one operation to the next",
+            document.contrasts().flat_map(why).collect(),
+        ),
+        Section::new("Limits", Item::table(limits(document))),
+        Section::new("The levels", Item::table(Some(levels(document)))),
+        Section::new("How sure", Item::lines(&how_sure(document))),
+        Section::new("What the rules found in the blocks", Item::lines(&found)),
+        Section::new("Notes", Item::lines(&document.notes)),
+        Section::new("Blocks", Item::table(Some(blocks(document)))).detail(),
     ]
 }
 

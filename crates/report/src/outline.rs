@@ -3,6 +3,7 @@
 use crate::document::Environment;
 use crate::facts::{Fact, Figure};
 use crate::headline::Headline;
+use crate::printable::printable;
 use crate::terminal::Table;
 
 /// A report.
@@ -30,6 +31,18 @@ pub(crate) struct Section {
     pub(crate) is_detail: bool,
 }
 
+impl Section {
+    /// A part for everybody.
+    pub(crate) const fn new(title: &'static str, items: Vec<Item>) -> Self {
+        Self { title, items, is_detail: false }
+    }
+
+    /// The same for those who want to know everything.
+    pub(crate) fn detail(self) -> Self {
+        Self { is_detail: true, ..self }
+    }
+}
+
 /// What a part of the report says.
 pub(crate) enum Item {
     Table(Table),
@@ -39,4 +52,16 @@ pub(crate) enum Item {
     Remedy(String),
     /// A command to copy.
     Command(String),
+}
+
+impl Item {
+    /// Each of `lines`, made printable.
+    pub(crate) fn lines(lines: &[String]) -> Vec<Self> {
+        lines.iter().map(|line| Self::Line(printable(line))).collect()
+    }
+
+    /// The table, if there is one.
+    pub(crate) fn table(table: Option<Table>) -> Vec<Self> {
+        table.map(Self::Table).into_iter().collect()
+    }
 }

@@ -40,9 +40,6 @@ pub(crate) fn outline(document: &ProofDocument) -> Outline<'_> {
 
 /// All but the headline and the facts, in order.
 fn sections(document: &ProofDocument) -> Vec<Section> {
-    let section = |title, items| Section { title, items, is_detail: false };
-    let lines = |lines: &[String]| lines.iter().map(|line| Item::Line(printable(line))).collect::<Vec<_>>();
-    let table = |table: Option<Table>| table.map(Item::Table).into_iter().collect::<Vec<_>>();
     let what_to_do = |failure: &Failure| {
         [
             Item::Line(words(failure)),
@@ -57,13 +54,13 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
         (left_out > 0).then(|| Item::Line(format!("{} more windows are not shown.", count(left_out)))),
     );
     vec![
-        section("What fails", table(failures(document))),
-        section("What to change", document.failures.iter().flat_map(what_to_do).collect()),
-        section("Under each drive profile", table(profiles(document))),
-        section("What was explored", lines(&explored)),
-        section("Why it is not proved", lines(&document.not_proved_because)),
-        Section { is_detail: true, ..section("Windows", windows) },
-        section("Notes", lines(&document.notes)),
+        Section::new("What fails", Item::table(failures(document))),
+        Section::new("What to change", document.failures.iter().flat_map(what_to_do).collect()),
+        Section::new("Under each drive profile", Item::table(profiles(document))),
+        Section::new("What was explored", Item::lines(&explored)),
+        Section::new("Why it is not proved", Item::lines(&document.not_proved_because)),
+        Section::new("Windows", windows).detail(),
+        Section::new("Notes", Item::lines(&document.notes)),
     ]
 }
 

@@ -7,6 +7,7 @@ mod history;
 mod named;
 mod postgres;
 mod process;
+mod redb;
 mod sqlite;
 
 use std::path::Path;

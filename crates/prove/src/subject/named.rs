@@ -8,6 +8,7 @@ use super::Subject;
 use super::files::Files;
 use super::fsck::Fsck;
 use super::postgres::Postgres;
+use super::redb::Redb;
 use super::sqlite::Sqlite;
 use crate::error::{Error, Result};
 
@@ -44,6 +45,12 @@ pub const SUBJECTS: &[Kind] = &[
         about: "SQLite in process: inserts, then deletes, one transaction each",
         options: Sqlite::OPTIONS,
         make: |settings| Ok(Arc::new(Sqlite::of(settings)?)),
+    },
+    Kind {
+        name: "redb",
+        about: "redb in process: inserts, then deletes, one transaction each",
+        options: Redb::OPTIONS,
+        make: |settings| Ok(Arc::new(Redb::of(settings)?)),
     },
     Kind {
         name: "files",
