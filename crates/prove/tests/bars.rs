@@ -127,22 +127,23 @@ impl Case {
     }
 }
 
-/// What SQLite loses in a mode, with so many inserts.
-fn sqlite(
+/// What a database loses in a mode, with so many inserts.
+fn database(
     file_system: FileSystem,
     mode: &str,
     deletes: u64,
     profile: &str,
 ) -> Option<(u64, BTreeSet<Failed>)> {
     let inserts = if seed().is_some() { 20 } else { 4 };
-    let subject = named(&format!("sqlite:{mode},inserts={inserts},deletes={deletes}")).unwrap();
+    let subject = named(&format!("{mode},inserts={inserts},deletes={deletes}")).unwrap();
     let case = Case::of(subject, file_system)?;
     Some((inserts, case.failed(profile)))
 }
 
 /// The journal that is removed and whose directory is not synced comes back, and rolls the last commit back.
 fn delete_loses_the_last_commit(file_system: FileSystem) {
-    let Some((inserts, failed)) = sqlite(file_system, "journal=delete,synchronous=full", 2, "volatile")
+    let Some((inserts, failed)) =
+        database(file_system, "sqlite:journal=delete,synchronous=full", 2, "volatile")
     else {
         return;
     };
@@ -160,26 +161,29 @@ fn delete_loses_the_last_commit(file_system: FileSystem) {
 
 fn these_modes_lose_nothing(file_system: FileSystem) {
     for mode in [
-        "journal=delete,synchronous=extra",
-        "journal=truncate,synchronous=full",
-        "journal=wal,synchronous=full",
+        "sqlite:journal=delete,synchronous=extra",
+        "sqlite:journal=truncate,synchronous=full",
+        "sqlite:journal=wal,synchronous=full",
+        "redb:durability=immediate",
     ] {
-        let Some((_, failed)) = sqlite(file_system, mode, 0, "volatile") else { return };
+        let Some((_, failed)) = database(file_system, mode, 0, "volatile") else { return };
         assert!(failed.is_empty(), "{mode} on {file_system}: {failed:?}");
     }
 }
 
-fn a_log_that_is_not_synced_loses_all(file_system: FileSystem) {
-    let mode = "journal=wal,synchronous=normal";
-    let Some((inserts, failed)) = sqlite(file_system, mode, 0, "volatile") else { return };
-    assert!(failed.iter().all(|(_, class, _)| *class == LostAcknowledged), "{failed:?}");
-    let lost_all = |(required, _, words): &Failed| *required == Some(inserts) && words.ends_with("is empty");
-    assert!(failed.iter().any(lost_all), "{failed:?}");
+fn what_is_not_synced_is_lost_whole(file_system: FileSystem) {
+    for mode in ["sqlite:journal=wal,synchronous=normal", "redb:durability=none"] {
+        let Some((inserts, failed)) = database(file_system, mode, 0, "volatile") else { return };
+        assert!(failed.iter().all(|(_, class, _)| *class == LostAcknowledged), "{mode}: {failed:?}");
+        let lost_all =
+            |(required, _, words): &Failed| *required == Some(inserts) && words.ends_with("is empty");
+        assert!(failed.iter().any(lost_all), "{mode}: {failed:?}");
+    }
 }
 
 fn a_drive_that_lies_loses_what_else_is_safe(file_system: FileSystem) {
-    let mode = "journal=delete,synchronous=extra";
-    let Some((_, failed)) = sqlite(file_system, mode, 0, "lying:8") else { return };
+    let mode = "sqlite:journal=delete,synchronous=extra";
+    let Some((_, failed)) = database(file_system, mode, 0, "lying:8") else { return };
     assert!(failed.iter().any(|(_, class, _)| *class == LostAcknowledged), "{failed:?}");
 }
 
@@ -317,15 +321,15 @@ macro_rules! on {
             }
 
             #[test]
-            fn sqlite_loses_nothing_in_its_durable_modes() {
+            fn databases_lose_nothing_in_their_durable_modes() {
                 let _turn = turn($file_system);
                 these_modes_lose_nothing($file_system);
             }
 
             #[test]
-            fn sqlite_with_a_log_that_is_not_synced_loses_all() {
+            fn databases_lose_all_that_they_do_not_sync() {
                 let _turn = turn($file_system);
-                a_log_that_is_not_synced_loses_all($file_system);
+                what_is_not_synced_is_lost_whole($file_system);
             }
 
             #[test]
