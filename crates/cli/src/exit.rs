@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
-use plumb_report::{ComparisonDocument, ProofDocument};
+use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,11 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     };
     let is_whole = if document.complete { Exit::Done } else { Exit::NotMeasured };
     document.limits.iter().fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
+}
+
+/// How a command ends that shows a study: a figure that did not come out is said in it, and is no finding about a device.
+pub(crate) fn of_study(document: &StudyDocument) -> Exit {
+    if document.complete { Exit::Done } else { Exit::NotMeasured }
 }
 
 /// A failure that knows its exit code. Others end with [`Exit::Failed`].

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::document::{ComparisonDocument, ProofDocument, Recorded, RunRecording};
+use crate::document::{ComparisonDocument, ProofDocument, Recorded, RunRecording, StudyDocument};
 use crate::terminal::{self, Style};
-use crate::{comparison, export, html, markdown, proof};
+use crate::{comparison, export, html, markdown, proof, study};
 
 /// What a report is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,6 +130,8 @@ pub enum Rendered<'a> {
     Proof(&'a ProofDocument),
     /// A comparison.
     Comparison(&'a ComparisonDocument),
+    /// A study.
+    Study(&'a StudyDocument),
 }
 
 impl<'a> From<&'a RunRecording> for Rendered<'a> {
@@ -150,12 +152,19 @@ impl<'a> From<&'a ComparisonDocument> for Rendered<'a> {
     }
 }
 
+impl<'a> From<&'a StudyDocument> for Rendered<'a> {
+    fn from(document: &'a StudyDocument) -> Self {
+        Self::Study(document)
+    }
+}
+
 impl<'a> From<&'a Recorded> for Rendered<'a> {
     fn from(recorded: &'a Recorded) -> Self {
         match recorded {
             Recorded::Run(recording) => Self::Run(recording),
             Recorded::Proof(document) => Self::Proof(document),
             Recorded::Comparison(document) => Self::Comparison(document),
+            Recorded::Study(document) => Self::Study(document),
         }
     }
 }
@@ -195,6 +204,14 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
             Format::Html | Format::Markdown => markdown::outline(&comparison::outline(document)),
             Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
                 return none("a comparison", "terminal, html, markdown or json");
+            }
+        },
+        (Rendered::Study(document), _) => match format {
+            Format::Terminal => terminal::outline(&study::outline(document), style),
+            Format::Json => document.to_json()?,
+            Format::Html | Format::Markdown => markdown::outline(&study::outline(document)),
+            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
+                return none("a study", "terminal, html, markdown or json");
             }
         },
     })

@@ -28,6 +28,7 @@ mod proof;
 pub mod quantity;
 pub mod rules;
 mod sentences;
+mod study;
 mod tables;
 pub mod terminal;
 pub mod tui;
@@ -36,7 +37,7 @@ pub mod wording;
 
 pub use document::{
     Account, CheckDocument, CheckEnvironment, ComparisonDocument, OpenError, ProofDocument, Recorded,
-    RunDocument, RunRecording,
+    RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;

@@ -19,6 +19,7 @@ pub mod device;
 pub mod drive;
 pub mod fault;
 pub mod figures;
+pub mod files;
 pub mod model;
 mod timer;
 pub mod timing;

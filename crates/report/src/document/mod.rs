@@ -5,7 +5,8 @@
 //! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is a
 //! view of it ([`CheckDocument`]), converted both ways.
 //!
-//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did: documents of their own.
+//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did, [`StudyDocument`] what
+//! `plumb study` did: documents of their own.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
 //! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
@@ -19,6 +20,7 @@ pub mod recording;
 pub mod run;
 pub mod sides;
 pub mod span;
+pub mod study;
 
 pub use check::{CheckDocument, CheckEnvironment};
 pub use comparison::ComparisonDocument;
@@ -31,3 +33,4 @@ pub use sides::{CpuSeconds, DirectionResult, ErrorCount, ScheduleResult, Sides};
 pub use span::{
     DepthTried, FlushMethod, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, SteadyState,
 };
+pub use study::StudyDocument;

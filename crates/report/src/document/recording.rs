@@ -16,6 +16,7 @@ use super::comparison::ComparisonDocument;
 use super::json::Kind;
 use super::proof::ProofDocument;
 use super::run::RunDocument;
+use super::study::StudyDocument;
 
 /// What a run directory holds.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub enum Recorded {
     Proof(Box<ProofDocument>),
     /// A comparison.
     Comparison(Box<ComparisonDocument>),
+    /// A study.
+    Study(Box<StudyDocument>),
 }
 
 /// A run with its distributions and time series.
@@ -123,11 +126,12 @@ pub enum OpenError {
     Unreadable(#[from] plumb_measure::Error),
     /// It is a run of a kind that this version cannot report.
     #[error(
-        "{directory}: the result is a `{found}`: expected {}, {}, {} or {}; another version of plumb may know it",
+        "{directory}: the result is a `{found}`: expected {}, {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
         RunDocument::SCHEMA,
         ProofDocument::SCHEMA,
-        ComparisonDocument::SCHEMA
+        ComparisonDocument::SCHEMA,
+        StudyDocument::SCHEMA
     )]
     UnknownKind {
         /// Where.
@@ -160,6 +164,9 @@ impl Recorded {
             ComparisonDocument::SCHEMA => {
                 return Ok(recording.result()?.map(|comparison| Self::Comparison(Box::new(comparison))));
             }
+            StudyDocument::SCHEMA => {
+                return Ok(recording.result()?.map(|study| Self::Study(Box::new(study))));
+            }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {
@@ -188,6 +195,7 @@ impl RunRecording {
             Some(Recorded::Run(recording)) => Ok(Some(*recording)),
             Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
             Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
+            Some(Recorded::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
             None => Ok(None),
         }
     }

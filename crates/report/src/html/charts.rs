@@ -35,7 +35,7 @@ pub(super) struct Key {
 }
 
 impl ChartView {
-    fn of(chart: &Chart, name: &str, words: String, aria: String) -> Self {
+    pub(super) fn of(chart: &Chart, name: &str, words: String, aria: String) -> Self {
         let key = |line: &Line| Key { sample: sample(line.style), name: line.name.clone() };
         Self {
             anchor: chart.anchor.clone(),

@@ -14,8 +14,8 @@ use crate::printable::printable;
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
 const WIDTH: f64 = 400.0;
 /// So much of it is for names.
-const NAMES: f64 = 132.0;
-const ROW: f64 = 22.0;
+pub(super) const NAMES: f64 = 132.0;
+pub(super) const ROW: f64 = 22.0;
 const FONT: f64 = 11.0;
 
 /// All of a page.
@@ -68,14 +68,14 @@ fn body(section: &Section) -> String {
 }
 
 /// A scale from `low` to `high` over the part of a drawing that is not for names.
-struct Scale {
+pub(super) struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
     /// One that holds all of `values`.
-    fn holding(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(super) fn holding(values: impl IntoIterator<Item = f64>) -> Self {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) =
             finite.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -83,19 +83,19 @@ impl Scale {
         Self { low: low - margin, high: high + margin }
     }
 
-    fn x(&self, value: f64) -> f64 {
+    pub(super) fn x(&self, value: f64) -> f64 {
         NAMES + (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * (WIDTH - NAMES)
     }
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), class: &str, words: &str, room: f64) {
+pub(super) fn text(out: &mut String, (x, y): (f64, f64), class: &str, words: &str, room: f64) {
     let words = escape(&cut(words, room, FONT));
     out.push_str(&format!(
         r#"<text x="{x:.1}" y="{y:.1}" class="{class}" font-size="{FONT}">{words}</text>"#
     ));
 }
 
-fn drawing(body: &str, height: f64, label: &str) -> String {
+pub(super) fn drawing(body: &str, height: f64, label: &str) -> String {
     let label = escape(label);
     format!(
         r#"<svg class="path plot" viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="{label}">{body}</svg>"#

@@ -16,6 +16,7 @@ mod page;
 mod path_view;
 mod proof;
 mod sides;
+mod study;
 mod style;
 mod table;
 mod verdict_view;
@@ -25,9 +26,10 @@ use askama::Template;
 use self::comparison::ComparisonPage;
 use self::page::Page;
 use self::proof::ProofPage;
+use self::study::StudyPage;
 use crate::format::Rendered;
 
-/// The page of a recording, a proof or a comparison.
+/// The page of a recording, a proof, a comparison or a study.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
@@ -36,6 +38,7 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
         Rendered::Run(recording) => Page::of(recording).render()?,
         Rendered::Proof(document) => ProofPage::of(document).render()?,
         Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
+        Rendered::Study(document) => StudyPage::of(document).render()?,
     };
     page.push('\n');
     Ok(page)

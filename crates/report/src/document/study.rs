@@ -1,0 +1,163 @@
+//! The document of a study, as `plumb study --json` prints it: what field reports have measured, and what the same comes to here.
+
+use serde::{Deserialize, Serialize};
+
+use super::run::Environment;
+
+/// All that was learnt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudyDocument {
+    /// [`StudyDocument::SCHEMA`].
+    pub schema: String,
+    /// `none` if every expected figure came out, `warning` if one did not, `info` if nothing was expected: on real devices.
+    pub level: String,
+    /// The result in one sentence.
+    pub headline: String,
+    /// What was measured: `simulated drives`, or the target.
+    pub on: String,
+    /// One for each field report.
+    pub studies: Vec<Study>,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Whether it ran to its end.
+    pub complete: bool,
+    /// Why not.
+    pub incomplete_because: Option<String>,
+    /// Where and how it was made.
+    pub environment: Environment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+/// A field report, and what it comes to here.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// As it is typed: `A`.
+    pub name: String,
+    /// What it is about.
+    pub title: String,
+    /// The title of the field report.
+    pub source: String,
+    /// What the field report found.
+    pub finding: String,
+    /// What that comes to here, and why.
+    pub answer: String,
+    /// Figure by figure.
+    pub rows: Vec<StudyRow>,
+    /// What happened over time.
+    pub series: Vec<StudySeries>,
+    /// What is modelled, and what must not be concluded.
+    pub notes: Vec<String>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudyRow {
+    /// What the row belongs to: the figures of the field report, or a question of its readers.
+    pub question: String,
+    /// Of what.
+    pub figure: String,
+    /// What both values are.
+    pub unit: StudyUnit,
+    /// What was reported; null if nothing was.
+    pub reported: Option<f64>,
+    /// Why nothing was reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_unknown_because: Option<String>,
+    /// What it is here; null if it could not be had.
+    pub ours: Option<f64>,
+    /// Why it could not be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours_unknown_because: Option<String>,
+    /// Ours over reported; null if one of both is not known, or nothing was reported but zero.
+    pub ratio: Option<f64>,
+    /// What was expected of ours; null if nothing was.
+    pub expected: Option<Expected>,
+    /// Whether it came out so; null if nothing was expected, or ours is not known.
+    pub came_out: Option<bool>,
+    /// What makes it so.
+    pub why: String,
+}
+
+/// What is expected of a figure. Each end belongs to it; null is no end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// At least.
+    pub low: Option<f64>,
+    /// At most.
+    pub high: Option<f64>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StudyUnit {
+    /// Seconds.
+    #[default]
+    Seconds,
+    /// Operations or transactions a second.
+    PerSecond,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// Bytes.
+    Bytes,
+    /// One value over another.
+    Times,
+    /// A number of things.
+    Count,
+}
+
+/// What happened over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudySeries {
+    /// The chart that it is a line of.
+    pub chart: String,
+    /// Of what.
+    pub name: String,
+    /// Operations a second.
+    pub points: Vec<StudyPoint>,
+}
+
+/// A step of a series.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudyPoint {
+    /// When, in seconds.
+    pub at: f64,
+    /// Operations a second from then to the next.
+    pub per_second: f64,
+}
+
+impl StudyDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/study/1";
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        super::json::pretty(self)
+    }
+
+    /// All figures.
+    pub fn rows(&self) -> impl Iterator<Item = (&Study, &StudyRow)> {
+        self.studies.iter().flat_map(|study| study.rows.iter().map(move |row| (study, row)))
+    }
+}
+
+impl Expected {
+    /// At least this.
+    pub const fn at_least(low: f64) -> Self {
+        Self { low: Some(low), high: None }
+    }
+
+    /// From one to the other.
+    pub const fn between(low: f64, high: f64) -> Self {
+        Self { low: Some(low), high: Some(high) }
+    }
+
+    /// Whether `value` is within.
+    pub fn holds(&self, value: f64) -> bool {
+        self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
+    }
+}

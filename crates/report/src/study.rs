@@ -1,0 +1,186 @@
+//! A study in words and tables, which every format sets in its own way. All of it is printable.
+
+use plumb_path::Severity;
+
+use crate::document::StudyDocument;
+use crate::document::study::{Expected, Study, StudyRow, StudyUnit};
+use crate::facts::{Fact, Figure};
+use crate::headline::{Headline, capital, sentence};
+use crate::outline::{Item, Outline, Section};
+use crate::printable::printable;
+use crate::quantity::{NONE, bytes, count, duration, mebibytes, or_dash, rate, ratio};
+use crate::terminal::{Cell, Ink, Side, Table};
+
+/// The report of `document`.
+pub(crate) fn outline(document: &StudyDocument) -> Outline<'_> {
+    Outline {
+        command: "study",
+        of: &document.on,
+        headline: headline(document),
+        figures: figures(document),
+        sections: document.studies.iter().map(section).collect(),
+        facts_title: "How it was done",
+        facts: facts(document),
+        environment: &document.environment,
+        run_directory: document.run_directory.as_deref(),
+    }
+}
+
+/// The titles of the chapters, which are fixed.
+fn title(study: &Study) -> &'static str {
+    match study.name.as_str() {
+        "A" => "A. The write cache turned off on an all-flash cluster",
+        "B" => "B. The disk, or the file-system cache?",
+        "C" => "C. A write-back cache in front of hard disks",
+        "D" => "D. fdatasync with the drive's cache on and off",
+        "E" => "E. Flushes, and the applications that wait for them",
+        _ => "Study",
+    }
+}
+
+fn section(study: &Study) -> Section {
+    let line = |text: String| Item::Line(printable(&text));
+    let mut items = vec![
+        line(format!("Reported: {} (\"{}\")", sentence(&study.finding), study.source)),
+        line(format!("Here: {}", sentence(&study.answer))),
+    ];
+    for (question, table) in tables(study) {
+        items.push(line(question));
+        items.push(Item::Table(table));
+    }
+    items.extend(study.notes.iter().map(|note| line(sentence(note))));
+    Section { title: title(study), items, is_detail: false }
+}
+
+/// The figures of a study as tables, each with its question.
+pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
+    let mut tables: Vec<(String, Table)> = Vec::new();
+    for row in &study.rows {
+        if tables.last().is_none_or(|(question, _)| *question != row.question) {
+            let head = [
+                ("figure", Side::Left),
+                ("reported", Side::Right),
+                ("ours", Side::Right),
+                ("ratio", Side::Right),
+                ("expected", Side::Left),
+                ("why", Side::Left),
+            ];
+            tables.push((row.question.clone(), Table::new(&head)));
+        }
+        if let Some((_, table)) = tables.last_mut() {
+            table.row(cells(row));
+        }
+    }
+    tables
+}
+
+fn cells(row: &StudyRow) -> Vec<Cell> {
+    let show = |of: Option<f64>| or_dash(of, |of| value(row.unit, of));
+    let ink = match row.came_out {
+        Some(true) => Ink::Green,
+        Some(false) => Ink::Red,
+        None => Ink::Plain,
+    };
+    let expected = match (row.expected, row.came_out) {
+        (Some(expected), Some(false)) => format!("not {}", range(row.unit, expected)),
+        (Some(expected), _) => range(row.unit, expected),
+        (None, _) => NONE.to_owned(),
+    };
+    let why = match &row.ours_unknown_because {
+        Some(because) => format!("not had: {because}"),
+        None => row.why.clone(),
+    };
+    vec![
+        Cell::plain(printable(&row.figure)),
+        Cell::plain(show(row.reported)),
+        Cell::inked(ink, show(row.ours)),
+        Cell::plain(or_dash(row.ratio, ratio)),
+        Cell::inked(if row.came_out == Some(false) { Ink::Red } else { Ink::Dim }, expected),
+        Cell::plain(printable(&why)),
+    ]
+}
+
+/// A value with its unit.
+pub(crate) fn value(unit: StudyUnit, value: f64) -> String {
+    match unit {
+        StudyUnit::Seconds => duration(value),
+        StudyUnit::PerSecond => format!("{}/s", rate(value)),
+        StudyUnit::BytesPerSecond => format!("{} MiB/s", mebibytes(value)),
+        StudyUnit::Bytes => bytes(value),
+        StudyUnit::Times => format!("{}x", ratio(value)),
+        StudyUnit::Count => count(value.max(0.0).round() as u64),
+    }
+}
+
+fn range(unit: StudyUnit, expected: Expected) -> String {
+    match (expected.low, expected.high) {
+        (Some(low), Some(high)) if low == high => value(unit, low),
+        (Some(low), Some(high)) => format!("{} to {}", value(unit, low), value(unit, high)),
+        (Some(low), None) => format!("at least {}", value(unit, low)),
+        (None, Some(high)) => format!("at most {}", value(unit, high)),
+        (None, None) => NONE.to_owned(),
+    }
+}
+
+/// How many figures were expected, and how many of these came out.
+fn expected(document: &StudyDocument) -> (usize, usize) {
+    let judged: Vec<bool> = document.rows().filter_map(|(_, row)| row.came_out).collect();
+    (judged.len(), judged.iter().filter(|came_out| **came_out).count())
+}
+
+fn headline(document: &StudyDocument) -> Headline {
+    let (all, came_out) = expected(document);
+    let (severity, label) = match () {
+        () if document.studies.is_empty() => (None, "Not measured"),
+        () if all == 0 => (None, "Measured"),
+        () if all == came_out => (None, "Reproduced"),
+        () => (Some(Severity::Warning), "Not all reproduced"),
+    };
+    let missed: Vec<String> = document
+        .rows()
+        .filter(|(_, row)| row.came_out == Some(false))
+        .map(|(study, row)| format!("{}: {}", study.name, row.figure))
+        .collect();
+    let meaning = match missed.as_slice() {
+        [] => String::new(),
+        missed => format!("Not as expected: {}.", missed.join("; ")),
+    };
+    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
+    Headline {
+        severity,
+        label,
+        verdict: capital(&sentence(&document.headline)),
+        meaning,
+        quality: String::new(),
+        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+    }
+}
+
+fn figures(document: &StudyDocument) -> Vec<Figure> {
+    let (all, came_out) = expected(document);
+    let rows = document.rows().count();
+    let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
+    vec![
+        Figure::new("Field reports", (count(document.studies.len() as u64), ""), String::new()),
+        Figure::new("Figures", (count(had as u64), ""), format!("of {}", count(rows as u64))),
+        Figure::new(
+            "As expected",
+            (count(came_out as u64), ""),
+            format!("of {} with an expectation", count(all as u64)),
+        ),
+    ]
+}
+
+fn facts(document: &StudyDocument) -> Vec<Fact> {
+    let environment = &document.environment;
+    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
+    let facts = [
+        ("Measured on", document.on.clone()),
+        ("Host", or_none(environment.host.as_ref())),
+        ("Kernel", or_none(environment.kernel.as_ref())),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+}

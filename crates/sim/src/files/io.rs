@@ -1,0 +1,242 @@
+//! Requests of the file system to its device: those that somebody waits for, and those of write-back, which nobody does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Completion, Device, Error, ErrorKind, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
+    PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VirtualClock, VolatileCache, Wait,
+    Waiter as _, wait_any,
+};
+
+use super::state::PAGE;
+
+/// Requests in flight at most.
+const DEPTH: u32 = 64;
+/// Of these so many are write-back's at most.
+const BACKGROUND_DEPTH: usize = 32;
+
+/// Whether somebody waits for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Awaited,
+    Background,
+}
+
+/// A run of pages of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pages {
+    pub(super) first: u64,
+    pub(super) count: u64,
+}
+
+pub(super) struct Io {
+    device: Arc<dyn Device>,
+    queue: Box<dyn Queue>,
+    time: Time,
+    completions: Vec<Completion>,
+    /// In flight: awaited, and write-back's.
+    awaited: usize,
+    background: usize,
+    /// What is to be written back.
+    waiting: VecDeque<Pages>,
+    request_max: Bytes,
+    generation: u64,
+    failed: Option<Outcome>,
+}
+
+impl Io {
+    pub(super) fn open(
+        device: Arc<dyn Device>,
+        clock: &Arc<VirtualClock>,
+        request_max: Bytes,
+    ) -> Result<Self> {
+        let info = device.info();
+        let shape = PoolShape { buffer: PAGE, count: 1, alignment: info.dma_alignment.max(Bytes(512)) };
+        let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: Pool::new(shape)? })?;
+        Ok(Self {
+            queue,
+            time: Time::Virtual(Arc::clone(clock)),
+            completions: Vec::new(),
+            awaited: 0,
+            background: 0,
+            waiting: VecDeque::new(),
+            request_max: request_max.min(info.transfer_max).max(PAGE),
+            generation: 0,
+            failed: None,
+            device,
+        })
+    }
+
+    /// How many pages the device has.
+    pub(super) fn pages(&self) -> u64 {
+        self.device.info().size.0 / PAGE.0
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        (&self.time).now()
+    }
+
+    /// Lets `cost` pass, while the device goes on.
+    pub(super) fn spend(&mut self, cost: Nanos) -> Result<()> {
+        let until = self.now().saturating_add(cost);
+        while self.now() < until {
+            self.reap()?;
+            wait_any([&*self.queue], Some(until), &mut &self.time)?;
+        }
+        self.reap()
+    }
+
+    /// Reads pages, and waits for them.
+    pub(super) fn read(&mut self, runs: &[Pages]) -> Result<()> {
+        self.submit_all(Op::Read, runs, Kind::Awaited)?;
+        self.settle("read")
+    }
+
+    /// Writes pages, and waits for them. Nothing is durable by that alone where the drive has a volatile cache.
+    pub(super) fn write(&mut self, runs: &[Pages]) -> Result<()> {
+        self.submit_all(Op::Write { fua: false }, runs, Kind::Awaited)?;
+        self.settle("write")
+    }
+
+    /// Writes one page that is durable when this returns.
+    pub(super) fn write_durable(&mut self, page: u64) -> Result<()> {
+        let run = [Pages { first: page, count: 1 }];
+        if self.is_volatile() && self.device.info().fua_native {
+            self.submit_all(Op::Write { fua: true }, &run, Kind::Awaited)?;
+            return self.settle("write");
+        }
+        self.write(&run)?;
+        self.flush()
+    }
+
+    /// Flushes the drive, if it has a volatile cache that is on.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if !self.is_volatile() {
+            return Ok(());
+        }
+        self.submit(Op::Flush, LbaRange::EMPTY, Kind::Awaited)?;
+        self.settle("flush")
+    }
+
+    /// Has pages written when the device has time for it.
+    pub(super) fn write_back(&mut self, runs: impl IntoIterator<Item = Pages>) -> Result<()> {
+        self.waiting.extend(runs);
+        self.pump()
+    }
+
+    /// Pages that are to be written back and are not yet.
+    pub(super) fn unwritten(&self) -> usize {
+        self.waiting.len() + self.background
+    }
+
+    /// Waits until something that is written back is.
+    pub(super) fn wait_for_room(&mut self) -> Result<()> {
+        self.pump()?;
+        self.wait()?;
+        self.reap()
+    }
+
+    /// Waits until all that was to be written back is.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        while self.unwritten() > 0 {
+            self.wait_for_room()?;
+        }
+        self.settle("write")
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.device.info().volatile_cache != VolatileCache::None
+    }
+
+    fn submit_all(&mut self, op: Op, runs: &[Pages], kind: Kind) -> Result<()> {
+        let (block, most) = (self.device.info().logical_block, self.request_max.0 / PAGE.0);
+        let per_page = PAGE.0 / block.0;
+        for run in runs {
+            let mut at = 0;
+            while at < run.count {
+                let count = most.min(run.count - at);
+                let range = LbaRange::new(Lba((run.first + at) * per_page), count * per_page);
+                self.submit(op, range, kind)?;
+                at += count;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, op: Op, range: LbaRange, kind: Kind) -> Result<()> {
+        while self.awaited + self.background >= DEPTH as usize {
+            self.wait()?;
+            self.reap()?;
+        }
+        self.generation += 1;
+        let payload = match op {
+            Op::Write { .. } => {
+                Payload::Pattern(Pattern { seed: 0, lba: range.lba, generation: self.generation })
+            }
+            _ => Payload::None,
+        };
+        let request = Request { tag: Tag(kind as u64), op, range, payload, deadline: None };
+        self.queue.submit(request).map_err(|_| self.broken("is full although it has room"))?;
+        match kind {
+            Kind::Awaited => self.awaited += 1,
+            Kind::Background => self.background += 1,
+        }
+        Ok(())
+    }
+
+    fn pump(&mut self) -> Result<()> {
+        while self.background < BACKGROUND_DEPTH {
+            let Some(run) = self.waiting.pop_front() else { break };
+            self.submit_all(Op::Write { fua: false }, &[run], Kind::Background)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all that is awaited; the first failure since the last time.
+    fn settle(&mut self, operation: &'static str) -> Result<()> {
+        self.reap()?;
+        while self.awaited > 0 {
+            self.wait()?;
+            self.reap()?;
+        }
+        match self.failed.take() {
+            None => Ok(()),
+            Some(outcome) => {
+                let kind = match outcome {
+                    Outcome::Failed(errno) => ErrorKind::Os(errno),
+                    _ => ErrorKind::PowerLost,
+                };
+                Err(Error::new(kind, operation, self.device.info().name))
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        match wait_any([&*self.queue], None, &mut &self.time)? {
+            true => Ok(()),
+            false => Err(self.broken("never answers")),
+        }
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.queue.poll(Wait::NONE, &mut completions)?;
+        for completion in completions.drain(..) {
+            match completion.tag.0 {
+                tag if tag == Kind::Awaited as u64 => self.awaited -= 1,
+                _ => self.background -= 1,
+            }
+            if !completion.outcome.is_done() {
+                self.failed.get_or_insert(completion.outcome);
+            }
+        }
+        self.completions = completions;
+        self.pump()
+    }
+
+    fn broken(&self, how: &str) -> Error {
+        Error::new(ErrorKind::Invalid, "wait for", self.device.info().name)
+            .because(format!("its queue {how}"))
+    }
+}
