@@ -1,10 +1,11 @@
 //! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
 //!
 //! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything once
-//! (`build`), runs every test of the workspace (`programs`), and boots the guests. It ends with what each of these took, and
-//! one line that counts what passed, failed and was skipped.
+//! (`build`), runs every test of the workspace (`programs`) and of `integrations/`, and boots the guests. It ends with what
+//! each of these took, and one line that counts what passed, failed and was skipped.
 
 mod build;
+mod integrations;
 mod programs;
 
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ use crate::{guest, lint};
 const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
     mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
-    python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql";
+    python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql \
+    ansible-playbook=ansible-core jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
@@ -43,6 +45,9 @@ pub(crate) fn main() -> Result<ExitCode> {
     for ran in ran {
         phases.add(format!("  {}: {} tests", ran.name, ran.tally.passed + ran.tally.failed), ran.taken);
         total.add(ran.tally);
+    }
+    if let Some(plumb) = &built.plumb {
+        total.add(phases.time("integrations", || integrations::run(&root, plumb))?);
     }
     total.add(match plumb_of_guests(&built)? {
         Some((plumb, _directory)) => phases.time("guests", || guest::test(&plumb))?,

@@ -1,0 +1,194 @@
+"""The modules that change write caches, on hosts with disks that are not there."""
+
+import json
+import subprocess
+import unittest
+
+from support import FAKE, REPOSITORY, Fleet, may_fail, needs, task
+
+REFUSED = {"reason": "it is a logical disk of a RAID controller", "remedy": "ask its own program"}
+
+
+@needs("ansible-playbook", "jsonschema")
+class Policy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        Fleet.install()
+
+    def setUp(self):
+        self.fleet = Fleet()
+        self.addCleanup(self.fleet.remove)
+
+    def test_four_hundred_disks_of_twenty_hosts(self):
+        for number in range(20):
+            self.fleet.host(f"h{number}", *[(f"sd{letter}", "on") for letter in "abcdefghijklmnopqrst"])
+        change = [task("off", "policy", state=False, all=True)]
+        planned = self.fleet.play(change, "--check", "--diff").succeeded()
+        self.assertEqual(len(planned.changed()), 20)
+        self.assertIn("sda (naa.h7-sda): off\n", planned.of("h7", "off")["diff"]["after"])
+        self.assertIn("sda (naa.h7-sda): on\n", planned.of("h7", "off")["diff"]["before"])
+        self.assertEqual(set(self.fleet.states("h7").values()), {"on"}, "check mode has changed a disk")
+        self.assertEqual([call[:2] for call in self.fleet.calls("h7")], [["policy", "plan"]])
+        applied = self.fleet.play(change).succeeded()
+        self.assertEqual(len(applied.changed()), 20)
+        self.assertEqual({state for host in self.fleet.hosts for state in self.fleet.states(host).values()}, {"off"})
+        self.assertEqual([call[1] for call in self.fleet.calls("h7")], ["plan", "apply"], "all disks of a host in one call")
+        again = self.fleet.play(change).succeeded()
+        self.assertEqual(again.changed(), set())
+        self.assertEqual([call[1] for call in self.fleet.calls("h7")], ["plan"])
+
+    def test_the_first_host_that_is_not_as_it_was_set_ends_the_play_and_is_restored(self):
+        for number in range(6):
+            liar = {"name": "sdb", "identity": f"naa.{number}b", "state": "on", "liar": number == 2}
+            self.fleet.host(f"h{number}", ("sda", "on"), liar)
+        variables = dict(
+            write_cache_hosts="all", write_cache_become=False, write_cache_batches=[1, 2, 3], write_cache_all=True, write_cache_plumb="{{ home }}/plumb",
+            write_cache_journals="{{ home }}/journals", write_cache_claims="{{ home }}/claims.json", write_cache_persist=False,
+        )
+        results = self.fleet.play("plumb.storage.apply", "-e", json.dumps(variables))
+        self.assertNotEqual(results.done.returncode, 0)
+        self.assertEqual(results.hosts(), {"h0", "h1", "h2"}, "the third batch has begun")
+        result = results.of("h2", "Bring the write caches to the state")
+        self.assertIn("sdb (naa.2b) was read back and is not as it was set: the drive says that its cache is on", result["msg"])
+        self.assertIn("plumb policy rollback", result["msg"])
+        self.assertTrue(result["changed"], "sda was changed")
+        self.assertIn("The state before was restored.", results.of("h2", "The host has failed all the same")["msg"])
+        self.assertEqual(set(self.fleet.states("h2").values()), {"on"})
+        self.assertEqual(set(self.fleet.states("h1").values()), {"off"})
+        self.assertEqual(set(self.fleet.states("h3").values()), {"on"})
+        # The journals of the others bring them back, too; a host without one says so.
+        back = self.fleet.play("plumb.storage.rollback", "-e", json.dumps(variables))
+        self.assertEqual(back.changed(), {"h0", "h1"})
+        self.assertEqual(set(self.fleet.states("h1").values()), {"on"})
+        self.assertIn("no journal can be looked for in", back.of("h3", "Restore")["msg"])
+        self.assertEqual({host for host, _ in back.failed()}, {"h3", "h4", "h5"})
+
+    def test_a_rollback_restores_and_a_second_one_changes_nothing(self):
+        self.fleet.host("h", ("sda", "on"))
+        results = self.fleet.play(
+            [
+                task("off", "policy", state="off", devices=["sda"]),
+                task("as planned", "verify"),
+                dict(task("would restore", "rollback"), check_mode=True),
+                task("still as planned", "verify"),
+                task("restored", "rollback"),
+                task("again", "rollback"),
+                may_fail(task("drift", "verify")),
+                task("drift told", "verify", drift="report"),
+            ],
+            "--diff",
+        )
+        changed = {name: results.of("h", name)["changed"] for name in ("off", "would restore", "restored", "again")}
+        self.assertEqual(changed, {"off": True, "would restore": True, "restored": True, "again": False})
+        self.assertEqual(results.of("h", "restored")["diff"]["after"], "sda (naa.h-sda): on\n")
+        self.assertIn("sda (naa.h-sda): its state is on, expected off", results.of("h", "drift")["msg"])
+        self.assertTrue(results.of("h", "drift told")["drifted"])
+        self.assertEqual({name for _, name in results.failed()}, {"drift"})
+
+    def test_what_is_refused_fails_before_anything_is_changed_or_is_left_out(self):
+        refused = {"name": "sdb", "identity": "naa.b", "state": "on", "refused": REFUSED}
+        self.fleet.host("h", ("sda", "on"), refused)
+        results = self.fleet.play(
+            [
+                may_fail(task("refused", "policy", state="off", all=True)),
+                may_fail(task("by the shell", "policy_shell", state="off", all=True)),
+                may_fail(task("no claim", "policy", state="protected", devices=["sda"])),
+                may_fail(task("wrong", "policy", state="off", devices=["sdz"])),
+                may_fail(task("nothing named", "policy", state="off")),
+                may_fail(task("no plumb", "policy", state="off", all=True, plumb="/nonexistent/plumb")),
+                may_fail(task("another program", "policy", state="off", all=True, plumb="/bin/true")),
+                may_fail(task("facts of another program", "facts", plumb="/bin/true")),
+            ]
+        )
+        self.assertEqual(self.fleet.states("h")["sda"], "on")
+        self.assertEqual(len(results.failed()), 8)
+        for name, sentence in {
+            "refused": "no write cache was changed: sdb is refused: it is a logical disk of a RAID controller; ask its own program",
+            "by the shell": "no write cache was changed: sdb refused: it is a logical disk of a RAID controller; ask its own program",
+            "no claim": "sda is refused: nothing says that its cache survives a power cut; record a claim",
+            "wrong": "sdz is no disk of this machine",
+            "nothing named": "one of the following is required: devices, all, where",
+            "no plumb": "/nonexistent/plumb",
+            "another program": "is another version of plumb, or another program",
+            "facts of another program": "/bin/true is no plumb",
+        }.items():
+            self.assertIn(sentence, results.of("h", name)["msg"])
+        left = self.fleet.play([task("left out", "policy", state="off", all=True, refused="leave")]).succeeded()
+        self.assertEqual(left.of("h", "left out")["refused"][0]["name"], "sdb")
+        self.assertEqual(self.fleet.states("h"), {"sda": "off", "sdb": "on"})
+
+    def test_claims_and_persistence_are_recorded_once_and_not_in_check_mode(self):
+        self.fleet.host("h", ("sda", "on"))
+        claim = {"by": "Jane \"J\" Doe", "until": "2027-06-30", "reason": "the battery of hall 'B'"}
+        protected = dict(state="protected", devices=["sda"], claim=claim, persist=True)
+        results = self.fleet.play(
+            [
+                dict(task("check", "policy", **protected), check_mode=True),
+                {"name": "claims", "stat": {"path": "{{ home }}/claims.json"}},
+                task("set", "policy", **protected),
+                task("again", "policy", **protected),
+                may_fail(task("no use", "policy", state="off", devices=["sda"], claim=claim)),
+            ]
+        )
+        self.assertTrue(results.of("h", "check")["changed"])
+        self.assertFalse(results.of("h", "claims")["stat"]["exists"], "check mode has recorded a claim")
+        self.assertEqual(results.of("h", "set")["claimed"], ["sda"])
+        self.assertEqual(results.of("h", "set")["persisted"], ["sda"])
+        again = results.of("h", "again")
+        self.assertEqual((again["changed"], again["claimed"], again["persisted"]), (False, [], []))
+        self.assertIn("with state off it means nothing", results.of("h", "no use")["msg"])
+        self.assertEqual(self.fleet.states("h"), {"sda": "protected"})
+
+    def test_a_host_without_python_is_pushed_the_program_and_changed_by_its_shell(self):
+        directory = self.fleet.host("h", ("sda", "on"), ("sdb", "off"), ("sdc", "on"))
+        (directory / "plumb").unlink()
+        self.fleet.hosts["h"]["ansible_python_interpreter"] = "/nonexistent/python3"
+        push = {"src": str(FAKE), "dest": "{{ home }}/plumb"}
+        change = dict(where="state = on", state="off", persist=True)
+        results = self.fleet.play(
+            [
+                {"name": "would push", "plumb.storage.push": push, "check_mode": True},
+                may_fail({"name": "another hash", "plumb.storage.push": dict(push, sha256="0" * 64)}),
+                {"name": "push", "plumb.storage.push": push},
+                {"name": "push again", "plumb.storage.push": push},
+                dict(task("check", "policy_shell", **change), check_mode=True),
+                task("off", "policy_shell", **change),
+                task("again", "policy_shell", state=False, devices="sda sdb sdc", persist=True),
+                task("still", "policy_shell", state="off", all=True, persist=True),
+                may_fail(task("wrong", "policy_shell", state="off", devices="'$(touch {{ home }}/x)' \"sda")),
+            ]
+        )
+        changed = {name: line["result"].get("changed") for (_, name), line in results.by_task.items()}
+        expected = {"would push": True, "push": True, "push again": False, "check": True, "off": True, "again": True, "still": False}
+        self.assertEqual({name: changed[name] for name in expected}, expected, results.by_task)
+        self.assertEqual({name for _, name in results.failed()}, {"another hash", "wrong"})
+        self.assertIn("nothing was copied", results.of("h", "another hash")["msg"])
+        self.assertEqual(results.of("h", "push")["version"], "plumb 0.1.0")
+        self.assertEqual(results.of("h", "off")["plan"]["asked"], "off")
+        self.assertEqual(results.of("h", "off")["report"]["ended"], "complete")
+        self.assertEqual(set(self.fleet.states("h").values()), {"off"})
+        self.assertIn("is no disk of this machine", results.of("h", "wrong")["msg"])
+        self.assertFalse((directory / "x").exists(), "a name was read by the shell")
+
+    def test_the_documents_of_the_fake_are_as_the_schemas_say(self):
+        directory = self.fleet.host("h", ("sda", "on"), ("sdb", "off"), {"name": "sdc", "identity": "naa.c", "state": "on", "liar": True})
+        plan, journals = str(directory / "plan"), str(directory / "journals")
+        commands = [
+            ("policy", ["show", "--json"], 0),
+            ("policy-plan", ["plan", "off", "--all", "--json", "--out", plan], 0),
+            ("policy-apply", ["apply", plan, "--json", "--journal", journals], 5),
+            ("policy-verify", ["verify", "--json", "--", plan], 1),
+            ("policy-persist", ["persist", "--json", "--", "sda"], 0),
+            ("policy-claim", ["claim", "--json", "--claims", str(directory / "c"), "--by=J", "--until=2027-06-30", "--reason=r", "--", "sda"], 0),
+        ]
+        for name, words, code in commands:
+            done = subprocess.run([directory / "plumb", "policy", *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, done.stderr)
+            (directory / "document").write_text(done.stdout)
+            schema = REPOSITORY / "crates/policy/schemas" / f"{name}.schema.json"
+            held = subprocess.run(["jsonschema", "-i", directory / "document", schema], capture_output=True, text=True)
+            self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,64 @@
+//! The tests of `integrations/`, which are Python like most of what they test. They skip what needs a program that is missing.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::tally::Tally;
+
+/// Runs them with this plumb.
+///
+/// # Errors
+/// When Python cannot be started.
+pub(super) fn run(root: &Path, plumb: &Path) -> Result<Tally> {
+    let output = Command::new("python3")
+        .args(["-m", "unittest", "discover", "--verbose", "--start-directory", "integrations/tests"])
+        .env("PLUMB", plumb)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(root)
+        .output()
+        .context("starting python3")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let tally = tally_of(&said);
+    if !output.status.success() || tally.failed > 0 {
+        println!("integrations: {}\n{}{said}", output.status, String::from_utf8_lossy(&output.stdout));
+    }
+    for line in said.lines().filter(|line| line.contains(" ... skipped ")) {
+        println!("skipped integrations {line}");
+    }
+    // Tests that were not begun have not been counted.
+    let failed = tally.failed.max(usize::from(!output.status.success()));
+    Ok(Tally { failed, ..tally })
+}
+
+/// What the last lines of unittest say: `Ran 9 tests in 1.2s`, `FAILED (failures=1, errors=1, skipped=2)`.
+fn tally_of(said: &str) -> Tally {
+    let number = |text: &str| text.parse::<usize>().unwrap_or(0);
+    let ran = said.lines().rev().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next().map(number));
+    let ended = said.lines().rev().find(|line| line.starts_with("OK") || line.starts_with("FAILED"));
+    let counts = ended.and_then(|line| line.split_once('(')).map_or("", |(_, counts)| counts);
+    let count = |word: &str| -> usize {
+        let each = counts.trim_end_matches(')').split(", ").filter_map(|count| count.split_once('='));
+        each.filter(|(name, _)| *name == word).map(|(_, count)| number(count)).sum()
+    };
+    let (failed, skipped) = (count("failures") + count("errors"), count("skipped"));
+    Tally { passed: ran.unwrap_or(0).saturating_sub(failed + skipped), failed, skipped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_lines_of_unittest_are_counted() {
+        let count = |text: &str| {
+            let Tally { passed, failed, skipped } = tally_of(text);
+            (passed, failed, skipped)
+        };
+        assert_eq!(count("a ... ok\n\nRan 9 tests in 1.2s\n\nOK (skipped=2)\n"), (7, 0, 2));
+        assert_eq!(count("Ran 9 tests in 1.2s\n\nFAILED (failures=1, errors=2, skipped=1)\n"), (5, 3, 1));
+        assert_eq!(count("Ran 1 test in 1.2s\n\nOK\n"), (1, 0, 0));
+        assert_eq!(count("Traceback"), (0, 0, 0));
+    }
+}
