@@ -57,6 +57,12 @@ policy() {
 	[ $ended = "$expected" ]
 }
 
+# Runs the module of Ansible for hosts without Python as Ansible does: module NAME=VALUE... What it returns is in /tmp/out.
+module() {
+	echo "_ansible_check_mode=False journals=/tmp/journals $*" >/tmp/arguments
+	sh /lab/policy_shell.sh /tmp/arguments >/tmp/out 2>/tmp/err
+}
+
 # Checks the JSON in /tmp/out: is WHAT FILTER, which must give true.
 is() {
 	if jq -e "$2" /tmp/out >/tmp/jq 2>&1; then
