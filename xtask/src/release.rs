@@ -53,8 +53,9 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
     let at = |path: &str| tree.path().join(path);
     install(binary, &at("usr/bin/plumb"))?;
     let units = root.join("integrations/systemd");
-    for unit in ["plumb-check@.service", "plumb-check@.timer"] {
-        install(&units.join(unit), &at("usr/lib/systemd/system").join(unit))?;
+    for unit in fs::read_dir(&units).context("reading the units")? {
+        let unit = unit.context("reading the units")?;
+        install(&unit.path(), &at("usr/lib/systemd/system").join(unit.file_name()))?;
     }
     for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         install(&root.join(document), &at("usr/share/doc/plumb").join(document))?;
