@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Load(Box<LoadArguments>),
     /// Compare two or more levels of a factor in interleaved blocks, and explain the difference
     Compare(Box<crate::command::compare::CompareArguments>),
+    /// Reproduce five field reports on write caches, on simulated drives or on your own
+    Study(Box<crate::command::study::StudyArguments>),
     /// Run a workload from the command line of DiskSpd
     #[command(disable_help_flag = true)]
     Diskspd(ForeignArguments),

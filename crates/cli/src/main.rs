@@ -37,6 +37,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Explain { rule } => command::explain::run(rule.as_deref()),
         Command::Load(load) => command::load::run(&load),
         Command::Compare(compare) => command::compare::run(&compare),
+        Command::Study(study) => command::study::run(&study),
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
         Command::Fio(typed) => command::fio::run(&typed.arguments),

@@ -46,5 +46,6 @@ mod prove_campaign;
 mod prove_trace;
 mod readme;
 mod sqlio_command;
+mod study;
 mod survey_and_report;
 mod trace_replay;

@@ -21,6 +21,7 @@ mod outcome;
 mod recorded;
 mod run;
 pub mod statistics;
+pub mod study;
 
 pub use block::figure_names;
 pub use design::{Design, Look, Terms};

@@ -16,4 +16,5 @@ pub(crate) mod report;
 mod running;
 mod serving;
 pub(crate) mod sqlio;
+pub(crate) mod study;
 pub(crate) mod survey;

@@ -64,7 +64,7 @@ impl Running {
 
     /// Whether stderr is for errors alone: a program reads what that of a dialect prints.
     fn is_quiet(&self) -> bool {
-        !matches!(self.command, "load" | "compare") && !std::io::stderr().is_terminal()
+        !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
     }
 
     /// These files are removed at the end, if the run has made them.

@@ -1,0 +1,123 @@
+//! `plumb study`: field reports, and what the same comes to here.
+
+use clap::{Args, ValueEnum};
+use plumb_compare::study::{self, StudyName, StudyPlan};
+use plumb_dialect::Meaning;
+use plumb_report::{Format, render};
+use plumb_workload::Scenario;
+
+use crate::arguments::{Detail, OwnArguments, RecordingArguments};
+use crate::command::running::{Running, exit_of_end};
+use crate::exit::{self, Exit, Refusal};
+use crate::terminal;
+
+const EXAMPLES: &str = "\
+The studies:
+  A  the write cache turned off on an all-flash cluster: why is it as fast, or faster?
+  B  does a test reach the disk, or the file-system cache?
+  C  a write-back cache of Storage Spaces in front of hard disks, seen from a virtual machine
+  D  fdatasync of Ceph OSDs on hard disks, with the drive's cache on and off
+  E  Microsoft KB 332023: slow small writes, and the applications that wait for flushes
+
+On simulated drives they take seconds, and the same seed gives the same figures on every machine. --on runs on a real target what can be had
+there; its safety is that of `plumb load`. Exit codes: 0 done, also if a figure did not come out, which is said; 3 interrupted.";
+
+/// What `plumb study` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StudyArguments {
+    /// Which
+    #[arg(value_name = "STUDY", ignore_case = true, default_value = "all")]
+    name: Named,
+
+    /// Run on this directory, file or block device, rather than on simulated drives
+    #[arg(long, value_name = "PATH|DEV")]
+    on: Option<String>,
+
+    /// Write to files that plumb did not make, and to disks without a signature
+    #[arg(long, requires = "on")]
+    overwrite: bool,
+
+    /// Write to the disk with this serial although it is in use or has a signature
+    #[arg(long, value_name = "SERIAL", requires = "on")]
+    destroy: Vec<String>,
+
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+
+    /// Print in this format: terminal, html, markdown or json
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    format: Format,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// The same as --format html
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    html: bool,
+
+    #[command(flatten)]
+    recording: RecordingArguments,
+
+    #[command(flatten)]
+    detail: Detail,
+}
+
+/// A study as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Named {
+    A,
+    B,
+    C,
+    D,
+    E,
+    All,
+}
+
+impl Named {
+    fn studies(self) -> Vec<StudyName> {
+        match self {
+            Self::A => vec![StudyName::A],
+            Self::B => vec![StudyName::B],
+            Self::C => vec![StudyName::C],
+            Self::D => vec![StudyName::D],
+            Self::E => vec![StudyName::E],
+            Self::All => StudyName::ALL.to_vec(),
+        }
+    }
+}
+
+/// Runs the studies that were typed.
+pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
+    let format = match (arguments.json, arguments.html) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Html,
+        _ => arguments.format,
+    };
+    if !matches!(format, Format::Terminal | Format::Html | Format::Markdown | Format::Json) {
+        let problem = format!("{format} is no format of a study: expected terminal, html, markdown or json");
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let own = OwnArguments {
+        overwrite: arguments.overwrite,
+        destroy: arguments.destroy.clone(),
+        recording: arguments.recording.clone(),
+        ..OwnArguments::default()
+    };
+    let running = Running::begin("study", own);
+    let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
+    let request = running.request(meaning, String::new());
+    let plan = StudyPlan { names: arguments.name.studies(), on: arguments.on.clone(), seed: arguments.seed };
+    let (document, ended) =
+        running.shown(&|context, watcher| study::run(&plan, &request, context, watcher))?;
+    terminal::print(&render(&document, format, arguments.detail.style())?)?;
+    if let Some(why) = ended.reason() {
+        terminal::say(&format!("plumb: {why}; the chapters until then are kept"));
+    }
+    if let Some(directory) = &document.run_directory {
+        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
+    }
+    Ok(exit_of_end(&ended).and(exit::of_study(&document)))
+}
