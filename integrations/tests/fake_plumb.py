@@ -203,6 +203,9 @@ def verify(machine, options, rest):
             "name": change["name"], "name_now": change["name"], "identity": change["identity"], "asked": document["asked"], "drift": drift,
         })
     drifted = any(disk["drift"] for disk in disks)
+    if "--prometheus-file" in options:
+        with open(options["--prometheus-file"], "w") as file:
+            file.write(f"plumb_policy_drift {len(disks)}\n")
     end({"schema": "plumb/policy-verify/1", "plan": document["hash"], "disks": disks}, 1 if drifted else 0)
 
 

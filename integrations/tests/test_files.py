@@ -71,6 +71,12 @@ class Files(unittest.TestCase):
         written = self.directory / "policy.prom"
         run(PLUMB, "policy", "watch", "--all", "--looks", "1", "--prometheus-file", written)
         metrics = [policy, written.read_text()]
+        if os.geteuid() != 0:
+            self.skipTest("only root may verify a plan")
+        # A plan of no disk: nothing here is to be changed.
+        self.succeeds(PLUMB, "policy", "plan", "off", "--where", "name = nonexistent", "--out", self.directory / "plan")
+        self.succeeds(PLUMB, "policy", "verify", self.directory / "plan", "--prometheus-file", written)
+        metrics.append(written.read_text())
         for command in (["check", "sim:consumer-nvme-ssd", "--seconds", "1"], ["load", "sim:consumer-nvme-ssd", "--duration", "1s"]):
             recording = self.directory / command[0]
             self.succeeds(PLUMB, *command, "--out", recording, "--quiet")

@@ -74,7 +74,7 @@ class Policy(unittest.TestCase):
                 task("restored", "rollback"),
                 task("again", "rollback"),
                 may_fail(task("drift", "verify")),
-                task("drift told", "verify", drift="report"),
+                task("drift told", "verify", drift="report", metrics="{{ home }}/drift.prom"),
             ],
             "--diff",
         )
@@ -83,6 +83,7 @@ class Policy(unittest.TestCase):
         self.assertEqual(results.of("h", "restored")["diff"]["after"], "sda (naa.h-sda): on\n")
         self.assertIn("sda (naa.h-sda): its state is on, expected off", results.of("h", "drift")["msg"])
         self.assertTrue(results.of("h", "drift told")["drifted"])
+        self.assertTrue((self.fleet.root / "h" / "drift.prom").exists())
         self.assertEqual({name for _, name in results.failed()}, {"drift"})
 
     def test_what_is_refused_fails_before_anything_is_changed_or_is_left_out(self):
@@ -108,7 +109,7 @@ class Policy(unittest.TestCase):
             "no claim": "sda is refused: nothing says that its cache survives a power cut; record a claim",
             "wrong": "sdz is no disk of this machine",
             "nothing named": "one of the following is required: devices, all, where",
-            "no plumb": "/nonexistent/plumb",
+            "no plumb": "there is no program /nonexistent/plumb on this host: install",
             "another program": "is another version of plumb, or another program",
             "facts of another program": "/bin/true is no plumb",
         }.items():

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use plumb_path::Severity;
 
 use crate::state::Found;
+use crate::verify::DiskDrift;
 use crate::view::DeviceView;
 
 /// Labels beside the disk and its identity, and the value.
@@ -88,6 +89,20 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     });
     text.push_str("# HELP plumb_policy_looks_total How often the disks were read.\n# TYPE plumb_policy_looks_total counter\n");
     writeln!(text, "plumb_policy_looks_total {looks}").ok();
+    text
+}
+
+/// By how much each disk of a plan differs from it.
+pub(crate) fn drift(disks: &[DiskDrift]) -> String {
+    let name = "plumb_policy_drift";
+    let help = "Differences between a disk and what was planned: 0 is as planned.";
+    let mut text = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
+    for disk in disks {
+        let now = escaped(disk.name_now.as_ref().unwrap_or(&disk.name));
+        let (identity, asked, lines) = (escaped(&disk.identity), disk.asked, disk.drift.len());
+        // Writing to a String cannot fail.
+        writeln!(text, "{name}{{disk=\"{now}\",identity=\"{identity}\",asked=\"{asked}\"}} {lines}").ok();
+    }
     text
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply::Session;
 use crate::device::{InventoryError, Reader};
 use crate::mechanism::{self, Goal, Material};
+use crate::metrics;
 use crate::plan::{Asked, Plan};
 use crate::view::DeviceView;
 
@@ -41,6 +42,11 @@ impl Verification {
     /// Whether anything differs: a finding.
     pub fn has_drift(&self) -> bool {
         self.disks.iter().any(|disk| !disk.drift.is_empty())
+    }
+
+    /// What was found, in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        metrics::drift(&self.disks)
     }
 }
 
@@ -96,6 +102,31 @@ fn read(session: &Session<'_>, reader: &Reader<'_>, view: &DeviceView, goal: Goa
             let found = mechanism::read_back(session.gateway, &material);
             let differs = mechanism::disagreements(material.kind, goal, &found);
             differs.iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metrics_count_what_differs_of_each_disk() {
+        let disk = |name: &str, now: Option<&str>, drift: &[&str]| DiskDrift {
+            name: name.into(),
+            name_now: now.map(str::to_owned),
+            identity: format!("serial.\"{name}"),
+            asked: Asked::Off,
+            drift: drift.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let disks = vec![disk("sda", Some("sdc"), &["a", "b"]), disk("sdb", None, &[])];
+        let found =
+            Verification { schema: Verification::SCHEMA.into(), plan: String::new(), disks }.metrics();
+        for line in [
+            r#"plumb_policy_drift{disk="sdc",identity="serial.\"sda",asked="off"} 2"#,
+            r#"plumb_policy_drift{disk="sdb",identity="serial.\"sdb",asked="off"} 0"#,
+        ] {
+            assert!(found.lines().any(|of| of == line), "{line} is not in\n{found}");
         }
     }
 }

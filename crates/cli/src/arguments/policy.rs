@@ -181,6 +181,10 @@ pub(crate) struct VerifyArguments {
     #[arg(value_name = "PLAN|JOURNAL")]
     pub(crate) plan: PathBuf,
 
+    /// Also replace this file with metrics for the textfile collector of node_exporter
+    #[arg(long, value_name = "PATH")]
+    pub(crate) prometheus_file: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) shared: Shared,
 }

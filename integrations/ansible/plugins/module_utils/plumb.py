@@ -30,15 +30,16 @@ class Plumb(object):
     def __init__(self, module):
         self.module = module
         path = module.params["plumb"]
-        if "/" not in path:
+        if "/" in path:
+            found = path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+        else:
             found = module.get_bin_path(path, opt_dirs=["/usr/local/bin", "/usr/sbin"])
-            if found is None:
-                module.fail_json(
-                    msg="there is no program %s on this host: install the package, push the static binary with "
-                    "plumb.storage.push, or name its path with `plumb`" % path
-                )
-            path = found
-        self.path = path
+        if found is None:
+            module.fail_json(
+                msg="there is no program %s on this host: install the package, push the static binary with plumb.storage.push, "
+                "or name its path with `plumb`" % path
+            )
+        self.path = found
 
     def document(self, words, schema, expected=(DONE,), otherwise=None):
         """The exit code and the document of a command. A command that ends otherwise, or prints something else, fails the

@@ -11,8 +11,8 @@ short_description: Run the witness of power cuts on a host
 description:
   - Starts or stops C(plumb prove witness), which records what the drive of another machine acknowledged while the power of that
     machine is cut. The host must not lose power with the drive.
-  - The witness listens at a unix socket that only its user may open, never at a network port. A writer reaches it by
-    C(ssh HOST plumb prove witness --dir DIR), or, on the same host, by the socket.
+  - The witness listens at a unix socket that only its user may open, never at a network port. A writer on another machine reaches it
+    through ssh, C(ssh -N -L /run/witness.sock:SOCKET HOST), with C(plumb prove writer --witness unix:/run/witness.sock).
   - It may be stopped and started again at any time, for what it has confirmed is durable.
 options:
   state:

@@ -21,6 +21,11 @@ options:
     type: str
     choices: [fail, report]
     default: fail
+  metrics:
+    description:
+      - A file on the host that is replaced with C(plumb_policy_drift) of each disk, for the textfile collector of node_exporter, such as
+        C(/var/lib/plumb/metrics/drift.prom). Its directory must exist.
+    type: path
 extends_documentation_fragment:
   - plumb.storage.common
   - plumb.storage.common.journals
@@ -56,14 +61,16 @@ def main():
     arguments = dict(
         COMMON,
         plan={"type": "path"},
+        metrics={"type": "path"},
         drift={"type": "str", "choices": ["fail", "report"], "default": "fail"},
         **JOURNALS
     )
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     plumb = Plumb(module)
     plan = module.params["plan"] or newest_journal(module)
-    words = ["policy", "verify", "--json", "--", plan]
-    code, document = plumb.document(words, "plumb/policy-verify/1", (DONE, FINDING))
+    words = ["policy", "verify", "--json"]
+    words += ["--prometheus-file", module.params["metrics"]] if module.params["metrics"] else []
+    code, document = plumb.document(words + ["--", plan], "plumb/policy-verify/1", (DONE, FINDING))
     disks = document["disks"]
     lines = ["%s: %s" % (shown(disk["name"], disk["identity"]), line) for disk in disks for line in disk["drift"]]
     result = dict(changed=False, disks=disks, drifted=bool(lines), plan=plan)

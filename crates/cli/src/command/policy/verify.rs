@@ -12,7 +12,7 @@ use super::host::{Host, refusal};
 use super::{print, text};
 use crate::arguments::policy::VerifyArguments;
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
+use crate::{files, terminal};
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.shared)?;
@@ -25,6 +25,9 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let stop = AtomicBool::new(false);
     let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
+    if let Some(path) = &arguments.prometheus_file {
+        files::write(path, verification.metrics().as_bytes())?;
+    }
     print(arguments.shared.json, &verification, || {
         text::report::verification(&verification, terminal::style())
     })?;
