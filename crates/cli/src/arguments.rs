@@ -257,7 +257,7 @@ pub(crate) struct ForeignArguments {
 /// What `plumb report` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The directory of a run; default the newest in plumb-runs
+    /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in plumb-runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 

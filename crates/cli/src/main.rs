@@ -26,7 +26,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    match unknown::parse()?.command {
+    let command = unknown::parse()?.command;
+    if !matches!(command, Command::Completions { .. } | Command::Manual { .. } | Command::Explain { .. }) {
+        command::compare::restore_left_behind();
+    }
+    match command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
         Command::Drive(drive) => command::drive::run(&drive),

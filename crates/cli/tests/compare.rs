@@ -128,12 +128,82 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
 }
 
 #[test]
+fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
+    let typed = "--together|--a|sim:sas-15k --depth 1|--b|sim:sas-15k?seed=2 --depth 8|--random|--duration|400ms|--budget|10s";
+    let (document, code) = compared(&Place::new(), typed);
+    assert_eq!((code, &document["design"]["together"]), (Some(0), &Value::from(true)));
+    assert_eq!(document["outcome"], "different", "{document:#}");
+    assert!(number(&document, "/ratios/iops/low") > 1.2, "{document:#}");
+    let blocks = document["measured"].as_array().unwrap().len() as f64;
+    // And practice.
+    assert_eq!(blocks, 2.0 * (number(&document, "/blocks") + 1.0));
+    assert!(document["levels"][1]["distribution"].as_array().unwrap().len() > 10);
+    assert!(document["measured"][0]["rates"][0].as_f64().unwrap() > 0.0);
+}
+
+/// `plumb compare` as it finds caches and records of this place.
+fn here(place: &Place) -> std::process::Command {
+    let mut command = plumb();
+    command.current_dir(place.here.path()).env("STATE_DIRECTORY", place.here.path());
+    command
+}
+
+/// How many files of a directory of the place there are.
+fn files(place: &Place, directory: &str) -> usize {
+    std::fs::read_dir(place.here.path().join(directory)).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_cache_before_a_simulated_drive_is_new_in_each_block() {
+    let typed = "--factor|cache=none,wb:256M|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|1s|--budget|40s";
+    let (document, _) = compared(&Place::new(), typed);
+    assert_eq!(document["outcome"], "different", "{document:#}");
+    assert!(number(&document, "/ratio/low") > 2.0, "{document:#}");
+}
+
+#[test]
+fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() {
+    let place = Place::new();
+    let words = "compare|--factor|cache=none,wb:16M|t.dat|--size|4M|--random|--write|100|--duration|100ms|--no-record|--json";
+    let whole = here(&place).args(words.split('|')).args(["--budget", "2s"]).output().unwrap();
+    let compared = document(&whole);
+    assert_eq!(compared["levels"][1]["name"], "wb:16M", "{}", said(&whole));
+    assert!(number(&compared, "/blocks") >= 8.0, "{compared:#}");
+    let nothing_left = || {
+        let is_there = place.here.path().join("t.dat.plumb-log").exists();
+        assert_eq!((files(&place, "cache"), files(&place, "restore"), is_there), (0, 0, false));
+    };
+    nothing_left();
+    let mut child = start(here(&place).args(words.split('|')).args(["--budget", "1m", "--whole-budget"]));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let behind =
+        |line: &std::io::Result<String>| line.as_ref().unwrap().contains("wb:16M (2 of 2): measuring");
+    assert!(lines.by_ref().any(|line| behind(&line)), "it ended early");
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    drop(lines);
+    assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
+    let next = here(&place).args(["survey", "."]).output().unwrap();
+    assert!(
+        said(&next).contains("a comparison was killed; put back as it was: the cache compare-"),
+        "{}",
+        said(&next)
+    );
+    nothing_left();
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for typed in [
         "sim:null",
         "--factor|buffering=cached|sim:null",
         "--factor|buffering=cached,warm|sim:null",
-        "--factor|policy=on,off|x.dat|--size|1M",
+        "--factor|policy=on,off|nbd:127.0.0.1:1",
+        "--factor|scheduler=none,none|sim:null",
+        "--factor|cache=wb:1G,none|x.dat|--size|1M",
+        "--factor|cache=none,wb|x.dat|--size|1M",
+        "--factor|cache=none,wb:1M|x.dat|y.dat|--size|1M",
+        "--factor|fs=ext4,xfs|no-directory|--size|1M",
         "--a|--depth 1|sim:null",
         "--a|--dept 1|--b|--depth 2|sim:null",
         "--a|--depth 1|--b|--depth 2|sim:null|--fail-if|p98 ratio > 1",

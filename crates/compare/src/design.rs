@@ -39,6 +39,8 @@ pub struct Design {
     /// How many rounds are between two looks.
     stages: Vec<usize>,
     seed: u64,
+    /// All levels run at the same time: there are no orders, and where the levels are alike either may come out ahead in each round.
+    together: bool,
 }
 
 /// The part of the error that a look before the last uses, of looks so many.
@@ -69,7 +71,13 @@ impl Design {
         looks.push(Look { rounds, error: error - spent });
         let begins = std::iter::once(0).chain(looks.iter().map(|look| look.rounds));
         let stages = begins.zip(&looks).map(|(begin, look)| look.rounds - begin).collect();
-        Self { levels, looks, stages, seed }
+        Self { levels, looks, stages, seed, together: false }
+    }
+
+    /// The same where all levels of a round run at the same time.
+    #[must_use]
+    pub fn together(self, together: bool) -> Self {
+        Self { together, ..self }
     }
 
     /// At most so many rounds.
@@ -113,6 +121,7 @@ impl Design {
     /// What other orders of two levels the design could have drawn, given whether the second came first in each round.
     pub fn flips(&self, swapped: &[bool]) -> Flips {
         let orders = match self.levels {
+            _ if self.together => Orders::Free,
             2 => Orders::Balanced { swapped, stages: &self.stages },
             // The order of more levels is free, and so is that of two of them.
             _ => Orders::Free,

@@ -118,6 +118,7 @@ impl Asked<'_> {
             name: self.question.levels[level].clone(),
             figures: values.into_iter().filter_map(figure).collect(),
             counts: self.counts(blocks, level).unwrap_or_default(),
+            distribution: Vec::new(),
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! design ──order of blocks, looks──► run ──each block a turn of one trial──► block ──► judge ──► ComparisonDocument
-//!                                                                                       │
-//!                                                  statistics, outcome, explanation ◄───┘   pure
+//!                                     │                                                 │
+//!   setting ◄──set──── anew ◄─────────┘            statistics, outcome, explanation ◄───┘   pure
+//!                        └──where levels are set on the machine: each block a trial of its own
 //! ```
 //!
 //! Invariants:
@@ -12,14 +13,18 @@
 //! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out among the looks.
 //! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this experiment could see.
 
+mod anew;
 mod block;
 mod design;
 mod explanation;
 mod gate;
 mod judge;
+mod kept;
 mod outcome;
 mod recorded;
 mod run;
+pub mod setting;
+mod shape;
 pub mod statistics;
 pub mod study;
 
@@ -29,4 +34,4 @@ pub use gate::{Gate, GateError};
 pub use judge::{Question, document};
 pub use outcome::{Judged, judge_pairs};
 pub use recorded::{Unlike, compare_recorded};
-pub use run::{Experiment, Level, LevelError, run};
+pub use run::{Experiment, Level, LevelError, run, run_set};

@@ -53,6 +53,7 @@ pub fn compare_recorded(
     let mut document = asked.document(DesignFacts::default(), &blocks);
     let all = || against.iter().chain(runs);
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];
+    notes.extend(all().filter_map(|(_, run)| Some(format!("Imported: {}.", run.imported_from.as_ref()?))));
     let workloads: Vec<&str> = all().map(|(_, run)| run.workload.as_str()).collect();
     if workloads.windows(2).any(|pair| pair[0] != pair[1]) {
         notes.push("The runs did not all run the same workload, or not from the same seed.".to_owned());

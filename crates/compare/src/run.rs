@@ -4,18 +4,24 @@
 //! how long every block runs before it is measured; how long it took says how many rounds the budget holds. From then on the
 //! design is fixed.
 
-use plumb_block::Nanos;
-use plumb_measure::{Manifest, Out, RunDirectory};
+use std::collections::BTreeMap;
+
+use plumb_block::{Nanos, in_one_line};
+use plumb_measure::{Out, RunDirectory};
+use plumb_report::RunDocument;
+use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Block, Outcome};
-use plumb_report::document::{ComparisonDocument, RunSpan};
-use plumb_report::{Format, RunDocument, Style, render};
-use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError, Turn, Watcher, run_turns};
+use plumb_trial::{Context, FailureKind, Request, SpanRun, TrialEnded, TrialError, Turn, Watcher, run_turns};
 use plumb_workload::{Scenario, Span, Warmup};
 
-use crate::block::{DEFAULT_FIGURE, SCHEDULED_FIGURE, block_of};
+use crate::anew::each_anew;
+use crate::block::{DEFAULT_FIGURE, SCHEDULED_FIGURE, block_of, block_of_sides};
 use crate::design::{Design, Terms};
 use crate::gate::Gate;
 use crate::judge::{Question, document, whole_rounds};
+use crate::kept::Kept;
+use crate::setting::Setting;
+use crate::shape::{self, Distribution};
 
 /// A level of the factor.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +51,8 @@ pub struct Experiment {
     pub block: Option<Nanos>,
     /// Whether it may end before the budget is used because the outcome is clear.
     pub ends_early: bool,
+    /// Whether the levels run at the same time, each on a target of its own, rather than in turns.
+    pub together: bool,
 }
 
 /// A level is no single span that can be repeated.
@@ -78,32 +86,72 @@ pub fn run(
     context: &Context<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<(ComparisonDocument, TrialEnded), TrialError> {
+    conduct(experiment, request, context, &mut |request, course, kept| {
+        let mut next = |so_far: &RunDocument, elapsed| course.proceed(so_far, elapsed, kept);
+        let trial = run_turns(request, context, watcher, &mut next)?;
+        course.shape(&trial.spans);
+        Ok((trial.recording.document, trial.ended))
+    })
+}
+
+/// The same, where levels are set on the machine: each block is a trial of its own, whose targets are opened when its level is set.
+/// Whatever ends it, what was there before is put back.
+///
+/// # Errors
+/// If nothing could be measured, or nothing be put back.
+pub fn run_set(
+    experiment: &Experiment,
+    request: &Request,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+    setting: &mut dyn Setting,
+) -> Result<(ComparisonDocument, TrialEnded), TrialError> {
+    conduct(experiment, request, context, &mut |request, course, kept| {
+        let mut spans = Vec::new();
+        let ran = each_anew(request, context, watcher, setting, &mut spans, &mut |so_far, elapsed| {
+            course.proceed(so_far, elapsed, kept)
+        });
+        course.shape(&spans);
+        match (ran, setting.restore()) {
+            (ran, Ok(())) => ran,
+            (Ok((document, _)), Err(left)) => Ok((document, TrialEnded::Failed(in_one_line(&left)))),
+            (Err(error), Err(left)) => {
+                let problem = format!("{}; {}", in_one_line(&error), in_one_line(&left));
+                Err(TrialError::Setting { problem, kind: FailureKind::Failed })
+            }
+        }
+    })
+}
+
+/// Runs the turns of a course: what was measured, and how it ended.
+type Runner<'a> =
+    dyn FnMut(&Request, &mut Course<'_>, &mut Kept) -> Result<(RunDocument, TrialEnded), TrialError> + 'a;
+
+fn conduct(
+    experiment: &Experiment,
+    request: &Request,
+    context: &Context<'_>,
+    run: &mut Runner<'_>,
+) -> Result<(ComparisonDocument, TrialEnded), TrialError> {
     RunDirectory::check(&request.out)?;
     let mut course = Course::new(experiment, request);
     let mut kept = Kept::begin(&request.out, request, course.seed)?;
     let request = Request { out: Out::Nowhere, ..request.clone() };
-    let trial = run_turns(&request, context, watcher, &mut |so_far, elapsed| {
-        course.take(so_far);
-        if course.turns.len().is_multiple_of(course.levels()) {
-            kept.keep(&course.document(so_far, None));
-        }
-        course.next(elapsed)
-    });
-    let trial = match trial {
-        Ok(trial) => trial,
+    let (measured, ended) = match run(&request, &mut course, &mut kept) {
+        Ok(ran) => ran,
         Err(error) => {
             kept.abandon()?;
             return Err(error);
         }
     };
-    course.take(&trial.recording.document);
-    if trial.ended != TrialEnded::Complete {
+    course.take(&measured);
+    if ended != TrialEnded::Complete {
         course.leave_out_cut();
     }
-    let mut document = course.document(&trial.recording.document, Some(&trial));
+    let mut document = course.document(&measured, Some(&ended));
     let ended = match kept.finish(&mut document, context.time_of_day) {
-        Some(why) if trial.ended == TrialEnded::Complete => TrialEnded::NotRecorded(why),
-        _ => trial.ended,
+        Some(why) if ended == TrialEnded::Complete => TrialEnded::NotRecorded(why),
+        _ => ended,
     };
     Ok((document, ended))
 }
@@ -129,14 +177,35 @@ impl Experiment {
             for job in &mut span.jobs {
                 job.workload.stop.duration = Some(block);
             }
+            if let [job] = &mut *span.jobs {
+                job.name.clone_from(&level.name);
+            }
             Ok(span)
         };
-        Ok(Scenario { spans: self.levels.iter().map(span_of).collect::<Result<_, _>>()? })
+        let spans: Vec<Span> = self.levels.iter().map(span_of).collect::<Result<_, _>>()?;
+        if !self.together {
+            return Ok(Scenario { spans });
+        }
+        let is_single = |span: &Span| matches!(&*span.jobs, [job] if job.targets.len() == 1);
+        if let Some((level, _)) = self.levels.iter().zip(&spans).find(|(_, span)| !is_single(span)) {
+            let because = "levels that run at the same time have one job on one target each";
+            return Err(LevelError { level: level.name.clone(), because });
+        }
+        let all = spans.into_iter().reduce(|mut all, span| {
+            all.jobs.extend(span.jobs);
+            all
+        });
+        Ok(Scenario { spans: all.into_iter().collect() })
+    }
+
+    /// How many turns a round has.
+    fn turns_in_round(&self) -> usize {
+        if self.together { 1 } else { self.levels.len() }
     }
 
     /// How long a block is measured: as was said, or so that the planned rounds fit into the budget.
     fn block_length(&self) -> Nanos {
-        let blocks = self.levels.len().max(2) as u64 * (ROUNDS_PLANNED + 1);
+        let blocks = self.turns_in_round() as u64 * (ROUNDS_PLANNED + 1);
         let each = self.budget.0 / blocks * WARMUP_SHARE / (WARMUP_SHARE + 1);
         self.block.unwrap_or(Nanos(each.clamp(BLOCK_MIN.0, BLOCK_MAX.0)))
     }
@@ -152,6 +221,9 @@ struct Course<'a> {
     /// The level and round of the turn that runs, or of the one that is to be taken.
     turns: Vec<(usize, u64)>,
     design: Option<(Design, Nanos)>,
+    /// Of each level, and the rates of each turn: known at the end.
+    distributions: Vec<Distribution>,
+    rates: BTreeMap<(usize, u64), Vec<f64>>,
 }
 
 impl<'a> Course<'a> {
@@ -168,44 +240,87 @@ impl<'a> Course<'a> {
         };
         let seed = jobs().next().map_or(0, |job| job.workload.seed);
         let block = experiment.block_length();
-        Self { experiment, question, seed, block, blocks: Vec::new(), turns: Vec::new(), design: None }
+        Self {
+            experiment,
+            question,
+            seed,
+            block,
+            blocks: Vec::new(),
+            turns: Vec::new(),
+            design: None,
+            distributions: vec![Distribution::default(); experiment.levels.len()],
+            rates: BTreeMap::new(),
+        }
     }
 
     /// Takes what turns have measured since the last time.
     fn take(&mut self, so_far: &RunDocument) {
-        let new = so_far.spans.iter().zip(&self.turns).skip(self.blocks.len());
-        let is_measured = |span: &RunSpan| span.duration > 0.0;
-        self.blocks.extend(
-            new.filter(|(span, _)| is_measured(span))
-                .map(|(span, (level, round))| block_of(span, *level, *round)),
-        );
+        let together = self.experiment.together;
+        let taken = if together { self.blocks.len() / self.levels() } else { self.blocks.len() };
+        let new = so_far.spans.iter().enumerate().zip(&self.turns).skip(taken);
+        for ((number, span), (level, round)) in new.filter(|((_, span), _)| span.duration > 0.0) {
+            if !together {
+                self.blocks.push(block_of(span, *level, *round));
+                continue;
+            }
+            for target in so_far.targets.iter().filter(|target| target.span == number) {
+                let block = block_of_sides(&target.sides, span.duration);
+                self.blocks.push(Block { level: target.job, round: *round, ..block });
+            }
+        }
+    }
+
+    /// Takes what is only drawn from the spans that ran, one for each turn.
+    fn shape(&mut self, spans: &[SpanRun]) {
+        for (span, (level, round)) in spans.iter().zip(&self.turns) {
+            let result = &span.ran.result;
+            let outcomes = match self.experiment.together {
+                true => (0..self.levels()).map(|level| (level, result.of_target(level))).collect(),
+                false => vec![(*level, result.total())],
+            };
+            for (level, outcome) in outcomes {
+                self.rates.insert((level, *round), shape::rates(&outcome));
+                if *round > 0 {
+                    self.distributions[level].add(&outcome);
+                }
+            }
+        }
     }
 
     /// The last block does not count if the run ended within it.
     fn leave_out_cut(&mut self) {
         let is_cut = |block: &mut Block| block.seconds < WHOLE_SHARE * self.block.as_secs_f64();
-        self.blocks.pop_if(is_cut);
+        while self.blocks.pop_if(is_cut).is_some() {}
     }
 
     fn levels(&self) -> usize {
         self.experiment.levels.len()
     }
 
+    /// Takes what was measured until now, keeps it after each round, and says which turn is next.
+    fn proceed(&mut self, so_far: &RunDocument, elapsed: Nanos, kept: &mut Kept) -> Option<Turn> {
+        self.take(so_far);
+        if self.turns.len().is_multiple_of(self.experiment.turns_in_round()) {
+            kept.keep(&self.document(so_far, None));
+        }
+        self.next(elapsed)
+    }
+
     /// The next turn; `None` at the end.
     fn next(&mut self, elapsed: Nanos) -> Option<Turn> {
-        let done = self.turns.len();
-        if done < self.levels() {
+        let (done, each) = (self.turns.len(), self.experiment.turns_in_round());
+        if done < each {
             return Some(self.turn(done, 0, Nanos::ZERO));
         }
         if self.design.is_none() {
             self.design = Some(self.plan(elapsed));
         }
         let (design, warmup) = self.design.as_ref()?;
-        let (round, place) = ((done - self.levels()) / self.levels(), done % self.levels());
+        let (round, place) = ((done - each) / each, done % each);
         if place == 0 && (round >= design.rounds() || self.is_settled(design, round)) {
             return None;
         }
-        let level = *design.orders().get(round)?.get(place)?;
+        let level = if each == 1 { 0 } else { *design.orders().get(round)?.get(place)? };
         let warmup = *warmup;
         Some(self.turn(level, round as u64 + 1, warmup))
     }
@@ -222,12 +337,17 @@ impl<'a> Course<'a> {
         let default = Nanos(self.block.0 / WARMUP_SHARE);
         let warmup =
             settled.map(|settled| settled.unwrap_or(default)).max().unwrap_or(default).min(self.block);
-        let levels = self.levels() as u64;
-        let round = elapsed.0 + warmup.0 * levels;
+        let round = elapsed.0 + warmup.0 * self.experiment.turns_in_round() as u64;
         let left = self.experiment.budget.since(elapsed).0;
         let rounds = usize::try_from(left / round.max(1)).unwrap_or(usize::MAX);
         let ends_early = self.experiment.ends_early;
-        (Design::new(self.levels(), rounds, &self.experiment.terms, ends_early, self.seed), warmup)
+        (self.designed(rounds, ends_early), warmup)
+    }
+
+    fn designed(&self, rounds: usize, ends_early: bool) -> Design {
+        let experiment = self.experiment;
+        Design::new(self.levels(), rounds, &experiment.terms, ends_early, self.seed)
+            .together(experiment.together)
     }
 
     /// Whether the outcome is clear at a look, and on which side of each limit it is.
@@ -240,77 +360,29 @@ impl<'a> Course<'a> {
             && document.contrasts().all(|contrast| contrast.outcome != Outcome::NoneSeen)
     }
 
-    /// What is known now; with `trial`, at the end.
-    fn document(&self, run: &RunDocument, trial: Option<&Trial>) -> ComparisonDocument {
-        let terms = &self.experiment.terms;
-        let unplanned = || (Design::new(self.levels(), 0, terms, false, self.seed), Nanos::ZERO);
+    /// What is known now; with `ended`, at the end.
+    fn document(&self, run: &RunDocument, ended: Option<&TrialEnded>) -> ComparisonDocument {
+        let unplanned = || (self.designed(0, false), Nanos::ZERO);
         let (design, warmup) = self.design.clone().unwrap_or_else(unplanned);
         let mut document = document(&self.question, &design, self.blocks.clone());
+        document.design.together = self.experiment.together;
         document.design.block_seconds = Some(self.block.as_secs_f64());
         document.design.warmup_seconds = self.design.as_ref().map(|_| warmup.as_secs_f64());
+        for (level, distribution) in document.levels.iter_mut().zip(&self.distributions) {
+            level.distribution = distribution.points();
+        }
+        for block in &mut document.measured {
+            block.rates = self.rates.get(&(block.level, block.round)).cloned().unwrap_or_default();
+        }
         document.path.clone_from(&run.path);
         document.verdicts.clone_from(&run.verdicts);
         document.workload.clone_from(&run.workload);
         document.notes.clone_from(&run.notes);
         document.environment = run.environment.clone();
-        document.complete = trial.is_some_and(|trial| trial.ended == TrialEnded::Complete);
-        document.incomplete_because.clone_from(&run.incomplete_because);
-        document.failed = run.failed;
+        document.complete = ended == Some(&TrialEnded::Complete);
+        document.incomplete_because =
+            ended.map_or_else(|| run.incomplete_because.clone(), TrialEnded::reason);
+        document.failed = run.failed || matches!(ended, Some(TrialEnded::Failed(_)));
         document
-    }
-}
-
-/// The run directory of an experiment. What cannot be written any more is given up; the experiment goes on.
-struct Kept {
-    directory: Option<RunDirectory>,
-    lost: Option<String>,
-}
-
-impl Kept {
-    fn begin(out: &Out, request: &Request, seed: u64) -> plumb_measure::Result<Self> {
-        let mut manifest =
-            Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
-        let environment = plumb_trial::environment(&request.argv, &request.started_at);
-        (manifest.kernel, manifest.host) = (environment.kernel, environment.host);
-        Ok(Self { directory: RunDirectory::create(out, &manifest)?, lost: None })
-    }
-
-    fn keep(&mut self, document: &ComparisonDocument) {
-        let written = self.directory.as_ref().map(|directory| directory.write_result(document));
-        if let Some(Err(error)) = written {
-            self.lose(&error);
-        }
-    }
-
-    fn lose(&mut self, error: &(dyn std::error::Error + 'static)) {
-        self.lost.get_or_insert_with(|| plumb_block::in_one_line(&error));
-        self.directory = None;
-    }
-
-    fn abandon(self) -> plumb_measure::Result<()> {
-        self.directory.map_or(Ok(()), RunDirectory::abandon)
-    }
-
-    /// Writes the result and the page; why not, if they could not be written.
-    fn finish(
-        mut self,
-        document: &mut ComparisonDocument,
-        time_of_day: &dyn Fn() -> String,
-    ) -> Option<String> {
-        let path = self.directory.as_ref().map(|directory| directory.path().display().to_string());
-        document.run_directory = path;
-        self.keep(document);
-        let page = render(&*document, Format::Html, Style::PLAIN).unwrap_or_default();
-        if let Some(directory) = self.directory.take() {
-            let closed = directory.write_file(Format::Html.file_name(), page.as_bytes());
-            let reason = document.incomplete_because.clone();
-            if let Err(error) = closed.and_then(|()| directory.finish(reason, time_of_day()).map(drop)) {
-                self.lose(&error);
-            }
-        }
-        if self.lost.is_some() {
-            document.run_directory = None;
-        }
-        self.lost
     }
 }

@@ -7,6 +7,7 @@
 pub mod diskspd;
 pub mod error;
 pub mod fio;
+pub mod imported;
 pub mod machine;
 pub mod native;
 mod processors;

@@ -15,6 +15,11 @@ use crate::terminal::{Cell, Ink, Side, Table};
 const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
     interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn.";
 
+/// The same where the levels ran at the same time.
+const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio is of the blocks of one round, which ran at the same time: they compete \
+    for what they share. The interval holds the ratios that a permutation test does not reject, where either level may come out ahead in \
+    each round.";
+
 /// The report of `document`.
 pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
     Outline {
@@ -275,7 +280,7 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
         looks.join(", "),
         percent(design.error)
     ));
-    lines.push(HOLDS_FOR.to_owned());
+    lines.push(if design.together { HOLDS_FOR_TOGETHER } else { HOLDS_FOR }.to_owned());
     lines
 }
 
@@ -308,8 +313,11 @@ fn facts(document: &ComparisonDocument) -> Vec<Fact> {
     let (design, environment) = (&document.design, &document.environment);
     let names: Vec<&str> = document.levels.iter().map(|level| level.name.as_str()).collect();
     let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
-    let order =
-        if design.interleaved { "interleaved, the order drawn from the seed" } else { "not interleaved" };
+    let order = match (design.together, design.interleaved) {
+        (true, _) => "all levels at the same time",
+        (false, true) => "interleaved, the order drawn from the seed",
+        (false, false) => "not interleaved",
+    };
     let facts = [
         ("Factor", format!("{}: {}", document.factor, names.join(", "))),
         ("Order", order.to_owned()),

@@ -74,6 +74,14 @@ pub enum TrialError {
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
     Application(plumb_application::Error),
+    /// What a turn needs could not be set on the machine, or not be put back.
+    #[error("{problem}")]
+    Setting {
+        /// What, why, and what to do.
+        problem: String,
+        /// What kind of failure it is.
+        kind: FailureKind,
+    },
     /// The recording cannot be written.
     #[error("cannot record the run")]
     Recording(#[from] plumb_measure::Error),
@@ -107,6 +115,7 @@ impl TrialError {
                 _ => FailureKind::Failed,
             },
             Self::Interrupted => FailureKind::NotMeasured,
+            Self::Setting { kind, .. } => *kind,
             Self::Application(error) => crate::profile::kind_of(error),
             Self::Recording(error) if error.is_of_the_place() => FailureKind::Usage,
             Self::Check(CheckError::RawDevice { .. }) => FailureKind::Refused,

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use plumb_policy::state::State;
 
 /// The default directory of the journals.
-const JOURNALS: &str = "/var/lib/plumb/policy/journals";
+pub(crate) const JOURNALS: &str = "/var/lib/plumb/policy/journals";
 
 /// What `plumb policy` takes.
 #[derive(Debug, Args)]

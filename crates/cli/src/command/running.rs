@@ -249,7 +249,7 @@ pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
     }
 }
 
-fn exit_of_kind(kind: FailureKind) -> Exit {
+pub(super) fn exit_of_kind(kind: FailureKind) -> Exit {
     match kind {
         FailureKind::Usage => Exit::Usage,
         FailureKind::NotMeasured => Exit::NotMeasured,

@@ -236,6 +236,7 @@ impl<'a> Bench<'a> {
             budget: Nanos(block.0 * 2 * 12),
             block: Some(block),
             ends_early: true,
+            together: false,
         };
         let scenario = experiment.scenario().map_err(|error| StudyError::failed(&error))?;
         let request = self.asking(scenario);

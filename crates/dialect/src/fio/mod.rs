@@ -25,6 +25,7 @@ pub mod trace;
 mod value;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
+pub(crate) use output::read_json_result;
 pub use output::{LogFile, SteadyRound, command, json, json_text, logs, normal, terse};
 pub use surroundings::Surroundings;
 

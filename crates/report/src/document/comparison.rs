@@ -88,6 +88,18 @@ pub struct LevelResult {
     pub figures: BTreeMap<String, Estimate>,
     /// The counts of all blocks together.
     pub counts: Counts,
+    /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of recorded runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distribution: Vec<Within>,
+}
+
+/// A point of a distribution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Within {
+    /// So many seconds.
+    pub seconds: f64,
+    /// The share of operations that took no longer: 0.99.
+    pub share: f64,
 }
 
 /// A median with the interval that holds it.
@@ -165,6 +177,9 @@ pub struct LimitResult {
 pub struct DesignFacts {
     /// Whether blocks of the levels followed one another in an order that was drawn. If not, drift may be taken for a difference.
     pub interleaved: bool,
+    /// Whether the levels of a round ran at the same time, rather than in turns.
+    #[serde(default)]
+    pub together: bool,
     /// At most so many rounds, each with a block of every level.
     pub rounds_max: u64,
     /// After which rounds the results were looked at, and with which part of the error.
@@ -205,6 +220,9 @@ pub struct Block {
     pub figures: BTreeMap<String, f64>,
     /// What was counted.
     pub counts: Counts,
+    /// Operations per second in parts of the block that are alike in length, in order; empty of recorded runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<f64>,
 }
 
 /// What was counted, all targets together. Times are sums over operations and requests, in seconds.

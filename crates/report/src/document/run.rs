@@ -20,6 +20,9 @@ pub struct RunDocument {
     /// What was named on the command line, as typed; empty in documents of older versions, where the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
+    /// Where it is from, if another program has measured it; then it has no recording, and no seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
     /// Seconds that were measured, all spans together.

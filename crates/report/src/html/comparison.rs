@@ -7,9 +7,10 @@ use super::frame::Frame;
 use super::table;
 use crate::comparison::{self, signed, term_words};
 use crate::document::ComparisonDocument;
-use crate::document::comparison::{Contrast, Estimate, LevelResult};
+use crate::document::comparison::{Block, Contrast, Estimate, LevelResult};
 use crate::outline::{Item, Section};
 use crate::printable::printable;
+use crate::quantity::{duration, percent};
 
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
 const WIDTH: f64 = 400.0;
@@ -26,6 +27,8 @@ pub(super) struct ComparisonPage {
     /// Of each contrast its name, the forest plot and the waterfall.
     drawings: Vec<(String, String, String)>,
     blocks: String,
+    /// The distributions of all levels; empty where none was kept.
+    distributions: String,
     /// The levels in the colours of their blocks.
     key: String,
     figure: String,
@@ -46,6 +49,7 @@ impl ComparisonPage {
             frame: Frame::of("plumb compare", outline, document.seed),
             drawings: document.contrasts().map(drawn).collect(),
             blocks: blocks(document),
+            distributions: distributions(&document.levels),
             key: key(&document.levels),
             figure: document.figure.clone(),
             sections: sections
@@ -188,12 +192,24 @@ fn blocks(document: &ComparisonDocument) -> String {
         .iter()
         .filter_map(|block| Some((block.level, block.round, *block.figures.get(&document.figure)?)))
         .collect();
-    let highest = values.iter().map(|(.., value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    // Rates within a block are drawn where the figure is a rate, and only there.
+    let rates = |level: usize, round: u64| {
+        let of = |block: &&Block| (block.level, block.round) == (level, round) && document.figure == "iops";
+        document.measured.iter().find(of).map_or(&[][..], |block| &block.rates)
+    };
+    let all = values.iter().flat_map(|(level, round, value)| rates(*level, *round).iter().chain([value]));
+    let highest = all.fold(f64::MIN_POSITIVE, |highest, value| highest.max(*value));
     let step = WIDTH / values.len().max(1) as f64;
     let mut out = format!(r#"<path class="rail" d="M0 {HEIGHT}H{WIDTH}"/>"#);
     for (number, (level, round, value)) in values.iter().enumerate() {
         let (x, y) = (step * (number as f64 + 0.5), HEIGHT - value / highest * (HEIGHT - 12.0));
         let class = if *round == 0 { "practice" } else { "block" };
+        let within = rates(*level, *round);
+        let points = within.iter().enumerate().map(|(part, rate)| {
+            let x = step * (number as f64 + (part as f64 + 0.5) / within.len() as f64);
+            (x, HEIGHT - rate / highest * (HEIGHT - 12.0))
+        });
+        out.push_str(&line(points, *level, "within"));
         let colour = level % super::style::STYLES + 1;
         let mark = match level {
             0 => format!(
@@ -208,6 +224,52 @@ fn blocks(document: &ComparisonDocument) -> String {
         out.push_str(&mark);
     }
     drawing(&out, HEIGHT + 4.0, "The figure of each block in the order in which they ran")
+}
+
+/// A line through points, in the colour of a level.
+fn line(points: impl Iterator<Item = (f64, f64)>, level: usize, class: &str) -> String {
+    let path: Vec<String> = points.map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+    let colour = level % super::style::STYLES + 1;
+    match path.is_empty() {
+        true => String::new(),
+        false => format!(
+            r#"<path class="line {class}" d="M{}" style="color:var(--series-{colour})"/>"#,
+            path.join("L")
+        ),
+    }
+}
+
+/// The distributions of the time of an operation, one over the other: nines upwards, times on a logarithmic scale.
+fn distributions(levels: &[LevelResult]) -> String {
+    const HEIGHT: f64 = 190.0;
+    const LEFT: f64 = 44.0;
+    let times =
+        || levels.iter().flat_map(|level| &level.distribution).map(|point| point.seconds.max(1e-9).ln());
+    let (low, high) = times().fold((f64::MAX, f64::MIN), |(low, high), time| (low.min(time), high.max(time)));
+    if low >= high {
+        return String::new();
+    }
+    let x = |seconds: f64| LEFT + (seconds.max(1e-9).ln() - low) / (high - low) * (WIDTH - LEFT - 4.0);
+    // 0 at the bottom, one step for each nine; all of them is drawn a little above 99.9 %.
+    let nines = |share: f64| (-(1.0 - share).max(5e-4).log10()) / 3.31;
+    let y = |share: f64| (HEIGHT - 22.0) * (1.0 - nines(share)) + 4.0;
+    let mut out = String::new();
+    for share in [0.5, 0.9, 0.99, 0.999] {
+        out.push_str(&format!(r#"<path class="rail" d="M{LEFT} {0:.1}H{WIDTH}"/>"#, y(share)));
+        text(&mut out, (0.0, y(share) + 4.0), "soft", &percent(share), LEFT);
+    }
+    for (part, at) in [(0.0, LEFT), (0.5, f64::midpoint(LEFT, WIDTH) - 16.0), (1.0, WIDTH - 42.0)] {
+        text(&mut out, (at, HEIGHT - 3.0), "soft", &duration((low + part * (high - low)).exp()), 60.0);
+    }
+    for (number, level) in levels.iter().enumerate() {
+        let points = level.distribution.iter().map(|point| (x(point.seconds), y(point.share)));
+        out.push_str(&line(points, number, "whole"));
+    }
+    drawing(
+        &out,
+        HEIGHT,
+        "The share of operations that ended within a time, of each level; the table below has the figures",
+    )
 }
 
 /// The key of the blocks: the levels in their colours.

@@ -9,7 +9,7 @@ use plumb_cache::{Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
 
-use super::config::CacheConfig;
+use super::config::{CacheConfig, MarkerPlace};
 use super::marker::Marker;
 use super::member::{Member, new_uuid};
 use crate::error::{Error, Kind, Result};
@@ -97,6 +97,16 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
     made.map_err(|error| {
         opened.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
     })
+}
+
+/// Zeroes the last block of a device whose contents may go, where it would say which cache it needs. What it says of one stays.
+///
+/// # Errors
+/// As [`create`] of the backing device.
+pub fn clear_place_of_marker(backing: &str) -> Result<()> {
+    let backing = Member::open(backing, &Time::Real(Arc::new(RealClock::start())))?;
+    // Only of something else than zeroes or a marker is it an error, which `create` tells, if it stays one.
+    if backing.marker().is_err() { backing.set_marker(MarkerPlace::LastBlock, None) } else { Ok(()) }
 }
 
 /// The backing device says that it needs a cache.

@@ -26,7 +26,7 @@ mod part;
 mod served;
 
 pub use config::{CacheConfig, directory};
-pub use create::{CreateWanted, create, discard};
+pub use create::{CreateWanted, clear_place_of_marker, create, discard};
 pub(crate) use inline::drives_of;
 pub use inline::open_simulated;
 pub(crate) use marker::has_marker;

@@ -1,22 +1,28 @@
 //! `plumb compare`: levels of a factor in interleaved blocks, or runs that were recorded earlier.
 
 mod factor;
+mod file_system;
+mod machine;
 mod recorded;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::Args;
-use plumb_block::Nanos;
+use plumb_block::{Bytes, Nanos};
 use plumb_compare::{Experiment, Gate, Level, Terms, figure_names};
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_report::{ComparisonDocument, Format, Style, render};
 use plumb_target::Name;
+use plumb_trial::TrialError;
+
+pub(crate) use self::machine::restore_left_behind;
 
 use self::factor::Factor;
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
-use crate::command::running::{Running, exit_of_end};
+use crate::command::running::{Running, exit_of_end, exit_of_kind};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
 
@@ -24,20 +30,42 @@ const EXAMPLES: &str = "\
 Examples:
   plumb compare --factor buffering=cached,direct /srv/io.dat --size 1G --random --write 100
   plumb compare --factor policy=off,on,protected sim:nearline-4tb --random --write 100 --sync-every 1
+  plumb compare --factor policy=on,off /srv/io.dat --size 1G --random --write 100 --sync-every 1
+  plumb compare --factor cache=none,wb:1G,wb:5G --cache-log /ssd/log /srv/io.dat --size 1G --random --write 100
+  plumb compare --factor fs=ext4,xfs,btrfs /srv --size 256M --write 100 --sync-every 1
   plumb compare --a '--depth 1' --b '--depth 32' /srv/io.dat --size 1G --random --fail-if 'p99 ratio > 2'
+  plumb compare --together --a sim:nearline-4tb --b sim:plp-nvme-ssd --random --write 100
   plumb compare plumb-runs/NEW1 plumb-runs/NEW2 --against plumb-runs/OLD1 plumb-runs/OLD2
+  plumb compare cache-on.xml cache-off.xml             (results of DiskSpd or fio: the second against the first)
 
 Words, targets and their safety are those of `plumb load`; --duration is how long a block is measured. Blocks of the levels take
-turns in an order that is drawn from the seed; the first level is what the others are compared with. Exit codes: 0 whatever the
-outcome, 1 a limit of --fail-if is exceeded, 3 interrupted, or a limit is not decided.";
+turns in an order that is drawn from the seed; the first level is what the others are compared with.
+
+Levels of the policy of real disks, scheduler, cache and fs are set before each block, and what was there is put back at the end; if
+plumb is killed, the next plumb command does it and says so.
+  policy     of the disks beneath the targets, as by `plumb policy`; protected needs a claim. Root only
+  scheduler  of the disks beneath the targets, such as none,mq-deadline. Root only
+  cache      none, and then the same target behind a write-back cache of plumb's: wb:SIZE, wt:SIZE (write-through)
+  fs         in a file below the directory that is the target (--fs-size): ext4, xfs, btrfs. Root only
+
+Exit codes: 0 whatever the outcome, 1 a limit of --fail-if is exceeded, 3 interrupted, or a limit is not decided.";
 
 /// What `plumb compare` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArguments {
-    /// What differs: buffering=cached,direct,dsync or drive=MODEL,MODEL or policy=off,on,protected (simulated drives)
+    /// What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected, cache=none,wb:SIZE, scheduler=NAME,NAME
+    /// or fs=ext4,xfs,btrfs
     #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
     factor: Option<Factor>,
+
+    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target sim:MODEL
+    #[arg(long, value_name = "PATH", requires = "factor")]
+    cache_log: Option<String>,
+
+    /// The size of the file systems of fs=
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "factor")]
+    fs_size: Bytes,
 
     /// Words of the level that is compared with, over those that both have
     #[arg(long, value_name = "WORDS", requires = "b", allow_hyphen_values = true)]
@@ -47,7 +75,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "WORDS", requires = "a", allow_hyphen_values = true)]
     b: Option<String>,
 
-    /// Compare recorded runs, named in the place of targets, with these; labelled as not interleaved
+    /// Compare recorded runs, or results of DiskSpd and fio, named in the place of targets, with these; labelled as not interleaved
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["factor", "a", "b"])]
     against: Vec<PathBuf>,
 
@@ -58,6 +86,10 @@ pub(crate) struct CompareArguments {
     /// Use the whole budget, also when the outcome is clear
     #[arg(long)]
     whole_budget: bool,
+
+    /// Run the levels at the same time, each on a target of its own, rather than in turns
+    #[arg(long, conflicts_with = "against")]
+    together: bool,
 
     /// A difference up to this counts as none
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
@@ -93,7 +125,8 @@ impl CompareArguments {
 
 /// Compares what was typed.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    if !arguments.against.is_empty() {
+    let is_named = arguments.factor.is_some() || arguments.a.is_some();
+    if !arguments.against.is_empty() || (!is_named && recorded::are_meant(arguments)) {
         return recorded::run(arguments);
     }
     let experiment = experiment(arguments)?;
@@ -103,11 +136,21 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         terminal::print(&words)?;
         return Ok(Exit::Done);
     }
+    let factor = arguments.factor.as_ref();
+    let setting = factor.map(|factor| factor.setting(arguments)).transpose()?.flatten();
+    if let (Some(factor), true, true) = (factor, setting.is_some(), arguments.together) {
+        let problem =
+            format!("--together: levels of {} are set on the machine, one after the other", factor.name());
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let setting = RefCell::new(setting);
     let running = Running::begin("compare", arguments.own.clone());
     let meaning = Meaning { scenario, notes: Vec::new() };
     let request = traces::read(running.request(meaning, words))?;
-    let (document, ended) =
-        running.shown(&|context, watcher| plumb_compare::run(&experiment, &request, context, watcher))?;
+    let (document, ended) = running.shown(&|context, watcher| match setting.borrow_mut().as_deref_mut() {
+        Some(setting) => plumb_compare::run_set(&experiment, &request, context, watcher, setting),
+        None => plumb_compare::run(&experiment, &request, context, watcher),
+    })?;
     show(&document, arguments.own.json, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the whole rounds until then are kept"));
@@ -116,6 +159,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
     }
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
+}
+
+/// A setting that cannot be, as the exit code of its kind.
+fn refused(error: TrialError) -> Refusal {
+    Refusal::because(exit_of_kind(error.kind()), error)
 }
 
 fn show(document: &ComparisonDocument, as_json: bool, style: Style) -> anyhow::Result<()> {
@@ -143,6 +191,7 @@ fn experiment(arguments: &CompareArguments) -> Result<Experiment, Refusal> {
         budget: arguments.budget.unwrap_or(default),
         block,
         ends_early: !arguments.whole_budget,
+        together: arguments.together,
     })
 }
 
@@ -157,7 +206,7 @@ fn is_simulated(scenario: &plumb_workload::Scenario) -> bool {
 /// The factor, and the words of each level.
 fn levels(arguments: &CompareArguments) -> Result<(String, Vec<(String, Words)>), Refusal> {
     match (&arguments.factor, &arguments.a, &arguments.b) {
-        (Some(factor), ..) => Ok((factor.name().to_owned(), factor.levels(&arguments.words)?)),
+        (Some(factor), ..) => Ok((factor.name().to_owned(), factor.levels(arguments)?)),
         (None, Some(a), Some(b)) => {
             let level = |typed: &String| {
                 let words = Words::of_line(typed).map_err(usage)?;

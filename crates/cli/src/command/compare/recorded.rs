@@ -5,24 +5,45 @@ use std::path::Path;
 use plumb_compare::{Question, compare_recorded};
 use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, RunDirectory};
-use plumb_report::{Format, RunDocument, RunRecording, Style, render};
+use plumb_report::{Format, Recorded, RunDocument, Style, render};
 use plumb_trial::environment;
 
 use super::{CompareArguments, show};
+use crate::command::report;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
-use crate::terminal;
+use crate::{files, terminal};
+
+/// Whether all targets are runs, or results of other programs, and there are two: nothing else can be meant.
+pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
+    let is_recorded = |name: &String| {
+        let path = Path::new(name);
+        let begins = |text: &str| {
+            text.contains("<Results>")
+                || text.contains("\"fio version\"")
+                || text.contains("actual test time:")
+        };
+        path.join("manifest.json").is_file()
+            || (path.is_file() && files::read(name).is_ok_and(|text| begins(&text)))
+    };
+    let targets = arguments.words.targets();
+    targets.len() == 2 && targets.iter().all(is_recorded)
+}
 
 /// Compares the runs that are named in the place of targets.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    let names = arguments.words.targets();
+    let mut names = arguments.words.targets();
+    let mut against = arguments.against.clone();
+    if against.is_empty() {
+        against.push(names.remove(0).into());
+    }
     if names.is_empty() {
         return Err(
             Refusal::new(Exit::Usage, "--against: name the runs that are compared with them, too").into()
         );
     }
     let runs = open(names.iter().map(Path::new))?;
-    let against = open(arguments.against.iter().map(std::path::PathBuf::as_path))?;
+    let against = open(against.iter().map(std::path::PathBuf::as_path))?;
     let question = Question {
         factor: "recorded runs".to_owned(),
         levels: vec![joined(&against), joined(&runs)],
@@ -55,10 +76,13 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 fn open<'a>(runs: impl Iterator<Item = &'a Path>) -> Result<Vec<(String, RunDocument)>, Refusal> {
     runs.map(|run| {
         let name = run.display().to_string();
-        let recording = RunRecording::open(run).map_err(usage)?;
-        let nothing =
-            || Refusal::new(Exit::NotMeasured, format!("{name} ended before anything was measured"));
-        Ok((name.clone(), recording.ok_or_else(nothing)?.document))
+        match report::opened(run)? {
+            Recorded::Run(recording) => Ok((name, recording.document)),
+            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) => Err(Refusal::new(
+                Exit::Usage,
+                format!("{name} is no run of a load: it has no rates to compare"),
+            )),
+        }
     })
     .collect()
 }

@@ -1,0 +1,106 @@
+//! `fs=ext4,xfs`: file systems in files, each behind a loop device of its own, mounted below the same directory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plumb_block::{Bytes, in_one_line};
+use plumb_compare::setting::{Changes, Machine, Setting, Undo};
+use plumb_linux::loop_device::LoopDevice;
+use plumb_prove::file_system::{FileSystem, Mounted};
+use plumb_trial::{FailureKind, TrialError};
+use rustix::fs::FallocateFlags;
+
+/// The logical blocks of the loop devices.
+const BLOCK: Bytes = Bytes::kib(4);
+
+/// File systems that are made when they are first needed, and gone at the end.
+pub(super) struct FileSystemSetting {
+    changes: Changes,
+    places: Vec<Place>,
+    size: Bytes,
+}
+
+struct Place {
+    system: FileSystem,
+    at: PathBuf,
+    mounted: Option<(Mounted, LoopDevice)>,
+}
+
+/// Where the file system of level `number` is mounted.
+pub(super) fn mount_point(directory: &Path, number: usize, level: &str) -> PathBuf {
+    directory.join(format!("plumb-compare-{}-{number}-{level}", std::process::id()))
+}
+
+impl FileSystemSetting {
+    /// These file systems in files of `size` in `directory`.
+    ///
+    /// # Errors
+    /// If one is not known, too small, or its mkfs is missing.
+    pub(super) fn new(
+        machine: Arc<Machine>,
+        directory: &Path,
+        levels: &[String],
+        size: Bytes,
+    ) -> Result<Self, TrialError> {
+        let place = |(number, level): (usize, &String)| {
+            let system: FileSystem = level.parse().map_err(|error| failed(&error))?;
+            system.find_tool().map_err(|error| failed(&error))?;
+            if size < Bytes::mib(system.size_min_mib()) {
+                let problem =
+                    format!("--fs-size {size}: {level} takes {} at least", Bytes::mib(system.size_min_mib()));
+                return Err(TrialError::Setting { problem, kind: FailureKind::Usage });
+            }
+            Ok(Place { system, at: mount_point(directory, number, level), mounted: None })
+        };
+        let places = levels.iter().enumerate().map(place).collect::<Result<_, _>>()?;
+        Ok(Self { changes: Changes::new(machine), places, size })
+    }
+}
+
+impl Place {
+    fn image(&self) -> PathBuf {
+        let mut name = self.at.clone().into_os_string();
+        name.push(".img");
+        name.into()
+    }
+
+    fn make(&mut self, size: Bytes) -> Result<(), TrialError> {
+        let io = |error: std::io::Error| failed(&error);
+        let image = File::create_new(self.image()).map_err(io)?;
+        rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size.0)
+            .map_err(|errno| io(errno.into()))?;
+        std::fs::create_dir(&self.at).map_err(io)?;
+        let place = File::open("/dev/null").map_err(io)?;
+        let label = self.at.display().to_string();
+        let device = LoopDevice::bind(self.image(), BLOCK, label, place.into()).map_err(io)?;
+        let made = self.system.make(&device.path());
+        let mounted = made.and_then(|()| self.system.mount(&device.path(), &self.at));
+        self.mounted = Some((mounted.map_err(|error| failed(&error))?, device));
+        Ok(())
+    }
+}
+
+impl Setting for FileSystemSetting {
+    fn set(&mut self, level: usize) -> Result<(), TrialError> {
+        let place = &mut self.places[level];
+        if place.mounted.is_some() {
+            return Ok(());
+        }
+        self.changes.promise(Undo::Mount { at: place.at.clone(), image: place.image() })?;
+        place.make(self.size)
+    }
+
+    fn restore(&mut self) -> Result<(), TrialError> {
+        for (mounted, device) in self.places.iter_mut().filter_map(|place| place.mounted.take()) {
+            mounted.unmount().map_err(|error| failed(&error))?;
+            // It goes with its last opener.
+            drop(device);
+        }
+        self.changes.restore()
+    }
+}
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
+    TrialError::Setting { problem: in_one_line(error), kind: FailureKind::Failed }
+}

@@ -1,0 +1,85 @@
+//! The machine on which levels are set.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use plumb_compare::setting;
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_linux::whole_file;
+use plumb_path::{WritePath, survey_path};
+use plumb_policy::claims::Claims;
+use plumb_policy::gateway::LiveGateway;
+use plumb_target::{Name, cache};
+
+use crate::arguments::policy::JOURNALS;
+use crate::exit::{Exit, Refusal, usage};
+use crate::terminal;
+
+/// This machine, now.
+pub(super) fn this() -> Result<Arc<setting::Machine>, Refusal> {
+    let claims = Claims::load(Path::new(plumb_policy::device::claims::PLACE)).map_err(usage)?;
+    Ok(Arc::new(setting::Machine {
+        gateway: Arc::new(LiveGateway::new()),
+        claims,
+        now: Timestamp::now(),
+        journals: JOURNALS.into(),
+        records: records(),
+    }))
+}
+
+/// Where what is to be put back is written down: beside the configurations of caches.
+fn records() -> PathBuf {
+    let caches = cache::directory();
+    caches.parent().unwrap_or(&caches).join("restore")
+}
+
+/// Puts back what comparisons that were killed have left changed, and says so. What cannot be put back keeps no command from its work.
+pub(crate) fn restore_left_behind() {
+    if whole_file::list(&records()).unwrap_or_default().is_empty() {
+        return;
+    }
+    let say = |line: &str| terminal::say(&format!("plumb: {line}"));
+    let restored = this().map_err(anyhow::Error::from);
+    let restored =
+        restored.and_then(|machine| Ok(setting::restore_left_behind(&machine, &mut |line| say(line))?));
+    if let Err(error) = restored {
+        say(&format!("what a killed comparison has changed could not be put back: {error:#}"));
+    }
+}
+
+/// Refuses everybody but root.
+pub(super) fn need_root(what: &str) -> Result<(), Refusal> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let problem = format!("only root may {what}; nothing was done: run it again as root");
+    Err(Refusal::new(Exit::Refused, problem))
+}
+
+/// The write path beneath each target; of a file that is not there yet, beneath its directory.
+pub(super) fn paths(targets: &[String]) -> Result<Vec<WritePath>, Refusal> {
+    let path_of = |target: &String| match Name::parse(target).map_err(usage)? {
+        Name::Path(path) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let place = if path.exists() { &path } else { directory.unwrap_or(Path::new(".")) };
+            survey_path(&LiveTree::new(), &LiveProbe::new(), &place.to_string_lossy()).map_err(usage)
+        }
+        _ => {
+            let problem = format!(
+                "{target}: no disk of this machine is known beneath it; name a file or a block device"
+            );
+            Err(Refusal::new(Exit::Usage, problem))
+        }
+    };
+    targets.iter().map(path_of).collect()
+}
+
+/// What `names` gives of all paths, each once.
+pub(super) fn of_all(paths: &[WritePath], names: impl Fn(&WritePath) -> Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = paths.iter().flat_map(names).collect();
+    all.sort();
+    all.dedup();
+    all
+}

@@ -1,0 +1,119 @@
+//! Results that other programs have printed are reported and compared like runs. Guards against figures that are read from the wrong
+//! place: what plumb prints in their languages comes back the same.
+
+use serde_json::Value;
+
+use crate::common::{document, holds, plumb, said};
+use crate::load_support::Place;
+
+/// Runs a command line and keeps what it prints in a file.
+fn printed(place: &Place, typed: &str, file: &str) {
+    let output = plumb().args(typed.split(' ')).current_dir(place.here.path()).output().unwrap();
+    assert!(output.status.code().is_some_and(|code| code < 2), "{typed}: {}", said(&output));
+    std::fs::write(place.here.path().join(file), output.stdout).unwrap();
+}
+
+fn imported(place: &Place, file: &str) -> Value {
+    let output = plumb().args(["report", file, "--json"]).current_dir(place.here.path()).output().unwrap();
+    let document = document(&output);
+    holds("../report/schemas/load.schema.json", &document);
+    assert!(document["imported_from"].as_str().unwrap().starts_with(file), "{document:#}");
+    document
+}
+
+fn number(document: &Value, pointer: &str) -> f64 {
+    document.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer} in {document:#}"))
+}
+
+#[test]
+fn what_is_printed_in_a_language_is_read_back_and_compared() {
+    let place = Place::new();
+    let diskspd = "diskspd -b8K -r -w30 -o4 -t1 -d2 -W0 -L --no-record";
+    printed(&place, &format!("{diskspd} -Rxml sim:sas-15k"), "one.xml");
+    printed(&place, &format!("{diskspd} -Rtext sim:sas-15k"), "one.txt");
+    printed(&place, &format!("{diskspd} -Rxml sim:sas-15k?seed=2"), "other.xml");
+    printed(
+        &place,
+        "fio --name=one --filename=sim:sas-15k --rw=randwrite --bs=8k --iodepth=4 --ioengine=libaio --direct=1 --runtime=2 --time_based \
+         --output-format=json --no-record",
+        "one.json",
+    );
+    let (xml, text, fio) =
+        (imported(&place, "one.xml"), imported(&place, "one.txt"), imported(&place, "one.json"));
+    for pointer in ["/total/read/ios", "/total/write/ios", "/total/write/bytes", "/total/depth"] {
+        assert_eq!(number(&xml, pointer), number(&text, pointer), "{pointer}");
+    }
+    for name in ["mean", "min", "p25", "p50", "p99", "p999", "max"] {
+        for side in ["application", "read", "write"] {
+            let pointer = format!("/total/{side}/latency/{name}");
+            assert!((number(&xml, &pointer) - number(&text, &pointer)).abs() < 1.1e-6, "{pointer}");
+        }
+    }
+    assert_eq!(number(&xml, "/total/depth"), 4.0);
+    // Little's law: what was in flight is what was asked for.
+    for document in [&xml, &text, &fio] {
+        let in_flight = number(document, "/total/application/in_flight_mean");
+        assert!((3.5..4.1).contains(&in_flight), "{in_flight}");
+        assert_eq!(document["spans"][0]["jobs"][0]["block_bytes"], 8192);
+    }
+    assert_eq!(number(&fio, "/total/read/ios"), 0.0);
+    let compared = plumb()
+        .args(["compare", "one.xml", "other.xml", "--json", "--no-record"])
+        .current_dir(place.here.path())
+        .output();
+    let compared = document(&compared.unwrap());
+    assert_eq!(compared["design"]["interleaved"], false);
+    assert!(
+        number(&compared, "/ratios/iops/median") > 0.5
+            && compared["notes"].to_string().contains("one.xml, a result of DiskSpd")
+    );
+}
+
+#[test]
+fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
+    let place = Place::new();
+    let file = |name: &str, text: &str| std::fs::write(place.here.path().join(name), text).unwrap();
+    file(
+        "windows.txt",
+        "\r\nCommand Line: diskspd.exe -c1G -b8K -d30 -r -w100 -o32 -t2 -Su -L C:\\test.dat\r\n\r\nInput parameters:\r\n\r\n\ttimespan:   1\r\n\
+         \t-------------\r\n\tduration: 30s\r\n\tpath: 'C:\\test.dat'\r\n\t\tsoftware cache disabled\r\n\t\tperforming write test\r\n\
+         \t\tblock size: 8KiB\r\n\t\tusing random I/O (alignment: 8KiB)\r\n\t\tnumber of outstanding I/O operations per thread: 32\r\n\
+         \t\tthreads per file: 2\r\n\r\nSystem information:\r\n\r\n\tcomputer name: NODE1\r\n\tstart time: 2023/05/04 10:11:12 UTC\r\n\r\n\
+         Results for timespan 1:\r\n*****\r\n\r\nactual test time:\t30.00s\r\nthread count:\t\t2\r\nproc count:\t\t8\r\n\r\nTotal IO\r\n\
+         thread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  file\r\n----\r\n\
+         \x20    0 |      3686400000 |       450000 |     117.19 |   15000.00 |    2.133 |     1.000 | C:\\test.dat (1GiB)\r\n\
+         \x20    1 |      3686400000 |       450000 |     117.19 |   15000.00 |    2.133 |     1.000 | C:\\test.dat (1GiB)\r\n----\r\n\
+         total:        7372800000 |       900000 |     234.38 |   30000.00 |    2.133 |     1.000\r\n\r\nRead IO\r\n\
+         thread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  file\r\n----\r\n\
+         total:                 0 |            0 |       0.00 |       0.00 |    0.000 |       N/A\r\n\r\nWrite IO\r\n\
+         thread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | LatStdDev |  file\r\n----\r\n\
+         \x20    0 |      3686400000 |       450000 |     117.19 |   15000.00 |    2.133 |     1.000 | C:\\test.dat (1GiB)\r\n\
+         \x20    1 |      3686400000 |       450000 |     117.19 |   15000.00 |    2.133 |     1.000 | C:\\test.dat (1GiB)\r\n----\r\n\
+         total:        7372800000 |       900000 |     234.38 |   30000.00 |    2.133 |     1.000\r\n\r\n\r\n\
+         \x20 %-ile |  Read (ms) | Write (ms) | Total (ms)\r\n----\r\n    min |        N/A |      0.100 |      0.100\r\n\
+         \x20  25th |        N/A |      1.500 |      1.500\r\n   50th |        N/A |      2.000 |      2.000\r\n   75th |        N/A |      2.500 |      2.500\r\n\
+         \x20  99th |        N/A |      5.000 |      5.000\r\n3-nines |        N/A |      9.000 |      9.000\r\n    max |        N/A |     40.000 |     40.000\r\n",
+    );
+    let document = imported(&place, "windows.txt");
+    assert_eq!(number(&document, "/total/application/iops"), 30_000.0);
+    assert_eq!(number(&document, "/total/write/latency/p99"), 0.005);
+    assert_eq!(
+        (number(&document, "/total/depth"), &document["environment"]["host"]),
+        (64.0, &Value::from("NODE1"))
+    );
+    assert_eq!(document["spans"][0]["jobs"][0]["caching"], "direct");
+    let shown = plumb().args(["report", "windows.txt"]).current_dir(place.here.path()).output().unwrap();
+    assert!(said(&shown).contains("Imported from windows.txt"), "{}", said(&shown));
+    for (name, text, problem) in [
+        ("profile.xml", "<Profile></Profile>", "expected <Results>"),
+        ("empty.xml", "<Results></Results>", "nothing was measured"),
+        ("other.json", "{\"a\": 1}", "none of fio"),
+        ("torn.json", "{\"fio version\": \"fio-3\", ", "no JSON"),
+        ("notes.txt", "a shopping list", "DiskSpd"),
+    ] {
+        file(name, text);
+        let output = plumb().args(["report", name]).current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(said(&output).contains(problem), "{name}: {}", said(&output));
+    }
+}

@@ -1,0 +1,119 @@
+//! `cache=none,wb:1G`: the target alone, and behind a write-back cache of plumb's that is made for each block, and drained and detached
+//! after it.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use plumb_block::Bytes;
+use plumb_cache::{Layout, Mode};
+use plumb_target::Permission;
+use plumb_target::cache::{self, CreateWanted};
+use plumb_trial::TrialError;
+
+use super::Setting;
+use super::record::Changes;
+use super::undo::{Machine, Undo};
+
+/// A level of the factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheLevel {
+    /// The target alone.
+    None,
+    /// Behind a cache.
+    Cache {
+        /// When a write is acknowledged.
+        mode: Mode,
+        /// The size of its log.
+        size: Bytes,
+    },
+}
+
+impl FromStr for CacheLevel {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{typed}` is no level of cache: expected none, wb:SIZE (write-back) or wt:SIZE (write-through), such as wb:1G"
+            )
+        };
+        if typed == "none" {
+            return Ok(Self::None);
+        }
+        let (mode, size) = typed.split_once(':').ok_or_else(wrong)?;
+        let mode = match mode {
+            "wb" => Mode::WriteBack,
+            "wt" => Mode::WriteThrough,
+            _ => return Err(wrong()),
+        };
+        Ok(Self::Cache { mode, size: size.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// What is cached, and where the log is.
+#[derive(Debug, Clone)]
+pub struct CacheWanted {
+    /// The target.
+    pub backing: String,
+    /// The file or block device of the log. A file that is not there is made, and removed at the end.
+    pub log: PathBuf,
+    /// What the user allows.
+    pub permission: Permission,
+}
+
+/// A cache before the same target.
+pub struct CacheSetting {
+    changes: Changes,
+    wanted: CacheWanted,
+    levels: Vec<CacheLevel>,
+}
+
+impl CacheSetting {
+    /// These levels of what is wanted.
+    pub fn new(machine: Arc<Machine>, wanted: CacheWanted, levels: Vec<CacheLevel>) -> Self {
+        Self { changes: Changes::new(machine), wanted, levels }
+    }
+
+    /// The name of the cache that this process makes.
+    pub fn name() -> String {
+        format!("compare-{}", std::process::id())
+    }
+}
+
+impl Setting for CacheSetting {
+    fn set(&mut self, level: usize) -> Result<(), TrialError> {
+        // Drained, so that no level begins with what another one has left.
+        self.changes.restore()?;
+        let CacheLevel::Cache { mode, size } = self.levels[level] else { return Ok(()) };
+        let CacheWanted { backing, log, permission } = &self.wanted;
+        cache::clear_place_of_marker(backing)?;
+        let (name, made) = (Self::name(), (!log.exists()).then(|| log.clone()));
+        self.changes.promise(Undo::Cache { name: name.clone(), log: made })?;
+        let legs = [log.display().to_string()];
+        let wanted = CreateWanted {
+            name: &name,
+            backing,
+            legs: &legs,
+            layout: Layout::Mirror,
+            size,
+            mode,
+            permission,
+            discard_dirty: None,
+        };
+        cache::create(&cache::directory(), &wanted)?;
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), TrialError> {
+        self.changes.restore()
+    }
+
+    /// The guard has judged the target when it was opened alone.
+    fn permission(&self, level: usize, asked: &Permission) -> Permission {
+        match self.levels[level] {
+            CacheLevel::None => asked.clone(),
+            CacheLevel::Cache { .. } => Permission { overwrite: true, destroy: Vec::new(), ..asked.clone() },
+        }
+    }
+}

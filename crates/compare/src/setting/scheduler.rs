@@ -1,0 +1,104 @@
+//! `scheduler=none,mq-deadline`: which I/O scheduler the kernel uses for the disks beneath (Documentation/block/switching-sched.rst).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plumb_linux::apart;
+use plumb_trial::{FailureKind, TrialError};
+
+use super::record::Changes;
+use super::undo::{Machine, Undo};
+use super::{Setting, failed};
+
+/// Schedulers of the same disks.
+pub struct SchedulerSetting {
+    changes: Changes,
+    disks: Vec<String>,
+    levels: Vec<String>,
+}
+
+/// What `queue/scheduler` says.
+struct Choice {
+    path: PathBuf,
+    now: String,
+    offered: Vec<String>,
+}
+
+impl Choice {
+    fn read(machine: &Machine, disk: &str) -> Option<Self> {
+        let path = format!("/sys/class/block/{disk}/queue/scheduler");
+        let text = machine.gateway.tree().text(&path).ok()?;
+        let is_now = |word: &&str| word.starts_with('[') && word.ends_with(']');
+        let now = text.split_whitespace().find(is_now)?.trim_matches(['[', ']']).to_owned();
+        let offered = text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned());
+        Some(Self { path: path.into(), now, offered: offered.collect() })
+    }
+}
+
+impl SchedulerSetting {
+    /// The schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all disks offer all levels.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn new(
+        machine: Arc<Machine>,
+        ways: &[Vec<String>; 2],
+        levels: Vec<String>,
+    ) -> Result<Self, TrialError> {
+        let offered =
+            |disk: &String| Choice::read(&machine, disk).map_or(Vec::new(), |choice| choice.offered);
+        let offers = |disk: &String| levels.iter().all(|level| offered(disk).contains(level));
+        let fits = |disks: &&Vec<String>| !disks.is_empty() && disks.iter().all(offers);
+        if let Some(disks) = ways.iter().find(fits).cloned() {
+            return Ok(Self { changes: Changes::new(machine), disks, levels });
+        }
+        let each = ways
+            .concat()
+            .iter()
+            .map(|disk| format!("{disk} offers {}", list(&offered(disk))))
+            .collect::<Vec<_>>();
+        let problem = format!(
+            "scheduler={}: {}; name levels that the disks beneath offer (queue/scheduler in /sys/block; `modprobe bfq` and the \
+             like may add some)",
+            levels.join(","),
+            if each.is_empty() { "no disk is known beneath the target".to_owned() } else { each.join(", ") }
+        );
+        Err(TrialError::Setting { problem, kind: FailureKind::Usage })
+    }
+}
+
+fn list(words: &[String]) -> String {
+    if words.is_empty() { "no scheduler".to_owned() } else { words.join(", ") }
+}
+
+impl Setting for SchedulerSetting {
+    fn set(&mut self, level: usize) -> Result<(), TrialError> {
+        let machine = Arc::clone(self.changes.machine());
+        let level = &self.levels[level];
+        for disk in &self.disks {
+            let gone = || failed(&std::io::Error::other(format!("{disk} has no queue/scheduler any more")));
+            let choice = Choice::read(&machine, disk).ok_or_else(gone)?;
+            if choice.now == *level {
+                continue;
+            }
+            let (path, boot) = (choice.path, machine.boot());
+            self.changes.promise(Undo::Attribute { path: path.clone(), text: choice.now, boot })?;
+            apart::write(path.clone(), level.clone()).map_err(|error| {
+                failed(&std::io::Error::new(
+                    error.kind(),
+                    format!("cannot write {level} to {}: {error}", path.display()),
+                ))
+            })?;
+            let found = Choice::read(&machine, disk).ok_or_else(gone)?.now;
+            if found != *level {
+                let problem = format!("{} says {found} after {level} was written to it", path.display());
+                return Err(failed(&std::io::Error::other(problem)));
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), TrialError> {
+        self.changes.restore()
+    }
+}

@@ -1,0 +1,45 @@
+//! What a page draws of blocks beside their figures: the distribution of latencies at each level, and the rate within each block.
+
+use plumb_load::LoadOutcome;
+use plumb_measure::Histogram;
+use plumb_report::document::comparison::Within;
+
+/// Where a distribution is told, in thousandths of the operations.
+const PER_MILLE: [u32; 17] =
+    [0, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 990, 995, 999, 1000];
+/// The rate of a block is told in at most so many parts.
+const PARTS_MAX: usize = 16;
+
+/// The times of operations of a level.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Distribution(Histogram);
+
+impl Distribution {
+    /// Adds a block.
+    pub(crate) fn add(&mut self, outcome: &LoadOutcome) {
+        let moved = [&outcome.read, &outcome.write, &outcome.trim];
+        moved.into_iter().for_each(|direction| self.0.merge(&direction.latency));
+    }
+
+    pub(crate) fn points(&self) -> Vec<Within> {
+        let at = |per_mille: u32| {
+            let seconds = self.0.at_per_mille(per_mille)?.as_secs_f64();
+            Some(Within { seconds, share: f64::from(per_mille) / 1e3 })
+        };
+        PER_MILLE.into_iter().filter_map(at).collect()
+    }
+}
+
+/// The operations per second in parts of a block.
+pub(crate) fn rates(outcome: &LoadOutcome) -> Vec<f64> {
+    let mut series = outcome.read.series.clone();
+    series.merge(&outcome.write.series);
+    series.merge(&outcome.trim.series);
+    let points = series.whole_points(outcome.length);
+    let each = points.len().div_ceil(PARTS_MAX).max(1);
+    let rate = |part: &[plumb_measure::SeriesPoint]| {
+        let operations: u64 = part.iter().map(|point| point.operations).sum();
+        operations as f64 / (series.width().as_secs_f64() * part.len() as f64)
+    };
+    points.chunks_exact(each).map(rate).collect()
+}

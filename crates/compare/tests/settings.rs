@@ -1,0 +1,127 @@
+//! Policies that are switched for blocks are as they were at the end, and after a kill at any change the next command makes them so.
+//! Guards against a change that no promise announces, and a promise that does not lead back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use plumb_compare::setting::{
+    Changes, Machine, PolicySetting, SchedulerSetting, Setting as _, Undo, restore_left_behind,
+};
+use plumb_policy::claims::Claims;
+use plumb_policy::mock::{Kill, MockDisk, MockGateway, MockKind};
+use plumb_policy::state::State;
+use plumb_trial::FailureKind;
+
+/// A directory in memory, where there is one: journals sync each record.
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// A machine with two disks, the second of which is off.
+fn machine(place: &Path) -> (Arc<Machine>, Arc<MockGateway>) {
+    let named = |name: &str, disk: MockDisk| disk.with(|disk| disk.name = name.to_owned());
+    let disks =
+        [named("sda", MockDisk::new(MockKind::Sas)), named("sdb", MockDisk::new(MockKind::Sata).off())];
+    let gateway = Arc::new(MockGateway::new(disks));
+    let machine = Machine {
+        gateway: gateway.clone(),
+        claims: Claims::default(),
+        now: Timestamp::UNIX_EPOCH,
+        journals: place.join("journals"),
+        records: place.join("records"),
+    };
+    (Arc::new(machine), gateway)
+}
+
+fn policies(machine: &Arc<Machine>) -> PolicySetting {
+    let disks = ["sda", "sdb"].map(str::to_owned).to_vec();
+    PolicySetting::new(Arc::clone(machine), disks, vec![State::On, State::Off])
+}
+
+fn caches(gateway: &MockGateway) -> [bool; 2] {
+    ["sda", "sdb"].map(|name| gateway.disk(name).is_some_and(|disk| disk.wce))
+}
+
+fn left(place: &Path) -> usize {
+    std::fs::read_dir(place.join("records")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn levels_are_set_as_often_as_they_come_and_put_back() {
+    let place = place();
+    let (machine, gateway) = machine(place.path());
+    let mut setting = policies(&machine);
+    for level in [0, 1, 1, 0, 1, 0] {
+        setting.set(level).unwrap();
+        assert_eq!(caches(&gateway), [level == 0; 2]);
+    }
+    assert_eq!(left(place.path()), 1);
+    setting.restore().unwrap();
+    assert_eq!((caches(&gateway), left(place.path())), ([true, false], 0));
+    // Only the journals by which it went back are kept, and the lock.
+    assert_eq!(std::fs::read_dir(place.path().join("journals")).unwrap().count(), 3);
+    setting.restore().unwrap();
+    let refused =
+        PolicySetting::new(machine, vec!["sda".to_owned()], vec![State::Protected]).set(0).unwrap_err();
+    assert_eq!(refused.kind(), FailureKind::Refused, "nobody claims that it is protected: {refused}");
+}
+
+#[test]
+fn after_a_kill_at_any_change_the_next_command_puts_it_back() {
+    let switched =
+        |setting: &mut PolicySetting| [0, 1, 0].into_iter().try_for_each(|level| setting.set(level));
+    let all = {
+        let place = place();
+        let (machine, gateway) = machine(place.path());
+        switched(&mut policies(&machine)).unwrap();
+        gateway.changes()
+    };
+    assert!(all > 4, "{all} changes");
+    for kill in (0..all).flat_map(|number| [Kill::Before(number), Kill::After(number)]) {
+        let place = place();
+        let (machine, gateway) = machine(place.path());
+        gateway.kill(kill);
+        let mut setting = policies(&machine);
+        let killed = catch_unwind(AssertUnwindSafe(|| switched(&mut setting)));
+        assert!(killed.is_err(), "{kill:?}");
+        let mut said = Vec::new();
+        restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
+        assert_eq!(said, [""; 0], "its process lives");
+        drop(setting);
+        restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
+        assert_eq!((caches(&gateway), left(place.path())), ([true, false], 0), "{kill:?}: {said:?}");
+        assert!(said.len() == 1 && said[0].contains("put back"), "{kill:?}: {said:?}");
+    }
+}
+
+#[test]
+fn what_was_there_first_is_put_back_and_only_in_the_same_boot() {
+    let place = place();
+    let (machine, gateway) = machine(place.path());
+    let boot = gateway_boot(&machine);
+    let file = |name: &str| place.path().join(name);
+    for name in ["same", "other"] {
+        std::fs::write(file(name), "changed").unwrap();
+    }
+    let mut changes = Changes::new(Arc::clone(&machine));
+    for (name, text, boot) in
+        [("same", "first", &*boot), ("same", "second", &*boot), ("other", "first", "another")]
+    {
+        let (path, text, boot) = (file(name), text.to_owned(), boot.to_owned());
+        changes.promise(Undo::Attribute { path, text, boot }).unwrap();
+    }
+    changes.restore().unwrap();
+    let held = ["same", "other"].map(|name| std::fs::read_to_string(file(name)).unwrap());
+    assert_eq!(held, ["first", "changed"]);
+    let ways = [vec!["sda".to_owned()], vec![]];
+    gateway.put_text("/sys/class/block/sda/queue/scheduler", "[none] mq-deadline\n");
+    assert!(SchedulerSetting::new(Arc::clone(&machine), &ways, vec!["mq-deadline".to_owned()]).is_ok());
+    let refused = SchedulerSetting::new(machine, &ways, vec!["bfq".to_owned()]).err().unwrap().to_string();
+    assert!(refused.contains("sda offers none, mq-deadline"), "{refused}");
+}
+
+fn gateway_boot(machine: &Machine) -> String {
+    machine.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
