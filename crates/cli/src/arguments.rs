@@ -52,6 +52,10 @@ pub(crate) enum Command {
     Policy(Box<policy::PolicyArguments>),
     /// Prove what survives a power cut: record an application, explore every state that a cut may leave
     Prove(crate::command::prove::ProveArguments),
+    /// Run loads, checks and surveys on many hosts at once, through ssh or any other launcher
+    Fleet(Box<crate::command::fleet::FleetArguments>),
+    /// Answer the controller of many hosts, which starts this
+    Agent(crate::command::agent::AgentArguments),
     /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
     /// Explain a rule that a report names in brackets: what it means, how it is found, what to do

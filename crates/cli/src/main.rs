@@ -37,6 +37,8 @@ fn run() -> anyhow::Result<Exit> {
         Command::Cache(cache) => command::cache::run(&cache),
         Command::Policy(policy) => command::policy::run(&policy),
         Command::Prove(prove) => command::prove::run(prove),
+        Command::Fleet(fleet) => command::fleet::run(&fleet),
+        Command::Agent(agent) => command::agent::run(&agent),
         Command::Report(report) => command::report::run(&report),
         Command::Explain { rule } => command::explain::run(rule.as_deref()),
         Command::Load(load) => command::load::run(&load),

@@ -31,6 +31,7 @@ mod drive_tls;
 mod drive_ublk;
 mod fio_command;
 mod first_tries;
+mod fleet;
 mod imported_results;
 mod load_basics;
 mod load_faults;

@@ -54,7 +54,7 @@ pub(crate) fn block_of(span: &RunSpan, level: usize, round: u64) -> Block {
 }
 
 /// What was measured in so many seconds.
-pub(crate) fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
+pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;

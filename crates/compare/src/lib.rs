@@ -28,7 +28,7 @@ mod shape;
 pub mod statistics;
 pub mod study;
 
-pub use block::figure_names;
+pub use block::{block_of_sides, figure_names};
 pub use design::{Design, Look, Terms};
 pub use gate::{Gate, GateError};
 pub use judge::{Question, document};

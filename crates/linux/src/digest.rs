@@ -1,11 +1,37 @@
 //! SHA-256 as text, for plans that must not be altered and records that must be whole.
 
-use ring::digest::{SHA256, digest};
+use std::io::{self, Read};
+
+use ring::digest::{Context, Digest, SHA256, digest};
+
+/// How much of a stream is read at once.
+const CHUNK: usize = 256 << 10;
 
 /// The digest in 64 hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&digest(&SHA256, bytes))
+}
+
+/// The digest of all that can be read from `from`.
+///
+/// # Errors
+/// As of the reader.
+pub fn sha256_hex_of(mut from: impl Read) -> io::Result<String> {
+    let mut context = Context::new(&SHA256);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => return Ok(hex(&context.finish())),
+            Ok(count) => context.update(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn hex(digest: &Digest) -> String {
     use std::fmt::Write as _;
-    digest(&SHA256, bytes).as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
+    digest.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a String cannot fail.
         write!(text, "{byte:02x}").ok();
         text
@@ -19,5 +45,6 @@ mod tests {
     #[test]
     fn the_digest_is_that_of_fips_180() {
         assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(sha256_hex_of(&b"abc"[..]).unwrap(), sha256_hex(b"abc"));
     }
 }

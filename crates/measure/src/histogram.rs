@@ -61,7 +61,7 @@ impl Histogram {
         let value = duration.0;
         let weighted = u128::from(value) * u128::from(count);
         self.distribution.saturating_record_n(value, count);
-        self.sum += weighted;
+        self.sum = self.sum.saturating_add(weighted);
         self.sum_of_squares = self.sum_of_squares.saturating_add(weighted.saturating_mul(u128::from(value)));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -74,7 +74,7 @@ impl Histogram {
         }
         // Cannot fail: all histograms have the same bounds, and bins of more digits fold into coarser ones.
         self.distribution.add(&other.distribution).expect("histograms have equal bounds");
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -214,10 +214,13 @@ impl Clone for Histogram {
     }
 }
 
+/// So many durations no host records: the sums of all hosts stay in range.
+const MOST_SENT: u64 = 1 << 52;
+
 /// A histogram as it is sent to another host.
 #[derive(Serialize, Deserialize)]
 struct Sent {
-    /// HDR V2, compressed, in base64.
+    /// HDR V2, compressed, in base64. Empty of an empty one: a load has many of them.
     distribution: String,
     sum: u128,
     sum_of_squares: u128,
@@ -228,7 +231,9 @@ struct Sent {
 impl Serialize for Histogram {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.distribution, &mut bytes).map_err(S::Error::custom)?;
+        if !self.distribution.is_empty() {
+            V2DeflateSerializer::new().serialize(&self.distribution, &mut bytes).map_err(S::Error::custom)?;
+        }
         let Self { sum, sum_of_squares, min, max, .. } = *self;
         Sent { distribution: STANDARD.encode(bytes), sum, sum_of_squares, min, max }.serialize(serializer)
     }
@@ -237,9 +242,18 @@ impl Serialize for Histogram {
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Sent { distribution, sum, sum_of_squares, min, max } = Sent::deserialize(deserializer)?;
+        if distribution.is_empty() {
+            return Ok(Self::new());
+        }
         let bytes = STANDARD.decode(distribution).map_err(D::Error::custom)?;
         let sent: Hdr<u64> =
             Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(D::Error::custom)?;
+        // Whoever sent it may be broken or hostile: figures that no durations give are refused.
+        let most = u128::from(max).saturating_mul(u128::from(sent.len()));
+        let is_possible = sent.is_empty() || (min <= max && sum <= most && sent.len() < MOST_SENT);
+        if sent.sigfig() > Self::DIGITS || !is_possible {
+            return Err(D::Error::custom("a histogram whose figures contradict each other"));
+        }
         // One of the own bounds: only those merge.
         let mut histogram = Self { sum, sum_of_squares, min, max, ..Self::with_digits(sent.sigfig()) };
         histogram.distribution.add(&sent).map_err(D::Error::custom)?;

@@ -16,6 +16,7 @@ use crate::run::TimeseriesRow;
 
 /// Operations over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Received")]
 pub struct Series {
     start: Nanos,
     width: Nanos,
@@ -24,6 +25,38 @@ pub struct Series {
     current_start: Nanos,
     points: Vec<SeriesPoint>,
 }
+
+/// A series as it came from elsewhere, with its fields of the same names.
+#[derive(Deserialize)]
+struct Received {
+    start: Nanos,
+    width: Nanos,
+    current: usize,
+    current_start: Nanos,
+    points: Vec<SeriesPoint>,
+}
+
+impl TryFrom<Received> for Series {
+    type Error = &'static str;
+
+    fn try_from(received: Received) -> Result<Self, Self::Error> {
+        let Received { start, width, current, current_start, points } = received;
+        let doublings = width.0 / SERIES_BUCKET.0;
+        let is_width = width.0.is_multiple_of(SERIES_BUCKET.0) && doublings.is_power_of_two();
+        let is_bounded = points.len() <= Self::CAPACITY && current < points.len();
+        let is_small =
+            |point: &SeriesPoint| point.operations < MOST && point.bytes < MOST && point.latency_sum.0 < MOST;
+        let in_order =
+            points.iter().zip(0..).all(|(point, place)| point.at.0 == width.0.saturating_mul(place));
+        if is_width && is_bounded && doublings <= 1 << 20 && in_order && points.iter().all(is_small) {
+            return Ok(Self { start, width, current, current_start, points });
+        }
+        Err("a time series that was not made by recording")
+    }
+}
+
+/// So much of nothing is counted in one bucket of one host: the sums of all hosts stay in range.
+const MOST: u64 = 1 << 53;
 
 /// An operation that completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::document::{ComparisonDocument, ProofDocument, Recorded, RunRecording, StudyDocument};
+use crate::document::{
+    ComparisonDocument, FleetDocument, ProofDocument, Recorded, RunRecording, StudyDocument,
+};
 use crate::terminal::{self, Style};
-use crate::{comparison, export, html, markdown, proof, study};
+use crate::{comparison, export, fleet, html, markdown, proof, study};
 
 /// What a report is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,6 +134,8 @@ pub enum Rendered<'a> {
     Comparison(&'a ComparisonDocument),
     /// A study.
     Study(&'a StudyDocument),
+    /// Many hosts.
+    Fleet(&'a FleetDocument),
 }
 
 impl<'a> From<&'a RunRecording> for Rendered<'a> {
@@ -158,6 +162,12 @@ impl<'a> From<&'a StudyDocument> for Rendered<'a> {
     }
 }
 
+impl<'a> From<&'a FleetDocument> for Rendered<'a> {
+    fn from(document: &'a FleetDocument) -> Self {
+        Self::Fleet(document)
+    }
+}
+
 impl<'a> From<&'a Recorded> for Rendered<'a> {
     fn from(recorded: &'a Recorded) -> Self {
         match recorded {
@@ -165,6 +175,7 @@ impl<'a> From<&'a Recorded> for Rendered<'a> {
             Recorded::Proof(document) => Self::Proof(document),
             Recorded::Comparison(document) => Self::Comparison(document),
             Recorded::Study(document) => Self::Study(document),
+            Recorded::Fleet(document) => Self::Fleet(document),
         }
     }
 }
@@ -212,6 +223,14 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
             Format::Html | Format::Markdown => markdown::outline(&study::outline(document)),
             Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
                 return none("a study", "terminal, html, markdown or json");
+            }
+        },
+        (Rendered::Fleet(document), _) => match format {
+            Format::Terminal => terminal::outline(&fleet::outline(document), style),
+            Format::Json => document.to_json()?,
+            Format::Html | Format::Markdown => markdown::outline(&fleet::outline(document)),
+            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
+                return none("many hosts", "terminal, html, markdown or json");
             }
         },
     })

@@ -17,6 +17,7 @@ mod facts;
 mod figures;
 #[cfg(test)]
 mod fixture;
+mod fleet;
 pub mod format;
 pub mod headline;
 pub mod html;
@@ -36,8 +37,8 @@ pub mod verdict;
 pub mod wording;
 
 pub use document::{
-    Account, CheckDocument, CheckEnvironment, ComparisonDocument, OpenError, ProofDocument, Recorded,
-    RunDocument, RunRecording, StudyDocument,
+    Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, OpenError, ProofDocument,
+    Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;

@@ -198,12 +198,8 @@ fn target(
     }
 }
 
-/// Both sides of what `outcome` measured.
-pub(crate) fn sides(
-    outcome: &LoadOutcome,
-    storage: Result<StorageSide, String>,
-    cpu: Option<CpuUse>,
-) -> Sides {
+/// Both sides of what `outcome` measured, of one target or of what ran on several hosts.
+pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: Option<CpuUse>) -> Sides {
     let length = outcome.length;
     let of = |direction: &Direction| DirectionResult::of(&direction.application(length), errors(direction));
     let (storage, storage_unknown_because) = match storage {

@@ -32,9 +32,10 @@ mod whose;
 mod words;
 
 pub use check::{CheckError, CheckRequest, SizeError, check};
+pub use document::sides;
 pub use error::{FailureKind, TrialError};
 pub use profile::{ProfileRun, run_profile};
-pub use record::environment;
+pub use record::{environment, histograms, series};
 pub use rounds::{Round, SpanRun};
 pub use span::{Ended, Ran, Stage};
 pub use targets::Targets;

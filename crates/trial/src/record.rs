@@ -156,8 +156,8 @@ fn close(
     Ok((recording, path))
 }
 
-/// The operations of one target over time; each direction too if there are several.
-fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
+/// The operations of one target over time, as they are recorded; each direction too if there are several.
+pub fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     let mut rows = outcome.operations().series.rows(&series_name(target));
     let directions =
         [(Part::Read, &outcome.read), (Part::Write, &outcome.write), (Part::Trim, &outcome.trim)];
@@ -168,8 +168,8 @@ fn series(target: usize, outcome: &LoadOutcome) -> Vec<TimeseriesRow> {
     rows
 }
 
-/// The distributions of one target.
-fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
+/// The distributions of one target, as they are recorded.
+pub fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> {
     let tagged = |part: Part, histogram: &Histogram| TaggedHistogram {
         tag: tag(target, part),
         start: plumb_block::Nanos::ZERO,

@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
             |run| session.record_so_far(&mut recorder, targets, number, run),
             |outlet| {
                 let so_far = SoFar::of(outlet);
-                Stage { targets, context, watcher, ready: &mut || {}, so_far }.run_span(turn, scenario)
+                Stage { targets, context, watcher, so_far }.run_span(turn, scenario)
             },
         );
         self.recorder = recorder;

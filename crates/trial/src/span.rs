@@ -55,9 +55,6 @@ pub struct Stage<'a> {
     pub context: &'a Context<'a>,
     /// Who looks on.
     pub watcher: &'a mut dyn Watcher,
-    /// Called when the workers of a span, or of a round of it, are ready to start; they start when it returns. Here
-    /// several hosts wait for one another.
-    pub ready: &'a mut dyn FnMut(),
     /// Where what was measured until now goes while a span runs.
     pub(crate) so_far: SoFar,
 }
@@ -85,7 +82,6 @@ impl Stage<'_> {
         };
         let so_far = (!variation.prepares).then_some(&mut self.so_far);
         let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher, so_far);
-        (self.ready)();
         let (teams, ended) = match run_teams(teams, &options, &mut sides) {
             Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
@@ -180,6 +176,8 @@ struct Sides<'a> {
     posts: &'a [Post],
     watcher: &'a mut dyn Watcher,
     so_far: Option<&'a mut SoFar>,
+    /// Whether the figures that were asked for last are to be recorded.
+    is_recorded: bool,
     duration: Option<Nanos>,
     cooldown: Nanos,
     before: Option<Reading>,
@@ -230,6 +228,7 @@ impl<'a> Sides<'a> {
             posts,
             watcher,
             so_far,
+            is_recorded: false,
             duration: options.duration,
             cooldown: options.cooldown,
             before: None,
@@ -291,6 +290,11 @@ fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> 
 }
 
 impl Observer for Sides<'_> {
+    fn start_at(&mut self, now: Nanos) -> Nanos {
+        // What only makes targets ready for a run waits for nobody.
+        if self.so_far.is_some() { self.watcher.start_at(now, &self.targets.time) } else { now }
+    }
+
     fn sample(&mut self, progress: &Progress) {
         let at = progress.elapsed.since(self.warmup);
         let is_measured = self.before.is_some() && self.after.is_none();
@@ -337,16 +341,19 @@ impl Observer for Sides<'_> {
 
     fn wants_figures(&mut self) -> bool {
         let is_measuring = self.before.is_some() && self.after.is_none();
-        is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.outlet.is_due())
+        let is_due = is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.outlet.is_due());
+        self.is_recorded |= is_due;
+        is_due || (is_measuring && self.so_far.is_some() && self.watcher.wants_figures())
     }
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
         let mut result = self.result(Some(&self.read()));
         let first_use = self.targets.of_span(self.number).next().map_or(0, |(index, _)| index);
         take_in(&mut result, teams, self.posts, first_use);
+        self.watcher.figures(&result);
         let looks = vec![(result.window, self.looks.clone())];
         let ran = Ran { result, ended: Ended::Interrupted, settled: self.settled, read_back: None, looks };
-        if let Some(so_far) = &mut self.so_far {
+        if let Some(so_far) = self.so_far.as_ref().filter(|_| std::mem::take(&mut self.is_recorded)) {
             so_far.send(ran);
         }
     }

@@ -1,7 +1,7 @@
 //! Who watches a trial: the progress line, the live view.
 
-use plumb_block::{Bytes, Nanos, StorageSnapshot};
-use plumb_load::{Progress, Totals};
+use plumb_block::{Bytes, Nanos, StorageSnapshot, Time};
+use plumb_load::{Progress, SpanResult, Totals};
 use plumb_workload::Scenario;
 
 /// What a trial is doing.
@@ -65,4 +65,18 @@ pub trait Watcher {
     fn wants_latency(&self) -> bool {
         false
     }
+
+    /// The workers of a span, or of a round of it, are ready, and it is `now` by `time`: when they start, now or later. Here
+    /// several hosts wait for one another.
+    fn start_at(&mut self, now: Nanos, _time: &Time) -> Nanos {
+        now
+    }
+
+    /// Asked about ten times a second while it is measured: whether all that was measured until now is wanted.
+    fn wants_figures(&mut self) -> bool {
+        false
+    }
+
+    /// What the round that runs has measured until now, soon after it was wanted.
+    fn figures(&mut self, _result: &SpanResult) {}
 }

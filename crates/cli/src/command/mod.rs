@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod agent;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -7,6 +8,7 @@ pub(crate) mod diskspd;
 pub(crate) mod drive;
 pub(crate) mod explain;
 pub(crate) mod fio;
+pub(crate) mod fleet;
 pub(crate) mod generate;
 pub(crate) mod load;
 pub(crate) mod policy;

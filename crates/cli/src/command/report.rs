@@ -5,6 +5,7 @@ use std::path::Path;
 use plumb_report::{Format, Recorded, RenderError, RunRecording, render};
 
 use crate::arguments::ReportArguments;
+use crate::command::fleet;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
@@ -49,5 +50,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Recorded::Proof(proof) => exit::of_proof(proof),
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
         Recorded::Study(study) => exit::of_study(study),
+        Recorded::Fleet(document) => fleet::exit_of(document),
     })
 }

@@ -27,5 +27,5 @@ mod write;
 
 pub use foreign::{Foreign, translate};
 pub use read::{read, read_under};
-pub use words::{ProfileLimits, Words};
+pub use words::{ProfileLimits, Words, split};
 pub use write::write;

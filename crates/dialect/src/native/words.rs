@@ -298,7 +298,7 @@ pub struct ProfileLimits {
 }
 
 /// The arguments of a line, by the quotes of a shell; `None` if a quote has no end.
-fn split(line: &str) -> Option<Vec<String>> {
+pub fn split(line: &str) -> Option<Vec<String>> {
     let mut arguments = Vec::new();
     let mut argument: Option<String> = None;
     let mut letters = line.chars();

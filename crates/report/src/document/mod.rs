@@ -6,13 +6,14 @@
 //! view of it ([`CheckDocument`]), converted both ways.
 //!
 //! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did, [`StudyDocument`] what
-//! `plumb study` did: documents of their own.
+//! `plumb study` did, [`FleetDocument`] what many hosts did: documents of their own.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
 //! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
 
 pub mod check;
 pub mod comparison;
+pub mod fleet;
 pub mod json;
 mod labels;
 pub mod proof;
@@ -24,6 +25,7 @@ pub mod study;
 
 pub use check::{CheckDocument, CheckEnvironment};
 pub use comparison::ComparisonDocument;
+pub use fleet::FleetDocument;
 pub use proof::ProofDocument;
 pub use recording::{OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag};
 pub use run::{

@@ -13,6 +13,7 @@ use plumb_measure::{Histogram, SeriesPoint};
 
 use super::check::CheckDocument;
 use super::comparison::ComparisonDocument;
+use super::fleet::FleetDocument;
 use super::json::Kind;
 use super::proof::ProofDocument;
 use super::run::RunDocument;
@@ -29,6 +30,8 @@ pub enum Recorded {
     Comparison(Box<ComparisonDocument>),
     /// A study.
     Study(Box<StudyDocument>),
+    /// What many hosts did.
+    Fleet(Box<FleetDocument>),
 }
 
 /// A run with its distributions and time series.
@@ -126,12 +129,13 @@ pub enum OpenError {
     Unreadable(#[from] plumb_measure::Error),
     /// It is a run of a kind that this version cannot report.
     #[error(
-        "{directory}: the result is a `{found}`: expected {}, {}, {}, {} or {}; another version of plumb may know it",
+        "{directory}: the result is a `{found}`: expected {}, {}, {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
         RunDocument::SCHEMA,
         ProofDocument::SCHEMA,
         ComparisonDocument::SCHEMA,
-        StudyDocument::SCHEMA
+        StudyDocument::SCHEMA,
+        FleetDocument::SCHEMA
     )]
     UnknownKind {
         /// Where.
@@ -167,6 +171,9 @@ impl Recorded {
             StudyDocument::SCHEMA => {
                 return Ok(recording.result()?.map(|study| Self::Study(Box::new(study))));
             }
+            FleetDocument::SCHEMA => {
+                return Ok(recording.result()?.map(|fleet| Self::Fleet(Box::new(fleet))));
+            }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {
@@ -196,6 +203,7 @@ impl RunRecording {
             Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
             Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
             Some(Recorded::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
+            Some(Recorded::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.schema)),
             None => Ok(None),
         }
     }

@@ -62,7 +62,7 @@ impl ComparisonPage {
     }
 }
 
-fn body(section: &Section) -> String {
+pub(super) fn body(section: &Section) -> String {
     let item = |item: &Item| match item {
         Item::Table(of) => table::table(of, ""),
         Item::Line(line) | Item::Remedy(line) => format!("<p>{}</p>", escape(line)),

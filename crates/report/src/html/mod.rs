@@ -9,6 +9,7 @@ mod charts;
 mod comparison;
 mod diagram;
 pub(crate) mod escape;
+mod fleet;
 mod frame;
 mod glyph;
 mod lanes;
@@ -24,12 +25,13 @@ mod verdict_view;
 use askama::Template;
 
 use self::comparison::ComparisonPage;
+use self::fleet::FleetPage;
 use self::page::Page;
 use self::proof::ProofPage;
 use self::study::StudyPage;
 use crate::format::Rendered;
 
-/// The page of a recording, a proof, a comparison or a study.
+/// The page of a recording, a proof, a comparison, a study or many hosts.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
@@ -39,6 +41,7 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
         Rendered::Proof(document) => ProofPage::of(document).render()?,
         Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
         Rendered::Study(document) => StudyPage::of(document).render()?,
+        Rendered::Fleet(document) => FleetPage::of(document).render()?,
     };
     page.push('\n');
     Ok(page)

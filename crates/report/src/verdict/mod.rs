@@ -10,6 +10,7 @@ mod depth;
 mod evidence;
 mod extents;
 mod failure;
+mod fleet;
 mod flushes;
 mod neighbours;
 mod page_cache;
@@ -25,6 +26,7 @@ mod waiting;
 use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
 
 use self::evidence::Evidence;
+pub use self::fleet::conclude_fleet;
 use crate::document::RunDocument;
 use crate::headline::Headline;
 use crate::{rules, wording};

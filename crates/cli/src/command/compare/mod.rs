@@ -10,12 +10,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plumb_block::{Bytes, Nanos};
-use plumb_compare::{Experiment, Gate, Level, Terms, figure_names};
+use plumb_compare::{Experiment, Gate, Level, Question, Terms, figure_names};
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_report::{ComparisonDocument, Format, Style, render};
 use plumb_target::Name;
 use plumb_trial::TrialError;
+use plumb_workload::Scenario;
 
 pub(crate) use self::machine::restore_left_behind;
 
@@ -166,9 +167,47 @@ fn refused(error: TrialError) -> Refusal {
     Refusal::because(exit_of_kind(error.kind()), error)
 }
 
-fn show(document: &ComparisonDocument, as_json: bool, style: Style) -> anyhow::Result<()> {
+pub(crate) fn show(document: &ComparisonDocument, as_json: bool, style: Style) -> anyhow::Result<()> {
     let format = if as_json { Format::Json } else { Format::Terminal };
     terminal::print(&render(document, format, style)?)
+}
+
+/// What was asked of blocks that run elsewhere: the question, and the scenario of each level.
+///
+/// # Errors
+/// A usage error that names what makes no sense.
+pub(crate) fn asked(arguments: &CompareArguments) -> anyhow::Result<(Question, Vec<Scenario>)> {
+    if !arguments.against.is_empty() {
+        let problem = "--against compares recorded runs: use `plumb compare`";
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let factor = arguments.factor.as_ref();
+    if let Some(factor) = factor.filter(|factor| !matches!(factor.setting(arguments), Ok(None))) {
+        let problem =
+            format!("levels of {} are set on a machine: compare them on each host for itself", factor.name());
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let experiment = experiment(arguments)?;
+    let question = Question {
+        factor: experiment.factor,
+        levels: experiment.levels.iter().map(|level| level.name.clone()).collect(),
+        figure: experiment.figure.unwrap_or_else(|| "iops".to_owned()),
+        terms: experiment.terms,
+        limits: experiment.limits,
+    };
+    Ok((question, experiment.levels.into_iter().map(|level| level.scenario).collect()))
+}
+
+impl CompareArguments {
+    /// plumb's own options.
+    pub(crate) const fn own(&self) -> &OwnArguments {
+        &self.own
+    }
+
+    /// How much of the report is shown.
+    pub(crate) const fn detail(&self) -> Detail {
+        self.detail
+    }
 }
 
 /// The experiment that was typed.
@@ -196,7 +235,7 @@ fn experiment(arguments: &CompareArguments) -> Result<Experiment, Refusal> {
 }
 
 /// Whether the scenario goes by the clock of simulated drives.
-fn is_simulated(scenario: &plumb_workload::Scenario) -> bool {
+fn is_simulated(scenario: &Scenario) -> bool {
     let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
     let names: Vec<Name> =
         jobs.flat_map(|job| &job.targets).filter_map(|target| Name::parse(&target.name).ok()).collect();

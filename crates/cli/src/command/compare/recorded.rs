@@ -78,10 +78,9 @@ fn open<'a>(runs: impl Iterator<Item = &'a Path>) -> Result<Vec<(String, RunDocu
         let name = run.display().to_string();
         match report::opened(run)? {
             Recorded::Run(recording) => Ok((name, recording.document)),
-            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) => Err(Refusal::new(
-                Exit::Usage,
-                format!("{name} is no run of a load: it has no rates to compare"),
-            )),
+            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) | Recorded::Fleet(_) => Err(
+                Refusal::new(Exit::Usage, format!("{name} is no run of a load: it has no rates to compare")),
+            ),
         }
     })
     .collect()

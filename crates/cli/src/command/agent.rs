@@ -1,0 +1,265 @@
+//! `plumb agent --stdio`: does what a controller of many hosts asks for, over stdin and stdout.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use plumb_block::{Clock, Nanos, Time};
+use plumb_dialect::{Meaning, native};
+use plumb_fleet::stdio::{self, Link, Work};
+use plumb_fleet::{Agent, Identity, MonotonicClock, Task, TaskResult};
+use plumb_load::{LoadOutcome, Progress, SpanResult};
+use plumb_measure::Series;
+use plumb_trial::{Context, Phase, TargetNow, Trial, Watcher};
+use plumb_workload::{Scenario, Warmup};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::arguments::{OwnArguments, RecordingArguments};
+use crate::command::running::{Running, exit_of, exit_of_kind};
+use crate::exit::{Exit, Refusal};
+use crate::surroundings::time_of_day;
+use crate::{stop, traces};
+
+/// What is running this program, also where its file has been taken away.
+const PROGRAM: &str = "/proc/self/exe";
+/// How often figures are sent.
+const FIGURES_EVERY: Nanos = Nanos::secs(1);
+/// How often a command is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The longest document of a command.
+const DOCUMENT_MAX: u64 = 6 << 20;
+/// So much of what a command says on stderr is kept.
+const SAID_MAX: u64 = 4 << 10;
+
+/// What `plumb agent` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    /// Answer over stdin and stdout
+    #[arg(long, required = true)]
+    stdio: bool,
+
+    /// Take the file of this program away first: it was copied for this run alone
+    #[arg(long)]
+    remove_program: bool,
+}
+
+/// Answers until the controller is gone.
+pub(crate) fn run(arguments: &AgentArguments) -> anyhow::Result<Exit> {
+    let identity = own_identity()?;
+    if arguments.remove_program {
+        let path = std::env::current_exe().context("the own program")?;
+        std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        // Whoever copied it takes away what is left of the directory.
+        path.parent().map(|parent| std::fs::remove_dir(parent).ok());
+    }
+    let stop = stop::on_signals()?;
+    let clock = MonotonicClock;
+    let work: Arc<Work> = Arc::new(work);
+    match stdio::serve(Agent::new(identity, clock.now()), &clock, &stop, &work).context("stdin or stdout")? {
+        None => Ok(Exit::Done),
+        Some(because) => Err(Refusal::new(Exit::NotMeasured, because).into()),
+    }
+}
+
+/// Which program this is.
+pub(crate) fn own_identity() -> anyhow::Result<Identity> {
+    let program = File::open(PROGRAM).context(PROGRAM)?;
+    Identity::of(program).context(PROGRAM)
+}
+
+fn work(task: Task, link: &Link) -> TaskResult {
+    let done = match task {
+        Task::Load { words, overwrite, destroy, remove_after } => {
+            let recording = RecordingArguments { no_record: true, ..RecordingArguments::default() };
+            load(
+                &words,
+                OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() },
+                link,
+            )
+        }
+        Task::Command { arguments } => command(&arguments, &link.stop),
+    };
+    done.unwrap_or_else(|failure| TaskResult {
+        exit: failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit) as u8,
+        because: Some(format!("{failure:#}")),
+        ..TaskResult::default()
+    })
+}
+
+/// Runs a load, which starts with those of the other hosts.
+fn load(words: &str, own: OwnArguments, link: &Link) -> anyhow::Result<TaskResult> {
+    let scenario = native::read(words, "the workload", 0).map_err(crate::exit::usage)?;
+    let running = Running::begin("load", own);
+    let request = running.request(Meaning { scenario, notes: Vec::new() }, words.to_owned());
+    let request = traces::read(request)?;
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
+    let mut watcher = Together {
+        link,
+        warmups: Vec::new(),
+        start: None,
+        lasted: Nanos::ZERO,
+        before: Nanos::ZERO,
+        sent: None,
+    };
+    let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
+    let trial = plumb_trial::run(&request, &context, &mut watcher)
+        .map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?;
+    Ok(TaskResult {
+        exit: exit_of(&trial) as u8,
+        because: trial.ended.reason(),
+        document: Some(trial.recording.document.to_json()?),
+        outcome: outcome(&trial),
+        lasted: Some(watcher.before + watcher.lasted),
+    })
+}
+
+/// What all spans measured.
+fn outcome(trial: &Trial) -> Option<LoadOutcome> {
+    let mut totals = trial.spans.iter().map(|span| span.ran.result.total());
+    let mut whole = totals.next()?;
+    totals.for_each(|next| whole.append(&next));
+    // The times of each worker are in the document.
+    whole.worker_cpu.clear();
+    Some(whole)
+}
+
+/// Watches a load that runs together with those of other hosts.
+struct Together<'a> {
+    link: &'a Link,
+    /// How long each span warms up.
+    warmups: Vec<Warmup>,
+    /// When it was told to start, until it has.
+    start: Option<Nanos>,
+    /// How long the span runs that runs now, and how long those before it ran.
+    lasted: Nanos,
+    before: Nanos,
+    /// When figures were sent last.
+    sent: Option<Nanos>,
+}
+
+impl Watcher for Together<'_> {
+    fn begins(&mut self, scenario: &Scenario) {
+        self.warmups = scenario.spans.iter().map(|span| span.warmup).collect();
+    }
+
+    fn phase(&mut self, span: usize, phase: &Phase, _expected: Option<Nanos>) {
+        // The runner looks at the clock just then, and at the start itself only now and then.
+        if let (Phase::Measuring, Some(Warmup::For(warmup))) = (phase, self.warmups.get(span))
+            && let Some(start) = self.start.take()
+        {
+            self.link.begun(MonotonicClock.now().since(start + *warmup));
+        }
+    }
+
+    fn bytes(&mut self, _done: plumb_block::Bytes) {}
+
+    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
+        let is_auto = self.warmups.contains(&Warmup::Auto);
+        if let Some(start) = self.start.take_if(|_| is_auto) {
+            self.link.begun(MonotonicClock.now().since(start));
+        }
+        self.lasted = progress.elapsed;
+    }
+
+    fn note(&mut self, _line: &str) {}
+
+    fn end(self: Box<Self>) {}
+
+    fn start_at(&mut self, now: Nanos, time: &Time) -> Nanos {
+        self.before += std::mem::take(&mut self.lasted);
+        let Some(at) = self.link.wait_for_start() else { return now };
+        if !time.is_virtual() {
+            self.start = Some(at);
+            return at.max(MonotonicClock.now());
+        }
+        while MonotonicClock.now() < at && !self.link.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from(at.since(MonotonicClock.now()).min(Nanos::millis(50))));
+        }
+        self.link.begun(MonotonicClock.now().since(at));
+        now
+    }
+
+    fn wants_figures(&mut self) -> bool {
+        let now = MonotonicClock.now();
+        let is_due = self.sent.is_none_or(|sent| now.since(sent) >= FIGURES_EVERY);
+        if is_due {
+            self.sent = Some(now);
+        }
+        is_due
+    }
+
+    fn figures(&mut self, result: &SpanResult) {
+        let mut outcome = result.total();
+        outcome.worker_cpu.clear();
+        for direction in [&mut outcome.read, &mut outcome.write, &mut outcome.trim, &mut outcome.flush] {
+            direction.series = Series::starting_at(Nanos::ZERO, Nanos::ZERO);
+        }
+        self.link.figures(outcome);
+    }
+}
+
+/// Runs a command of this program that changes nothing on other people's data, and takes its document.
+fn command(arguments: &[String], stop: &AtomicBool) -> anyhow::Result<TaskResult> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if !matches!(words[..], ["survey" | "check", ..] | ["policy", "show", ..]) {
+        let problem = "an agent runs survey, check and policy show, and loads";
+        return Err(Refusal::new(Exit::Refused, problem).into());
+    }
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context(PROGRAM)?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (document, said, status) = std::thread::scope(|scope| {
+        let document = scope.spawn(|| text(stdout, DOCUMENT_MAX));
+        let said = scope.spawn(|| text(stderr, SAID_MAX));
+        let status = wait(&mut child, stop);
+        (document.join().unwrap_or_default(), said.join().unwrap_or_default(), status)
+    });
+    if document.len() as u64 >= DOCUMENT_MAX {
+        let problem = format!("its document is larger than {} MiB", DOCUMENT_MAX >> 20);
+        return Err(Refusal::new(Exit::NotMeasured, problem).into());
+    }
+    let exit = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Failed as u8);
+    let last = said
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .map(|line| line.trim_start_matches("plumb: ").to_owned());
+    Ok(TaskResult {
+        exit,
+        because: last.filter(|_| exit > Exit::Finding as u8),
+        document: Some(document).filter(|document| !document.is_empty()),
+        ..TaskResult::default()
+    })
+}
+
+/// Waits for a command; it is told to end where `stop` says so.
+fn wait(child: &mut Child, stop: &AtomicBool) -> anyhow::Result<std::process::ExitStatus> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !is_told {
+            is_told = true;
+            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                kill_process(pid, Signal::TERM)?;
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// What can be read, as text; what is beyond `most` bytes is read and left out.
+fn text(from: Option<impl Read>, most: u64) -> String {
+    let Some(mut from) = from else { return String::new() };
+    let mut bytes = Vec::new();
+    let read = from.by_ref().take(most).read_to_end(&mut bytes);
+    // A command whose output nobody reads would wait for ever.
+    read.and_then(|_| std::io::copy(&mut from, &mut std::io::sink())).ok();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,211 @@
+//! An agent without I/O: bytes of the controller in, actions and bytes out. What a task does is somebody else's business.
+//!
+//! The lease: an agent that hears nothing of its controller for two heartbeats and a second, whose input ends, or that hears what is
+//! no message, stops its task and ends. So also where the connection is half open, or the controller was killed.
+
+use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
+
+use crate::frame::{Decoder, encode};
+use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
+
+/// How long an agent waits for its controller's first message.
+const HELLO_WITHIN: Nanos = Nanos::secs(60);
+/// So much of a result is in one frame: as JSON in JSON it grows, at most sixfold.
+const PART: usize = 128 << 10;
+/// While more than this waits to be sent, figures are left out: later ones hold all of them.
+const WAITING_MAX: usize = 256 << 10;
+
+/// How long the other side may be silent that is to be heard every `heartbeat`.
+pub const fn silence_max(heartbeat: Nanos) -> Nanos {
+    Nanos(heartbeat.0.saturating_mul(2).saturating_add(1_000_000_000))
+}
+
+/// What an agent is to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Begin this.
+    Run(Task),
+    /// What is ready starts then, by the agent's clock.
+    Start(Nanos),
+    /// End the task early; its result is still wanted.
+    Stop,
+    /// End the task early and restore what it has changed, then end: for this reason, or because all is done.
+    End(Option<String>),
+}
+
+/// An agent.
+#[derive(Debug)]
+pub struct Agent {
+    identity: Identity,
+    decoder: Decoder,
+    out: Vec<u8>,
+    /// How often the controller is heard; `None` before its first message.
+    heartbeat: Option<Nanos>,
+    heard: Nanos,
+    is_busy: bool,
+    has_ended: bool,
+}
+
+impl Agent {
+    /// One that has heard nothing, and it is `now`.
+    pub fn new(identity: Identity, now: Nanos) -> Self {
+        Self {
+            identity,
+            decoder: Decoder::default(),
+            out: Vec::new(),
+            heartbeat: None,
+            heard: now,
+            is_busy: false,
+            has_ended: false,
+        }
+    }
+
+    /// Takes in what arrived.
+    pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> Vec<Action> {
+        self.heard = now;
+        self.decoder.push(bytes);
+        let mut actions = Vec::new();
+        while !self.has_ended {
+            match self.decoder.take::<ToAgent>() {
+                Ok(Some(message)) => actions.extend(self.take_in(message, now)),
+                Ok(None) => break,
+                Err(error) => actions.extend(self.end(Some(format!("the controller: {error}")))),
+            }
+        }
+        actions
+    }
+
+    fn take_in(&mut self, message: ToAgent, now: Nanos) -> Option<Action> {
+        match message {
+            ToAgent::Hello { heartbeat, .. } => {
+                self.heartbeat = Some(heartbeat);
+                self.say(&FromAgent::Hello { identity: self.identity.clone() });
+                None
+            }
+            ToAgent::Ping { number } => {
+                self.say(&FromAgent::Pong { number, received: now, sent: now });
+                None
+            }
+            ToAgent::Run { .. } if self.is_busy || self.heartbeat.is_none() => {
+                self.end(Some("the controller gave a task out of turn".to_owned()))
+            }
+            ToAgent::Run { task } => {
+                self.is_busy = true;
+                Some(Action::Run(task))
+            }
+            ToAgent::Start { at } => Some(Action::Start(at)),
+            ToAgent::Stop => Some(Action::Stop),
+            ToAgent::Bye => self.end(None),
+        }
+    }
+
+    /// The controller's end of the connection is closed.
+    pub fn closed(&mut self) -> Option<Action> {
+        self.end(Some("the connection to the controller ended".to_owned()))
+    }
+
+    /// Ends if the controller was silent for too long.
+    pub fn tick(&mut self, now: Nanos) -> Option<Action> {
+        let silent = now.since(self.heard).as_secs_f64();
+        (now >= self.deadline())
+            .then(|| self.end(Some(format!("the controller was silent for {silent:.1} s"))))
+            .flatten()
+    }
+
+    /// When [`tick`](Self::tick) is due, unless something arrives.
+    pub fn deadline(&self) -> Nanos {
+        self.heard.saturating_add(self.heartbeat.map_or(HELLO_WITHIN, silence_max))
+    }
+
+    fn end(&mut self, because: Option<String>) -> Option<Action> {
+        let is_first = !std::mem::replace(&mut self.has_ended, true);
+        is_first.then_some(Action::End(because))
+    }
+
+    fn say(&mut self, message: &FromAgent) {
+        encode(message, &mut self.out);
+    }
+
+    /// The task is ready to start, and waits for the others.
+    pub fn ready(&mut self) {
+        self.say(&FromAgent::Ready);
+    }
+
+    /// It has started, so much later than it was told to.
+    pub fn begun(&mut self, late: Nanos) {
+        self.say(&FromAgent::Begun { late });
+    }
+
+    /// What it has measured until now. Left out where the connection is slower than the figures come.
+    pub fn figures(&mut self, outcome: LoadOutcome) {
+        if self.out.len() < WAITING_MAX {
+            self.say(&FromAgent::Figures(Box::new(outcome)));
+        }
+    }
+
+    /// It is over.
+    pub fn result(&mut self, result: &TaskResult) {
+        self.is_busy = false;
+        let text = serde_json::to_string(result).unwrap_or_default();
+        let mut rest = text.as_str();
+        loop {
+            let end =
+                (0..=PART.min(rest.len())).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or_default();
+            let (part, more) = rest.split_at(end);
+            self.say(&FromAgent::Part { text: part.to_owned(), is_last: more.is_empty() });
+            rest = more;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// What is to be sent; whoever sends takes it from the front.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent() -> Agent {
+        let identity = Identity { version: "1".into(), binary: "b".into() };
+        let mut agent = Agent::new(identity.clone(), Nanos::ZERO);
+        assert!(
+            agent
+                .receive(&frame(&ToAgent::Hello { identity, heartbeat: Nanos::secs(2) }), Nanos::secs(1))
+                .is_empty()
+        );
+        agent
+    }
+
+    fn frame(message: &ToAgent) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(message, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_lease_ends_after_two_heartbeats_and_a_second_and_each_byte_renews_it() {
+        let mut agent = agent();
+        assert_eq!(agent.deadline(), Nanos::secs(6));
+        agent.receive(&frame(&ToAgent::Ping { number: 1 })[..2], Nanos::secs(4));
+        assert_eq!(agent.tick(Nanos::millis(8_999)), None);
+        let because = "the controller was silent for 5.0 s".to_owned();
+        assert_eq!(agent.tick(Nanos::secs(9)), Some(Action::End(Some(because))));
+        assert_eq!(agent.closed(), None, "it ends once");
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_nonsense_or_two_things_at_once() {
+        let mut first = agent();
+        assert!(matches!(&first.receive(b"GET / HTTP/1.1", Nanos::secs(2))[..], [Action::End(Some(_))]));
+        let mut second = agent();
+        let run = frame(&ToAgent::Run { task: Task::Command { arguments: vec!["survey".into()] } });
+        assert!(matches!(&second.receive(&run, Nanos::secs(2))[..], [Action::Run(_)]));
+        assert!(matches!(&second.receive(&run, Nanos::secs(2))[..], [Action::End(Some(_))]));
+    }
+}

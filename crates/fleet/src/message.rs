@@ -1,0 +1,129 @@
+//! What a controller and an agent say to each other. Times are of the agent's monotonic clock unless said otherwise.
+
+use std::io::Read;
+
+use plumb_block::Nanos;
+use plumb_linux::digest::sha256_hex_of;
+use plumb_load::LoadOutcome;
+use serde::{Deserialize, Serialize};
+
+/// Which program one side is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The version of plumb.
+    pub version: String,
+    /// SHA-256 of the program, in hexadecimal digits.
+    pub binary: String,
+}
+
+impl Identity {
+    /// Of this process, whose program is read from `program`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of(program: impl Read) -> std::io::Result<Self> {
+        Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), binary: sha256_hex_of(program)? })
+    }
+}
+
+/// From the controller to an agent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// The first message. Silence for two heartbeats and a second means that the controller is lost.
+    Hello {
+        /// Who calls.
+        identity: Identity,
+        /// How often it is heard at least.
+        heartbeat: Nanos,
+    },
+    /// To be answered at once.
+    Ping {
+        /// Comes back with the answer.
+        number: u64,
+    },
+    /// Do this; one thing at a time.
+    Run {
+        /// What.
+        task: Task,
+    },
+    /// All hosts are ready: begin then.
+    Start {
+        /// When.
+        at: Nanos,
+    },
+    /// End what you do early, and answer with what there is.
+    Stop,
+    /// Nothing more comes.
+    Bye,
+}
+
+/// What an agent does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Task {
+    /// A load, which waits for the other hosts before it starts.
+    Load {
+        /// The scenario in plumb's own words (TOML).
+        words: String,
+        /// Whether files that plumb did not make may be overwritten.
+        overwrite: bool,
+        /// Disks that may be destroyed, by their serials.
+        destroy: Vec<String>,
+        /// Whether targets that it makes are removed at the end.
+        remove_after: bool,
+    },
+    /// A command of plumb that prints one JSON document, without `plumb` in front.
+    Command {
+        /// `survey /srv --json`, word by word.
+        arguments: Vec<String>,
+    },
+}
+
+/// What became of a task.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The exit code of the command.
+    pub exit: u8,
+    /// Why it is not complete, if it is not.
+    pub because: Option<String>,
+    /// The JSON document that the command prints.
+    pub document: Option<String>,
+    /// What a load measured.
+    pub outcome: Option<LoadOutcome>,
+    /// How long a load ran, from its start to its last operation, by the clock that it went by.
+    pub lasted: Option<Nanos>,
+}
+
+/// From an agent to the controller.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum FromAgent {
+    /// The answer to the first message.
+    Hello {
+        /// Who answers.
+        identity: Identity,
+    },
+    /// The answer to a ping.
+    Pong {
+        /// Of the ping.
+        number: u64,
+        /// When the ping arrived.
+        received: Nanos,
+        /// When this was sent.
+        sent: Nanos,
+    },
+    /// Everything is ready to start.
+    Ready,
+    /// It has started, so much later than it was told to.
+    Begun {
+        /// By the agent's clock.
+        late: Nanos,
+    },
+    /// All that a load has measured until now, without its time series.
+    Figures(Box<LoadOutcome>),
+    /// A piece of a [`TaskResult`] as JSON.
+    Part {
+        /// The piece.
+        text: String,
+        /// Whether it is the last.
+        is_last: bool,
+    },
+}

@@ -1,0 +1,336 @@
+//! Drives a controller over launched processes: one thread, poll(2) over their pipes.
+//!
+//! A launcher is a process group of its own, so that Ctrl-C reaches the controller first, which ends what the hosts do. The pipes of
+//! a host that is given up are closed, its launcher is told to end (SIGTERM), and killed if it does not.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::wait::{PollFlags, Poller, wait_any};
+use plumb_block::{Clock, Nanos};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit};
+
+use crate::controller::Controller;
+use crate::launcher::{Launcher, pushed_to};
+
+/// How often the flag to stop is looked at.
+const LOOK_EVERY: Nanos = Nanos::millis(100);
+/// How often an exit is looked for that is about to come.
+const EXIT_EVERY: Nanos = Nanos::millis(10);
+/// How long a launcher may take to exit.
+const EXIT_WITHIN: Nanos = Nanos::secs(3);
+/// So much is read at once.
+const CHUNK: usize = 64 << 10;
+/// The longest name of a directory that a push may print.
+const PUSHED_MAX: usize = 4 << 10;
+
+/// The launchers of the hosts of a controller.
+pub struct Processes {
+    launcher: Launcher,
+    names: Vec<String>,
+    /// The program to push, if that is wanted.
+    push: Option<PathBuf>,
+    running: Vec<Option<Process>>,
+    /// Those that were told to end, and when they are killed.
+    ending: Vec<(Child, Nanos)>,
+}
+
+/// One launcher.
+struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    /// What a push has printed; `None` of an agent.
+    pushed: Option<Vec<u8>>,
+    /// When its stdout ended.
+    ended: Option<Nanos>,
+}
+
+impl Processes {
+    /// None is launched yet. With `push` that program is copied to each host first.
+    pub fn new(launcher: Launcher, names: &[String], push: Option<PathBuf>) -> Self {
+        raise_limit(names.len());
+        let running = names.iter().map(|_| None).collect();
+        Self { launcher, names: names.to_vec(), push, running, ending: Vec::new() }
+    }
+
+    /// Runs until `is_over`; when `stop` becomes true the hosts are told to end what they do. `watch` looks about ten times a second.
+    ///
+    /// # Errors
+    /// If the system cannot wait.
+    pub fn drive(
+        &mut self,
+        controller: &mut Controller,
+        is_over: &dyn Fn(&Controller) -> bool,
+        (clock, stop): (&dyn Clock, &AtomicBool),
+        watch: &mut dyn FnMut(&Controller, Nanos),
+    ) -> plumb_block::Result<()> {
+        let mut next_look = clock.now();
+        loop {
+            let now = clock.now();
+            if stop.load(Ordering::Relaxed) {
+                controller.stop(now);
+            }
+            controller.tick(now);
+            for number in controller.to_launch(now) {
+                self.launch(number, None, controller);
+            }
+            controller.to_kill().into_iter().for_each(|number| self.end(number, now));
+            self.write_all(controller);
+            self.reap(controller, now);
+            if now >= next_look {
+                watch(controller, now);
+                next_look = now + LOOK_EVERY;
+            }
+            if is_over(controller) && self.ending.is_empty() {
+                watch(controller, now);
+                return Ok(());
+            }
+            self.wait(controller, clock, next_look)?;
+        }
+    }
+
+    /// Starts the launcher of a host: to push, or for the agent, which may have been pushed to a directory.
+    fn launch(&mut self, number: usize, directory: Option<&str>, controller: &mut Controller) {
+        let name = &self.names[number];
+        let (words, stdin) = match (&self.push, directory) {
+            (Some(_), None) => (self.launcher.push(name), self.push.as_ref().map(File::open)),
+            (_, Some(directory)) => (self.launcher.pushed(name, directory), None),
+            (None, None) => (self.launcher.agent(name), None),
+        };
+        let is_push = stdin.is_some();
+        let started = stdin.transpose().and_then(|file| {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.stdin(file.map_or_else(Stdio::piped, Stdio::from)).spawn()
+        });
+        match started.and_then(|child| Process::of(child, is_push)) {
+            Ok(process) => self.running[number] = Some(process),
+            Err(error) => controller.closed(number, &format!("cannot start `{}`: {error}", words[0])),
+        }
+    }
+
+    /// Closes the pipes of a host and tells its launcher to end.
+    fn end(&mut self, number: usize, now: Nanos) {
+        if let Some(process) = self.running[number].take() {
+            signal_group(&process.child, Signal::TERM);
+            self.ending.push((process.child, now + EXIT_WITHIN));
+        }
+    }
+
+    fn write_all(&mut self, controller: &mut Controller) {
+        for (number, process) in self.running.iter_mut().enumerate() {
+            let Some(process) = process.as_mut().filter(|process| process.pushed.is_none()) else { continue };
+            let output = controller.output(number);
+            if let Some(stdin) = process.stdin.as_mut().filter(|_| !output.is_empty())
+                && write(stdin, output).is_err()
+            {
+                // What it has to say of that is on stdout and stderr.
+                process.stdin = None;
+            }
+        }
+    }
+
+    /// Waits until a pipe is ready, or for what the controller waits for, and reads.
+    fn wait(
+        &mut self,
+        controller: &mut Controller,
+        clock: &dyn Clock,
+        until: Nanos,
+    ) -> plumb_block::Result<()> {
+        let now = clock.now();
+        let is_exiting =
+            !self.ending.is_empty() || self.running.iter().flatten().any(|one| one.ended.is_some());
+        let exit = if is_exiting { now + EXIT_EVERY } else { until };
+        let until = until.min(exit).min(controller.deadline(now));
+        let mut poller = Poller::new(clock);
+        let mut polled: Vec<(usize, Pipe)> = Vec::new();
+        for (number, process) in self.running.iter().enumerate() {
+            let Some(process) = process else { continue };
+            let is_waiting = !controller.output(number).is_empty() && process.pushed.is_none();
+            for (pipe, descriptor, events) in process.pipes(is_waiting) {
+                poller = poller.watching(descriptor, events);
+                polled.push((number, pipe));
+            }
+        }
+        wait_any([], Some(until), &mut poller)?;
+        let ready = |index: &usize| !poller.events(*index).is_empty();
+        let ready: Vec<(usize, Pipe)> = (0..polled.len()).filter(ready).map(|index| polled[index]).collect();
+        let mut chunk = vec![0; CHUNK];
+        for (number, pipe) in ready {
+            self.read(number, pipe, &mut chunk, controller, clock.now());
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: usize, pipe: Pipe, chunk: &mut [u8], controller: &mut Controller, now: Nanos) {
+        let Some(process) = &mut self.running[number] else { return };
+        match pipe {
+            Pipe::Stdin => {}
+            Pipe::Stderr => match process.stderr.as_mut().map(|stderr| read(stderr, chunk)) {
+                Some(Some(0)) => process.stderr = None,
+                Some(Some(count)) => controller.said(number, &chunk[..count]),
+                _ => {}
+            },
+            Pipe::Stdout => {
+                match (process.stdout.as_mut().and_then(|stdout| read(stdout, chunk)), &mut process.pushed) {
+                    (Some(0), _) => {
+                        process.stdout = None;
+                        process.ended = Some(now);
+                    }
+                    (Some(count), Some(printed)) => {
+                        let room = PUSHED_MAX.saturating_sub(printed.len());
+                        printed.extend_from_slice(&chunk[..count.min(room)]);
+                    }
+                    (Some(count), None) => controller.receive(number, &chunk[..count], now),
+                    (None, _) => {}
+                }
+            }
+        }
+    }
+
+    /// Takes in launchers that have exited.
+    fn reap(&mut self, controller: &mut Controller, now: Nanos) {
+        for number in 0..self.running.len() {
+            let Some(process) = &mut self.running[number] else { continue };
+            let Some(ended) = process.ended else { continue };
+            let status = process.child.try_wait().ok().flatten();
+            if status.is_none() && now.since(ended) < EXIT_WITHIN {
+                continue;
+            }
+            if let Some(mut stderr) = process.stderr.take() {
+                let mut chunk = vec![0; CHUNK];
+                if let Some(count) = read(&mut stderr, &mut chunk) {
+                    controller.said(number, &chunk[..count]);
+                }
+            }
+            let pushed = process.pushed.take();
+            let how = status.map_or_else(|| "its output ended".to_owned(), words);
+            let directory = pushed
+                .as_deref()
+                .and_then(pushed_to)
+                .filter(|_| status.is_some_and(|status| status.success()));
+            self.end(number, now);
+            match directory {
+                Some(directory) => self.launch(number, Some(&directory), controller),
+                None => controller.closed(number, &how),
+            }
+        }
+        self.ending.retain_mut(|(child, until)| {
+            if matches!(child.try_wait(), Ok(None)) {
+                if now >= *until {
+                    // One that does not even hear this is left behind.
+                    signal_group(child, Signal::KILL);
+                }
+                return now < *until;
+            }
+            false
+        });
+    }
+}
+
+impl Drop for Processes {
+    /// Nobody is left behind: an agent whose pipes are closed stops what it does.
+    fn drop(&mut self) {
+        for mut process in self.running.drain(..).flatten() {
+            signal_group(&process.child, Signal::TERM);
+            // Reaped by init if it does not end at once.
+            process.child.try_wait().ok();
+        }
+    }
+}
+
+/// A pipe of a launcher.
+#[derive(Debug, Clone, Copy)]
+enum Pipe {
+    Stdin,
+    Stdout,
+    Stderr,
+}
+
+impl Process {
+    fn of(mut child: Child, is_push: bool) -> io::Result<Self> {
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let descriptors = [
+            stdin.as_ref().map(AsFd::as_fd),
+            stdout.as_ref().map(AsFd::as_fd),
+            stderr.as_ref().map(AsFd::as_fd),
+        ];
+        for descriptor in descriptors.into_iter().flatten() {
+            fcntl_setfl(descriptor, fcntl_getfl(descriptor)? | OFlags::NONBLOCK)?;
+        }
+        Ok(Self { child, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
+    }
+
+    /// Its pipes with what is waited for; stdin if something `is_waiting` to be sent.
+    fn pipes(&self, is_waiting: bool) -> impl Iterator<Item = (Pipe, BorrowedFd<'_>, PollFlags)> {
+        let stdin = self
+            .stdin
+            .as_ref()
+            .filter(|_| is_waiting)
+            .map(|pipe| (Pipe::Stdin, pipe.as_fd(), PollFlags::OUT));
+        let stdout = self.stdout.as_ref().map(|pipe| (Pipe::Stdout, pipe.as_fd(), PollFlags::IN));
+        let stderr = self.stderr.as_ref().map(|pipe| (Pipe::Stderr, pipe.as_fd(), PollFlags::IN));
+        [stdin, stdout, stderr].into_iter().flatten()
+    }
+}
+
+/// How many bytes came; 0 at the end, also where that is an error; `None` if there are none now.
+pub(crate) fn read(from: &mut impl Read, chunk: &mut [u8]) -> Option<usize> {
+    match from.read(chunk) {
+        Ok(count) => Some(count),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+        Err(_) => Some(0),
+    }
+}
+
+/// Writes as much of `output` as is taken now, from the front.
+pub(crate) fn write(to: &mut impl Write, output: &mut Vec<u8>) -> io::Result<()> {
+    let mut written = 0;
+    let ended = loop {
+        match to.write(&output[written..]) {
+            Ok(0) => break Ok(()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+        if written == output.len() {
+            break Ok(());
+        }
+    };
+    output.drain(..written);
+    ended
+}
+
+fn signal_group(child: &Child, signal: Signal) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended already.
+        kill_process_group(group, signal).ok();
+    }
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("the launcher exited with {code}"),
+        (None, Some(signal)) => format!("the launcher was ended by signal {signal}"),
+        (None, None) => "the launcher ended".to_owned(),
+    }
+}
+
+/// Makes room for three pipes of each host, as far as the system lets. What it does not let is told when a launcher cannot be started.
+fn raise_limit(hosts: usize) {
+    let needed = hosts as u64 * 3 + 64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let raised = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
+        setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }).ok();
+    }
+}

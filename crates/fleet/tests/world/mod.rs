@@ -1,0 +1,345 @@
+//! Many hosts in one process, in virtual time: the controller and the agents are the real ones, the connections have delays, and the
+//! tasks are made up. Everything follows from the seed.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use plumb_block::Nanos;
+use plumb_fleet::controller::{HostNow, Phase};
+use plumb_fleet::{Action, Agent, Controller, Identity, Settings, Task, TaskResult};
+use plumb_load::LoadOutcome;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// What goes wrong with a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    /// Its agent is killed while its load runs: its end of the connection closes.
+    Killed,
+    /// Nothing passes any more in either direction, and neither end is told.
+    HalfOpen,
+    /// It sends what is no frame.
+    Garbage,
+    /// It sends figures, and never its result.
+    Endless,
+    /// Another version.
+    OtherVersion,
+}
+
+/// What happens to a host.
+enum Event {
+    ToAgent(Vec<u8>),
+    ToController(Vec<u8>),
+    /// It looks at its clock.
+    Tick,
+    /// Its task is ready, gives figures, and ends.
+    Ready,
+    Figures,
+    Over,
+}
+
+/// A host.
+pub(crate) struct Host {
+    agent: Option<Agent>,
+    pub(crate) fault: Fault,
+    /// Its clock is ahead of the controller's by this at zero, and drifts.
+    ahead: i128,
+    ppm: i128,
+    /// One way, and the most that a message takes longer.
+    delay: Nanos,
+    jitter: Nanos,
+    /// When each direction is free: messages do not overtake.
+    free: [Nanos; 2],
+    /// When its load started, by the true time.
+    pub(crate) started: Option<Nanos>,
+    /// When it ended, by the true time, and why.
+    pub(crate) ended: Option<(Nanos, Option<String>)>,
+    is_running: bool,
+    cut_at: Option<Nanos>,
+}
+
+impl Host {
+    /// What its clock shows at a moment.
+    pub(crate) fn clock(&self, at: Nanos) -> Nanos {
+        Nanos((i128::from(at.0) + i128::from(at.0) * self.ppm / 1_000_000 + self.ahead) as u64)
+    }
+
+    /// When its clock shows this.
+    fn true_time(&self, theirs: Nanos) -> Nanos {
+        Nanos(((i128::from(theirs.0) - self.ahead) * 1_000_000 / (1_000_000 + self.ppm)).max(0) as u64)
+    }
+
+    pub(crate) fn ahead_at(&self, at: Nanos) -> i128 {
+        i128::from(self.clock(at).0) - i128::from(at.0)
+    }
+}
+
+/// The world.
+pub(crate) struct World {
+    pub(crate) controller: Controller,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) now: Nanos,
+    random: Xoshiro256PlusPlus,
+    events: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
+    waiting: HashMap<u64, Event>,
+    serial: u64,
+    /// What each host measures, in turn; none of them measures anything if it is empty.
+    outcomes: Vec<LoadOutcome>,
+    /// How long the loads run.
+    pub(crate) length: Nanos,
+    /// How many messages arrived at the controller.
+    pub(crate) arrived: u64,
+}
+
+pub(crate) const HEARTBEAT: Nanos = Nanos::secs(2);
+/// What arrives within this is taken in at once, as by poll(2).
+const TOGETHER: Nanos = Nanos::micros(500);
+
+fn identity(version: &str) -> Identity {
+    Identity { version: version.to_owned(), binary: "b".repeat(64) }
+}
+
+impl World {
+    /// So many hosts, with these outcomes in turn.
+    pub(crate) fn new(seed: u64, count: usize, outcomes: Vec<LoadOutcome>) -> Self {
+        let settings = Settings {
+            identity: identity("1"),
+            any_binary: false,
+            heartbeat: HEARTBEAT,
+            connect_within: Nanos::secs(30),
+            forks: 64,
+            stop_within: Nanos::secs(30),
+        };
+        let names: Vec<String> = (0..count).map(|number| format!("host{number}")).collect();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut draw = |below: u64| random.next_u64() % below;
+        let host = |_| Host {
+            agent: None,
+            fault: Fault::None,
+            ahead: i128::from(draw(1_000_000_000_000)),
+            ppm: i128::from(draw(1000)) - 500,
+            delay: Nanos(draw(20_000_000)),
+            jitter: Nanos(1 + draw(5_000_000)),
+            free: [Nanos::ZERO; 2],
+            started: None,
+            ended: None,
+            is_running: false,
+            cut_at: None,
+        };
+        Self {
+            controller: Controller::new(settings, &names),
+            hosts: (0..count).map(host).collect(),
+            now: Nanos::secs(1000),
+            random,
+            events: BinaryHeap::new(),
+            waiting: HashMap::new(),
+            serial: 0,
+            outcomes,
+            length: Nanos::secs(10),
+            arrived: 0,
+        }
+    }
+
+    /// Runs a load on all hosts to its end.
+    pub(crate) fn run(&mut self) {
+        let task =
+            Task::Load { words: String::new(), overwrite: false, destroy: Vec::new(), remove_after: false };
+        self.controller.begin(|_| Some(task.clone()));
+        self.turn_until(Controller::is_done);
+    }
+
+    /// The hosts as the controller sees them.
+    pub(crate) fn seen(&self) -> Vec<HostNow<'_>> {
+        self.controller.hosts().collect()
+    }
+
+    fn at(&mut self, when: Nanos, host: usize, event: Event) {
+        self.serial += 1;
+        self.waiting.insert(self.serial, event);
+        self.events.push(Reverse((when, self.serial, host)));
+    }
+
+    pub(crate) fn turn_until(&mut self, is_over: fn(&Controller) -> bool) {
+        let mut turns = 0;
+        while !is_over(&self.controller) {
+            turns += 1;
+            assert!(turns < 1_000_000, "it does not end");
+            self.controller.tick(self.now);
+            for host in self.controller.to_launch(self.now) {
+                self.launch(host);
+            }
+            for host in self.controller.to_kill() {
+                self.hosts[host].cut_at.get_or_insert(self.now);
+            }
+            self.send_all();
+            let deadline = self.controller.deadline(self.now);
+            let next = self.events.peek().map_or(deadline, |Reverse((when, ..))| deadline.min(*when));
+            self.now = self.now.max(next);
+            let until = self.now + TOGETHER;
+            while self.events.peek().is_some_and(|Reverse((when, ..))| *when <= until) {
+                self.happen_next();
+            }
+        }
+    }
+
+    fn happen_next(&mut self) {
+        let Some(Reverse((when, serial, host))) = self.events.pop() else { return };
+        self.now = self.now.max(when);
+        let event = self.waiting.remove(&serial).unwrap();
+        self.happen(host, event);
+    }
+
+    fn launch(&mut self, number: usize) {
+        let host = &mut self.hosts[number];
+        let version = if host.fault == Fault::OtherVersion { "2" } else { "1" };
+        host.agent = Some(Agent::new(identity(version), host.clock(self.now)));
+        self.at(self.now + Nanos::secs(1), number, Event::Tick);
+    }
+
+    /// When a message arrives that leaves now; the way back takes a fifth of the way there.
+    fn arrival(&mut self, number: usize, direction: usize) -> Nanos {
+        let drawn = self.random.next_u64();
+        let host = &mut self.hosts[number];
+        let delay = if direction == 0 { host.delay } else { Nanos(host.delay.0 / 5) };
+        let arrives = (self.now + delay + Nanos(drawn % host.jitter.0)).max(host.free[direction]);
+        host.free[direction] = arrives;
+        arrives
+    }
+
+    fn send_all(&mut self) {
+        for number in 0..self.hosts.len() {
+            if !self.controller.output(number).is_empty() {
+                let bytes = std::mem::take(self.controller.output(number));
+                let arrives = self.arrival(number, 0);
+                self.at(arrives, number, Event::ToAgent(bytes));
+            }
+        }
+    }
+
+    fn send_agent(&mut self, number: usize) {
+        let Some(agent) = &mut self.hosts[number].agent else { return };
+        let bytes = std::mem::take(agent.output());
+        if !bytes.is_empty() {
+            let arrives = self.arrival(number, 1);
+            self.at(arrives, number, Event::ToController(bytes));
+        }
+    }
+
+    fn is_cut(&self, number: usize) -> bool {
+        self.hosts[number].cut_at.is_some_and(|at| at <= self.now)
+    }
+
+    fn happen(&mut self, number: usize, event: Event) {
+        let theirs = self.hosts[number].clock(self.now);
+        let mut actions = Vec::new();
+        match event {
+            Event::ToAgent(bytes) if !self.is_cut(number) => {
+                let agent = self.hosts[number].agent.as_mut();
+                actions.extend(agent.map(|agent| agent.receive(&bytes, theirs)).unwrap_or_default());
+            }
+            Event::ToController(bytes) if !self.is_cut(number) => {
+                self.arrived += 1;
+                self.controller.receive(number, &bytes, self.now);
+            }
+            Event::Tick => {
+                actions.extend(self.hosts[number].agent.as_mut().and_then(|agent| agent.tick(theirs)));
+                let next = self.hosts[number].agent.as_ref().map(Agent::deadline);
+                if let Some(next) = next.filter(|_| self.hosts[number].ended.is_none()) {
+                    let next = self.hosts[number].true_time(next).max(self.now + Nanos::micros(1));
+                    self.at(next, number, Event::Tick);
+                }
+            }
+            Event::Ready => self.hosts[number].agent.as_mut().unwrap().ready(),
+            Event::Figures if self.hosts[number].is_running => self.figures(number),
+            Event::Over if self.hosts[number].is_running && self.hosts[number].fault != Fault::Endless => {
+                self.hosts[number].is_running = false;
+                let outcome = self.outcomes.get(number % self.outcomes.len().max(1)).cloned();
+                let result = TaskResult { outcome, lasted: Some(self.length), ..TaskResult::default() };
+                self.hosts[number].agent.as_mut().unwrap().result(&result);
+            }
+            _ => {}
+        }
+        actions.into_iter().for_each(|action| self.act(number, action));
+        self.send_agent(number);
+    }
+
+    fn figures(&mut self, number: usize) {
+        match self.hosts[number].fault {
+            Fault::Killed => {
+                self.hosts[number].is_running = false;
+                self.hosts[number].agent = None;
+                self.controller.closed(number, "the launcher was ended by signal 9");
+            }
+            Fault::HalfOpen => self.hosts[number].cut_at = Some(self.now),
+            Fault::Garbage => {
+                self.hosts[number].is_running = false;
+                let arrives = self.arrival(number, 1);
+                self.at(arrives, number, Event::ToController(vec![0xff; 3000]));
+            }
+            Fault::Endless => {
+                let outcome = self.outcomes[number % self.outcomes.len()].clone();
+                self.hosts[number].agent.as_mut().unwrap().figures(outcome);
+                self.at(self.now + Nanos::secs(1), number, Event::Figures);
+            }
+            Fault::None | Fault::OtherVersion => {}
+        }
+    }
+
+    fn act(&mut self, number: usize, action: Action) {
+        match action {
+            Action::Run(_) => {
+                let prepared = self.now + Nanos(self.random.next_u64() % 3_000_000_000);
+                self.at(prepared, number, Event::Ready);
+            }
+            Action::Start(at) => {
+                let start = self.hosts[number].true_time(at).max(self.now);
+                self.hosts[number].started = Some(start);
+                self.hosts[number].is_running = true;
+                self.at(start + Nanos::secs(1), number, Event::Figures);
+                self.at(start + self.length, number, Event::Over);
+            }
+            Action::Stop => self.at(self.now, number, Event::Over),
+            Action::End(because) => {
+                self.hosts[number].is_running = false;
+                self.hosts[number].ended = Some((self.now, because));
+            }
+        }
+    }
+
+    /// Goes on without the controller, until every agent has ended.
+    pub(crate) fn outlive_controller(&mut self) {
+        while let Some(Reverse((_, serial, _))) = self.events.peek() {
+            if matches!(self.waiting[serial], Event::ToController(_)) {
+                self.events.pop();
+            } else {
+                self.happen_next();
+            }
+        }
+    }
+}
+
+/// What a host has measured: so many operations, with latencies drawn from the seed.
+pub(crate) fn outcome(seed: u64, operations: u64) -> LoadOutcome {
+    let mut outcome = LoadOutcome::empty();
+    record(&mut outcome, seed, operations);
+    outcome.length = Nanos::secs(10);
+    outcome
+}
+
+/// Records the operations of the host with this seed.
+pub(crate) fn record(outcome: &mut LoadOutcome, seed: u64, operations: u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for _ in 0..operations {
+        let magnitude = 1 << (20 + random.next_u64() % 10);
+        let latency = Nanos(1000 + random.next_u64() % magnitude);
+        outcome.read.latency.record(latency);
+        outcome.read.bytes += plumb_block::Bytes(8192);
+        outcome.flush.latency.record(latency * 3);
+    }
+}
+
+/// How many hosts are in `phase`.
+pub(crate) fn in_phase(world: &World, phase: Phase) -> usize {
+    world.seen().iter().filter(|host| host.phase == phase).count()
+}

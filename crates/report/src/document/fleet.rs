@@ -1,0 +1,113 @@
+//! The document of `plumb fleet`: what each host answered, and what they did together.
+//!
+//! Each null is: it is not known, or not of this command.
+
+use plumb_path::Finding;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::run::Environment;
+use super::sides::Sides;
+
+/// All that was learnt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FleetDocument {
+    /// [`FleetDocument::SCHEMA`].
+    pub schema: String,
+    /// What the hosts were asked for: `load`, `check`, `survey`, `policy show`.
+    pub command: String,
+    /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
+    pub level: String,
+    /// The result in one sentence.
+    pub headline: String,
+    /// Whether a host is missing, or what it measured is not whole.
+    pub partial: bool,
+    /// The hosts, in the order in which they were named.
+    pub hosts: Vec<FleetHost>,
+    /// What the hosts did together, percentiles of all operations; null but for a load.
+    pub total: Option<Sides>,
+    /// Seconds from the common start until the first host was done; null but for a load.
+    pub first_done: Option<f64>,
+    /// Until the last was.
+    pub last_done: Option<f64>,
+    /// The same load on more and more hosts; empty if that was not asked for.
+    pub scale: Vec<ScaleStep>,
+    /// What is wrong or worth knowing: of the hosts together, and of each.
+    pub verdicts: Vec<Finding>,
+    /// The load in plumb's own language (TOML); empty for other commands.
+    pub workload: String,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Why it is partial: the first reason.
+    pub incomplete_because: Option<String>,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// Where the controller ran.
+    pub environment: Environment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+/// One host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FleetHost {
+    /// As it was named.
+    pub name: String,
+    /// Whether it did all that it was asked for.
+    pub ok: bool,
+    /// Why not.
+    pub because: Option<String>,
+    /// The exit code of the command there.
+    pub exit: Option<u8>,
+    /// How far its monotonic clock was ahead of the controller's at the start, in seconds.
+    pub clock_offset: Option<f64>,
+    /// The most that `clock_offset` may be wrong, in seconds.
+    pub clock_error: Option<f64>,
+    /// How late its load started, in seconds.
+    pub start_late: Option<f64>,
+    /// Seconds from the common start until its load was done.
+    pub done_after: Option<f64>,
+    /// Whether all of its targets are on devices of its own; null where that is not known.
+    pub local: Option<bool>,
+    /// The severity of what it found.
+    pub level: Option<String>,
+    /// Its result in one sentence.
+    pub headline: Option<String>,
+    /// What its load measured; of a host that was lost what it had sent until then.
+    pub total: Option<Sides>,
+    /// The document that the command printed there; null for a load, whose figures are in `total`.
+    pub document: Option<Value>,
+}
+
+/// A load on so many hosts at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScaleStep {
+    /// How many were to take part.
+    pub hosts: u64,
+    /// How many did.
+    pub measured: u64,
+    /// Operations per second of all of them.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// What each of them reached, as a share of what each reached in the first step.
+    pub efficiency: Option<f64>,
+}
+
+impl FleetDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/fleet/1";
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        super::json::pretty(self)
+    }
+
+    /// The hosts that did not do all that they were asked for.
+    pub fn missing(&self) -> impl Iterator<Item = &FleetHost> {
+        self.hosts.iter().filter(|host| !host.ok)
+    }
+}

@@ -1,0 +1,206 @@
+//! The report of many hosts in words and tables, which every format sets in its own way. All of it is printable.
+
+use plumb_path::Severity;
+
+use crate::document::FleetDocument;
+use crate::document::fleet::FleetHost;
+use crate::facts::{Fact, Figure};
+use crate::headline::{Headline, capital, sentence};
+use crate::outline::{Item, Outline, Section};
+use crate::printable::printable;
+use crate::quantity::{NONE, count, duration, or_dash, percent, rate};
+use crate::terminal::{Cell, Ink, Side, Table};
+
+/// The report of `document`.
+pub(crate) fn outline(document: &FleetDocument) -> Outline<'_> {
+    Outline {
+        command: "fleet",
+        of: &document.command,
+        headline: headline(document),
+        figures: figures(document),
+        sections: sections(document),
+        facts_title: "How it was done",
+        facts: facts(document),
+        environment: &document.environment,
+        run_directory: document.run_directory.as_deref(),
+    }
+}
+
+fn headline(document: &FleetDocument) -> Headline {
+    let severity = document
+        .verdicts
+        .iter()
+        .map(|finding| finding.severity)
+        .max()
+        .filter(|worst| *worst > Severity::Info);
+    let label = match severity {
+        Some(Severity::Danger) => "Danger",
+        Some(_) => "Warning",
+        None if document.partial => "Partial",
+        None => "No finding",
+    };
+    let because =
+        document.incomplete_because.as_deref().unwrap_or("not all hosts did what they were asked for");
+    Headline {
+        severity,
+        label,
+        verdict: document.headline.clone(),
+        meaning: String::new(),
+        quality: String::new(),
+        incomplete: document.partial.then(|| capital(&sentence(because))),
+    }
+}
+
+/// Bytes per second in the unit in which such systems are spoken of.
+fn gigabytes(bytes_per_second: f64) -> String {
+    format!("{:.3} GB/s", bytes_per_second / 1e9)
+}
+
+fn figures(document: &FleetDocument) -> Vec<Figure> {
+    let done = document.hosts.iter().filter(|host| host.ok).count();
+    let hosts = Figure::new("Hosts", (count(done as u64), ""), format!("of {}", document.hosts.len()));
+    let Some(total) = &document.total else { return vec![hosts] };
+    let each = total.application.bytes_per_second / done.max(1) as f64;
+    let throughput = format!("{:.3}", total.application.bytes_per_second / 1e9);
+    let mut figures = vec![
+        Figure::new("In all", (throughput, "GB/s"), format!("{} each", gigabytes(each))),
+        Figure::new("Operations", (rate(total.application.iops), "/s"), "of all hosts".to_owned()),
+    ];
+    let p99 = total.application.latency.map(|latency| duration(latency.p99));
+    figures.extend(p99.map(|p99| {
+        Figure::new("99 of 100 take at most", (p99, ""), "of all operations of all hosts".to_owned())
+    }));
+    figures.push(hosts);
+    figures
+}
+
+fn sections(document: &FleetDocument) -> Vec<Section> {
+    let verdicts = document.verdicts.iter().flat_map(|finding| {
+        let said = format!("{} [{}]", sentence(&finding.sentence), finding.id);
+        [Item::Line(printable(&said)), Item::Remedy(printable(&finding.remedy))]
+    });
+    let missing =
+        document.missing().map(|host| format!("{}: {}", host.name, host.because.as_deref().unwrap_or(NONE)));
+    vec![
+        Section::new("Missing or not whole", Item::lines(&missing.collect::<Vec<_>>())),
+        Section::new("The hosts", Item::table(Some(hosts(document)))),
+        Section::new("More and more hosts", Item::table(scale(document))),
+        Section::new("Where the data is", Item::lines(&locality(document))),
+        Section::new("What was found", verdicts.collect()),
+        Section::new("Notes", Item::lines(&document.notes)),
+    ]
+}
+
+fn hosts(document: &FleetDocument) -> Table {
+    if document.total.is_some() { loads(document) } else { answers(document) }
+}
+
+/// Each host of a load, and all together.
+fn loads(document: &FleetDocument) -> Table {
+    let columns =
+        ["", "IOPS", "throughput", "median", "p99", "syncs/s", "start late", "clock within", "done after"];
+    let side = |index| if index == 0 { Side::Left } else { Side::Right };
+    let head: Vec<_> = columns.iter().enumerate().map(|(index, name)| (*name, side(index))).collect();
+    let mut table = Table::new(&head);
+    let seconds = |value: Option<f64>| or_dash(value, duration);
+    for host in &document.hosts {
+        let mut row =
+            figures_row(&host.name, host.total.as_ref(), if host.ok { Ink::Plain } else { Ink::Yellow });
+        row.extend(
+            [host.start_late, host.clock_error, host.done_after].map(|value| Cell::plain(seconds(value))),
+        );
+        table.row(row);
+    }
+    let mut row = figures_row("all", document.total.as_ref(), Ink::Bold);
+    row.extend([Cell::plain(""), Cell::plain(""), Cell::plain(seconds(document.last_done))]);
+    table.row(row);
+    table
+}
+
+fn figures_row(name: &str, sides: Option<&crate::document::Sides>, ink: Ink) -> Vec<Cell> {
+    let of = sides.map(|sides| &sides.application);
+    let latency = of.and_then(|of| of.latency);
+    let syncs = sides.map(|sides| &sides.sync).filter(|sync| sync.is_used());
+    vec![
+        Cell::inked(ink, printable(name)),
+        Cell::inked(ink, or_dash(of, |of| rate(of.iops))),
+        Cell::inked(ink, or_dash(of, |of| gigabytes(of.bytes_per_second))),
+        Cell::plain(or_dash(latency, |latency| duration(latency.p50))),
+        Cell::plain(or_dash(latency, |latency| duration(latency.p99))),
+        Cell::plain(or_dash(syncs, |sync| rate(sync.iops))),
+    ]
+}
+
+/// Each host of another command.
+fn answers(document: &FleetDocument) -> Table {
+    let mut table = Table::new(&[("", Side::Left), ("found", Side::Left), ("in one sentence", Side::Left)]);
+    for host in &document.hosts {
+        let level = host.level.as_deref().unwrap_or(NONE);
+        let ink = match level {
+            "danger" => Ink::Red,
+            "warning" => Ink::Yellow,
+            _ => Ink::Plain,
+        };
+        let said = host.headline.as_deref().or(host.because.as_deref()).unwrap_or(NONE);
+        table.row(vec![
+            Cell::plain(printable(&host.name)),
+            Cell::inked(ink, level),
+            Cell::plain(printable(said)),
+        ]);
+    }
+    table
+}
+
+fn scale(document: &FleetDocument) -> Option<Table> {
+    let columns = [
+        ("hosts", Side::Right),
+        ("measured", Side::Right),
+        ("IOPS", Side::Right),
+        ("throughput", Side::Right),
+        ("efficiency", Side::Right),
+    ];
+    let mut table = Table::new(&columns);
+    for step in &document.scale {
+        table.row(vec![
+            Cell::plain(count(step.hosts)),
+            Cell::plain(count(step.measured)),
+            Cell::plain(rate(step.iops)),
+            Cell::plain(gigabytes(step.bytes_per_second)),
+            Cell::inked(Ink::Bold, or_dash(step.efficiency, percent)),
+        ]);
+    }
+    (!document.scale.is_empty()).then_some(table)
+}
+
+/// How much of what was moved stayed on devices of the hosts themselves; nothing where no host says.
+fn locality(document: &FleetDocument) -> Vec<String> {
+    let is_known = document.hosts.iter().any(|host| host.local.is_some());
+    let of = |local: Option<bool>, words: &str| {
+        let hosts: Vec<&FleetHost> =
+            document.hosts.iter().filter(|host| host.local == local && host.total.is_some()).collect();
+        let moved = |of: fn(&crate::document::Sides) -> f64| -> f64 {
+            hosts.iter().filter_map(|host| host.total.as_ref()).map(of).sum()
+        };
+        let (read, write) = (moved(|of| of.read.bytes_per_second), moved(|of| of.write.bytes_per_second));
+        (is_known && !hosts.is_empty()).then(|| {
+            format!("{words}: {} hosts, reads {}, writes {}.", hosts.len(), gigabytes(read), gigabytes(write))
+        })
+    };
+    let parts =
+        [(Some(true), "On devices of the host itself"), (Some(false), "Over a network"), (None, "Not known")];
+    parts.into_iter().filter_map(|(local, words)| of(local, words)).collect()
+}
+
+fn facts(document: &FleetDocument) -> Vec<Fact> {
+    let environment = &document.environment;
+    let facts = [
+        ("Hosts", document.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")),
+        ("Controller", environment.host.clone().unwrap_or_else(|| NONE.to_owned())),
+        ("First host done after", or_dash(document.first_done, duration)),
+        ("Last host done after", or_dash(document.last_done, duration)),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+}

@@ -1,0 +1,159 @@
+//! The rules for many hosts.
+
+use plumb_path::{Finding, Severity};
+
+use crate::document::fleet::{FleetDocument, FleetHost};
+use crate::headline::sentence;
+use crate::quantity::{count, duration, or_dash, percent, rate};
+use crate::{rules, wording};
+
+/// A host with less than this share of the median rate holds the others up.
+const STRAGGLER_SHARE: f64 = 0.7;
+/// A host that starts later than this is told of, if it is more than a hundredth of the run.
+const SKEW_SECONDS: f64 = 0.02;
+/// So many hosts are named.
+const NAMED: usize = 3;
+
+/// Judges a document: adds what the rules find of the hosts together to `of_hosts`, what each host found, and writes down level and
+/// headline.
+pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding)]) {
+    let found = [missing(document), straggler(document), skew(document)];
+    document.verdicts = found.into_iter().flatten().chain(together(of_hosts)).collect();
+    document.verdicts.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let worst = document.verdicts.iter().map(|finding| finding.severity).max();
+    document.level = worst.map_or("none", wording::severity).to_owned();
+    document.headline = headline(document);
+}
+
+/// Names, the first of many.
+pub(crate) fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let more = names.len().saturating_sub(NAMED);
+    let first = names[..names.len() - more].join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
+}
+
+fn finding(id: &str, severity: Severity, sentence: String, evidence: Vec<String>) -> Finding {
+    let remedy = rules::find(id).map(|rule| rule.remedy.clone()).unwrap_or_default();
+    Finding { id: id.to_owned(), severity, sentence, evidence, remedy }
+}
+
+fn missing(document: &FleetDocument) -> Option<Finding> {
+    let names = named(document.missing().map(|host| host.name.as_str()));
+    let why = |host: &FleetHost| {
+        format!("{}: {}", host.name, host.because.as_deref().unwrap_or("no reason is known"))
+    };
+    let evidence: Vec<String> = document.missing().map(why).collect();
+    let of = count(document.hosts.len() as u64);
+    let sentence =
+        format!("{} of {of} hosts did not do all that they were asked for: {names}", evidence.len());
+    (!evidence.is_empty()).then(|| finding("hosts-missing", Severity::Info, sentence, evidence))
+}
+
+/// The rates of those that measured something.
+fn rates(document: &FleetDocument) -> Vec<(&FleetHost, f64)> {
+    let measured = document.hosts.iter().filter(|host| host.ok);
+    let of = |host| Option::map(FleetHost::rate(host), |rate| (host, rate));
+    measured.filter_map(of).collect()
+}
+
+impl FleetHost {
+    /// Operations per second, or syncs where there are no others; `None` if it measured none.
+    pub fn rate(&self) -> Option<f64> {
+        let total = self.total.as_ref()?;
+        let iops = if total.application.operations > 0 { total.application.iops } else { total.sync.iops };
+        (iops > 0.0).then_some(iops)
+    }
+}
+
+fn straggler(document: &FleetDocument) -> Option<Finding> {
+    let rates = rates(document);
+    let mut sorted: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    sorted.sort_by(f64::total_cmp);
+    let median = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() > 2)?;
+    let slow: Vec<_> = rates.iter().filter(|(_, rate)| *rate < STRAGGLER_SHARE * median).collect();
+    let (slowest, least) = slow.iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let sentence = format!(
+        "{} reached less than {} of the median host: {}, the slowest, {}/s against {}/s",
+        named(slow.iter().map(|(host, _)| host.name.as_str())),
+        percent(STRAGGLER_SHARE),
+        slowest.name,
+        rate(*least),
+        rate(median)
+    );
+    let evidence = slow.iter().map(|(host, of)| format!("{}: {}/s", host.name, rate(*of))).collect();
+    Some(finding("straggler", Severity::Warning, sentence, evidence))
+}
+
+fn skew(document: &FleetDocument) -> Option<Finding> {
+    let late = |host: &FleetHost| host.start_late.unwrap_or(0.0) + host.clock_error.unwrap_or(0.0);
+    let ran = document.last_done?;
+    let allowed = SKEW_SECONDS.max(ran / 100.0);
+    let hosts: Vec<&FleetHost> = document.hosts.iter().filter(|host| host.start_late.is_some()).collect();
+    let latest = hosts
+        .iter()
+        .max_by(|one, other| late(one).total_cmp(&late(other)))
+        .filter(|host| late(host) > allowed)?;
+    let sentence = format!(
+        "The hosts may not have run at the same time: {} started up to {} late, in a run of {}",
+        latest.name,
+        duration(late(latest)),
+        duration(ran)
+    );
+    let told = |host: &&FleetHost| {
+        let (late, error) = (or_dash(host.start_late, duration), or_dash(host.clock_error, duration));
+        format!("{}: {late} late, its clock known within {error}", host.name)
+    };
+    Some(finding("start-skew", Severity::Info, sentence, hosts.iter().map(told).collect()))
+}
+
+/// What several hosts found alike once, with their names.
+fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
+    let mut all: Vec<(Vec<&str>, Finding)> = Vec::new();
+    for (host, found) in of_hosts {
+        match all.iter_mut().find(|(_, known)| known.id == found.id) {
+            Some((hosts, known)) => {
+                if hosts.last() != Some(&host.as_str()) {
+                    hosts.push(host);
+                }
+                known.severity = known.severity.max(found.severity);
+                known.evidence.push(format!("{host}: {}", found.sentence));
+            }
+            None => {
+                let evidence = vec![format!("{host}: {}", found.sentence)];
+                all.push((vec![host], Finding { evidence, ..found.clone() }));
+            }
+        }
+    }
+    let named = |(hosts, found): (Vec<&str>, Finding)| Finding {
+        sentence: format!("{}: {}", named(hosts.into_iter()), found.sentence),
+        ..found
+    };
+    all.into_iter().map(named).collect()
+}
+
+/// The result in one sentence.
+fn headline(document: &FleetDocument) -> String {
+    let worst = document.verdicts.first().filter(|finding| finding.severity > Severity::Info);
+    let done = document.hosts.iter().filter(|host| host.ok).count();
+    let of = format!("{done} of {} hosts", count(document.hosts.len() as u64));
+    if let Some(worst) = worst {
+        return sentence(&worst.sentence);
+    }
+    match &document.total {
+        Some(total) if total.application.operations > 0 || total.sync.is_used() => {
+            let bytes = total.application.bytes_per_second;
+            let each = bytes / (done.max(1)) as f64;
+            let iops =
+                if total.application.operations > 0 { total.application.iops } else { total.sync.iops };
+            format!(
+                "{of} reached {}/s and {:.3} GB/s in all, {:.3} GB/s each.",
+                rate(iops),
+                bytes / 1e9,
+                each / 1e9
+            )
+        }
+        Some(_) => format!("{of} answered, and nothing was measured."),
+        None => format!("{of} answered, and no rule found anything that loses synced data."),
+    }
+}
