@@ -151,7 +151,7 @@ fn flushes(bench: &mut Bench<'_>, on: &str, off: &str) -> Result<(Vec<StudyRow>,
     let per_second = |at: usize| ran[at].measured.transactions_per_second();
     let each = |at: usize| ran[at].drive.flushes.map(|flushes| flushes as f64 / 1000.0);
     let faster = per_second(1).zip(per_second(0)).map(|(off, on)| off / on);
-    let took = |at: usize| ran[at].measured.transactions.mean().unwrap_or(0.0) / 1e9;
+    let took = |at: usize| ran[at].measured.transactions.summary().map_or(0.0, |of| of.mean);
     let rows = vec![
         row(FLUSHES, "a database's commits (sync each), off over on", StudyUnit::Times)
             .unreported("the report has no load that syncs")

@@ -17,8 +17,10 @@ const DRIVE: &str = "sim:enterprise-sata-ssd?size=8GiB";
 const BLOCK: u64 = 8 << 10;
 /// The size of the file.
 const FILE: u64 = 1 << 30;
-/// Within a class of drives.
-const CLASS: f64 = 1.5;
+/// Uncached, the storage sees what the application does, within this factor.
+const BOTH_SIDES: f64 = 1.2;
+/// The length of coalesced writes is expected within this factor.
+const COALESCED_FACTOR: f64 = 1.5;
 
 /// A row of the report: operations a second at the application and at the storage.
 struct Test {
@@ -161,6 +163,9 @@ fn both_sides(test: &Test, sides: Option<&Sides>, because: &str, is_simulated: b
         (true, false) => {
             "Memory takes the writes; pages that are written again and again go to the storage once"
         }
+        (false, false) => {
+            "Each operation reaches the drive. Its class sustains 32,000 random writes of 4 KiB a second, half as many of 8 KiB; the report's drive is not named"
+        }
         _ => "Each operation reaches the drive: both sides are the same",
     };
     let application = row(REPORT, format!("{}: application", test.name), StudyUnit::PerSecond)
@@ -172,16 +177,13 @@ fn both_sides(test: &Test, sides: Option<&Sides>, because: &str, is_simulated: b
         .ours_or(sides.and_then(|sides| sides.storage), because)
         .why(why);
     let expected = match (test.is_cached, test.storage == 0.0) {
-        _ if !is_simulated => [None, None],
-        (true, true) => [None, Some(Expected::between(0.0, 0.0))],
-        (true, false) => [None, Some(Expected::between(1.0, 1000.0))],
-        (false, _) => [Some(within(CLASS, test.application)), Some(within(CLASS, test.storage))],
+        _ if !is_simulated => None,
+        (true, true) => Some(Expected::between(0.0, 0.0)),
+        (true, false) => Some(Expected::between(1.0, 1000.0)),
+        // What the report shows is that both sides agree; its drive is not named.
+        (false, _) => sides.map(|sides| within(BOTH_SIDES, sides.application)),
     };
-    let [of_application, of_storage] = expected;
-    [
-        of_application.map_or(application.clone(), |expected| application.expecting(expected)),
-        of_storage.map_or(storage.clone(), |expected| storage.expecting(expected)),
-    ]
+    [application, expected.map_or(storage.clone(), |expected| storage.expecting(expected))]
 }
 
 fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyError> {
@@ -282,7 +284,7 @@ fn balance(cached: &Cached) -> Vec<StudyRow> {
         row(BALANCE, "a write at the storage", StudyUnit::Bytes)
             .reported(COALESCED)
             .ours(mean)
-            .expecting(within(CLASS, COALESCED))
+            .expecting(within(COALESCED_FACTOR, COALESCED))
             .why("Neighbouring dirty pages are written in one request, of 256 KiB at most"),
         row(BALANCE, "written by the application", StudyUnit::Bytes)
             .ours(application)
@@ -290,9 +292,9 @@ fn balance(cached: &Cached) -> Vec<StudyRow> {
         row(BALANCE, "absorbed by overwriting in memory", StudyUnit::Bytes)
             .ours(absorbed)
             .why("The rest of the balance: nothing else is left"),
-        row(BALANCE, "still dirty at the end", StudyUnit::Bytes)
+        row(BALANCE, "not yet written at the end", StudyUnit::Bytes)
             .ours(cached.dirty as f64)
-            .why("What a sync wrote afterwards: a power cut takes it"),
+            .why("What a sync had to write afterwards, dirty again or on its way: a power cut takes it"),
         row(BALANCE, "written to the storage", StudyUnit::Bytes)
             .ours(cached.storage_bytes as f64)
             .why("Counted at the drive"),
@@ -300,15 +302,14 @@ fn balance(cached: &Cached) -> Vec<StudyRow> {
 }
 
 fn never_written(bench: &mut Bench<'_>) -> Result<Vec<StudyRow>, StudyError> {
-    let words = "--random --block-size 8k --depth 32 --write 0 --duration 1s";
+    let words = "--random --block-size 4k --depth 1 --write 0 --duration 1s";
     bench.say("study B: reads of a drive that was never written");
     let fresh = bench.load(&[&format!("{DRIVE}&seed={}&flash.state=fresh", bench.seed())], words)?;
     let filled = bench.load(&[&format!("{DRIVE}&seed={}", bench.seed())], words)?;
     Ok(vec![
-        row(NEVER_WRITTEN, "reads of it over reads of one in use", StudyUnit::Times)
+        row(NEVER_WRITTEN, "4 KiB reads of it over reads of one in use, one at a time", StudyUnit::Times)
             .unreported("the report warns, and has no figure")
             .ours(fresh.iops() / filled.iops())
-            .expecting(Expected::at_least(1.0))
             .why("No flash is read for a block that holds nothing: write real data first"),
     ])
 }

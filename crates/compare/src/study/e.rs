@@ -44,7 +44,7 @@ const APPLICATIONS: [Application; 8] = [
         reported: Some(100.0),
         expected: Some(SLOW),
         is_cold: false,
-        why: "Record, index node and header are each written in place and flushed",
+        why: "Record, index node and header are written in place, and both files synced; what the program of the report does for a record is not known",
     },
     Application {
         profile: "registry-kv:durable",

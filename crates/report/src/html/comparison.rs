@@ -13,7 +13,7 @@ use crate::printable::printable;
 use crate::quantity::{duration, percent};
 
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
-const WIDTH: f64 = 400.0;
+pub(super) const WIDTH: f64 = 400.0;
 /// So much of it is for names.
 pub(super) const NAMES: f64 = 132.0;
 pub(super) const ROW: f64 = 22.0;

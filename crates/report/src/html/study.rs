@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::chart_data::{self, Chart, Line};
 use super::charts::ChartView;
-use super::comparison::{NAMES, ROW, Scale, drawing, text};
+use super::comparison::{NAMES, ROW, Scale, WIDTH, drawing, text};
 use super::escape::escape;
 use super::frame::Frame;
 use super::style::STYLES;
@@ -91,7 +91,7 @@ fn beside(rows: &[StudyRow]) -> String {
             y - 4.0
         ));
     }
-    text(&mut out, (scale.x(0.0) - 24.0, height - 3.0), "soft", "reported", 60.0);
+    text(&mut out, ((scale.x(0.0) - 24.0).min(WIDTH - 50.0), height - 3.0), "soft", "reported", 60.0);
     drawing(
         &out,
         height,
