@@ -155,7 +155,7 @@ fn files(place: &Place, directory: &str) -> usize {
 
 #[test]
 fn a_cache_before_a_simulated_drive_is_new_in_each_block() {
-    let typed = "--factor|cache=none,wb:256M|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|1s|--budget|40s";
+    let typed = "--factor|cache=none,wb:1G|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|800ms|--budget|20s";
     let (document, _) = compared(&Place::new(), typed);
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratio/low") > 2.0, "{document:#}");

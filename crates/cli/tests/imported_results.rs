@@ -34,7 +34,7 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
     printed(&place, &format!("{diskspd} -Rxml sim:sas-15k?seed=2"), "other.xml");
     printed(
         &place,
-        "fio --name=one --filename=sim:sas-15k --rw=randwrite --bs=8k --iodepth=4 --ioengine=libaio --direct=1 --runtime=2 --time_based \
+        "fio --name=one --filename=sim\\:sas-15k --rw=randwrite --bs=8k --iodepth=4 --ioengine=libaio --direct=1 --runtime=2 --time_based \
          --output-format=json --no-record",
         "one.json",
     );
@@ -102,7 +102,8 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
         (64.0, &Value::from("NODE1"))
     );
     assert_eq!(document["spans"][0]["jobs"][0]["caching"], "direct");
-    let shown = plumb().args(["report", "windows.txt"]).current_dir(place.here.path()).output().unwrap();
+    let shown =
+        plumb().args(["report", "-v", "windows.txt"]).current_dir(place.here.path()).output().unwrap();
     assert!(said(&shown).contains("Imported from windows.txt"), "{}", said(&shown));
     for (name, text, problem) in [
         ("profile.xml", "<Profile></Profile>", "expected <Results>"),

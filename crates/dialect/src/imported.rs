@@ -100,9 +100,7 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
     document.target = file.to_owned();
     document.complete = true;
     document.latency_resolution = format!("as {program} measured it");
-    document.notes = vec![format!(
-        "Imported from {file}, a result of {program}: it was not measured by plumb, and not on this machine."
-    )];
+    document.notes = vec![format!("Imported from {file}, a result of {program}: plumb has not measured it.")];
     document.notes.extend(notes);
     document.environment = environment;
     let mut whole = Figures::default();

@@ -100,8 +100,7 @@ impl Page<'_> {
         if reads.0.operations + writes.0.operations == 0 {
             total.write = all.0;
         }
-        let mean = |of: &Counted| of.latency.map(|latency| latency.mean);
-        let means = [mean(&reads.0), mean(&writes.0), mean(&all.0)];
+        let means = [&reads.0, &writes.0, &all.0].map(|of| of.latency);
         let [read, write, both] =
             self.percentiles(means, [reads.0.operations, writes.0.operations, all.0.operations]);
         (total.read.latency, total.write.latency, total.latency) = (read, write, both);
@@ -136,7 +135,8 @@ impl Page<'_> {
             return Ok((Counted::default(), Vec::new()));
         };
         let columns: Row<'_> = self.lines.get(at + 1).map(|line| cells(line)).unwrap_or_default();
-        let mean = columns.iter().position(|column| *column == "AvgLat");
+        let place = |name: &str| columns.iter().position(|column| *column == name);
+        let (mean, deviation) = (place("AvgLat"), place("LatStdDev"));
         let mut rows = Vec::new();
         for (line, text) in self.lines.iter().enumerate().skip(at + 2) {
             if text.starts_with("---") {
@@ -153,8 +153,9 @@ impl Page<'_> {
                     self.wrong(line, format!("'{cell}': expected a whole number in the table {heading}"))
                 })
             };
-            let latency =
-                mean.and_then(|place| row.get(place)?.parse::<f64>().ok()).map(|ms| only_mean(ms * MS));
+            let time = |place: Option<usize>| Some(row.get(place?)?.parse::<f64>().ok()? * MS);
+            let std = time(deviation).unwrap_or(0.0);
+            let latency = time(mean).map(|mean| Latency { std, ..only_mean(mean) });
             let counted = Counted { bytes: number(1)?, operations: number(2)?, latency, errors: 0 };
             if is_total {
                 return Ok((counted, rows));
@@ -166,7 +167,7 @@ impl Page<'_> {
     }
 
     /// The latencies of reads, writes and both, with percentiles as far as they were printed.
-    fn percentiles(&self, means: [Option<f64>; 3], counts: [u64; 3]) -> [Option<Latency>; 3] {
+    fn percentiles(&self, means: [Option<Latency>; 3], counts: [u64; 3]) -> [Option<Latency>; 3] {
         let begin = self
             .lines
             .iter()
@@ -179,9 +180,10 @@ impl Page<'_> {
                 .find(|row| row.first() == Some(&label))
         };
         [0, 1, 2].map(|side| {
-            let mean = means[side].filter(|_| counts[side] > 0)?;
+            let known = means[side].filter(|_| counts[side] > 0)?;
             let at = |label: &str| {
-                row(label).and_then(|row| row.get(side + 1)?.parse::<f64>().ok()).map_or(mean, |ms| ms * MS)
+                let found = row(label).and_then(|row| row.get(side + 1)?.parse::<f64>().ok());
+                found.map_or(known.mean, |ms| ms * MS)
             };
             Some(Latency {
                 count: counts[side],
@@ -192,7 +194,7 @@ impl Page<'_> {
                 p99: at("99th"),
                 p999: at("3-nines"),
                 max: at("max"),
-                ..only_mean(mean)
+                ..known
             })
         })
     }

@@ -10,7 +10,7 @@ use crate::document::ComparisonDocument;
 use crate::document::comparison::{Block, Contrast, Estimate, LevelResult};
 use crate::outline::{Item, Section};
 use crate::printable::printable;
-use crate::quantity::{duration, percent};
+use crate::quantity::duration;
 
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
 pub(super) const WIDTH: f64 = 400.0;
@@ -254,11 +254,11 @@ fn distributions(levels: &[LevelResult]) -> String {
     let nines = |share: f64| (-(1.0 - share).max(5e-4).log10()) / 3.31;
     let y = |share: f64| (HEIGHT - 22.0) * (1.0 - nines(share)) + 4.0;
     let mut out = String::new();
-    for share in [0.5, 0.9, 0.99, 0.999] {
+    for (share, words) in [(0.5, "50%"), (0.9, "90%"), (0.99, "99%"), (0.999, "99.9%")] {
         out.push_str(&format!(r#"<path class="rail" d="M{LEFT} {0:.1}H{WIDTH}"/>"#, y(share)));
-        text(&mut out, (0.0, y(share) + 4.0), "soft", &percent(share), LEFT);
+        text(&mut out, (0.0, y(share) + 4.0), "soft", words, LEFT);
     }
-    for (part, at) in [(0.0, LEFT), (0.5, f64::midpoint(LEFT, WIDTH) - 16.0), (1.0, WIDTH - 42.0)] {
+    for (part, at) in [(0.0, LEFT), (0.5, f64::midpoint(LEFT, WIDTH) - 16.0), (1.0, WIDTH - 52.0)] {
         text(&mut out, (at, HEIGHT - 3.0), "soft", &duration((low + part * (high - low)).exp()), 60.0);
     }
     for (number, level) in levels.iter().enumerate() {
