@@ -55,7 +55,7 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     load.args([
         "sim:all-flash-cluster",
         "--random",
-        "--block",
+        "--block-size",
         "32k",
         "--depth",
         "64",

@@ -22,7 +22,7 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
         let whole = LoadOutcome::together(&outcomes);
         assert_eq!(merged.read.latency.summary(), whole.read.latency.summary());
         assert_eq!(merged.flush.latency.summary(), whole.flush.latency.summary());
-        for per_mille in 1..=999 {
+        for per_mille in (1..=999).step_by(7) {
             let (merged, exact) = (&merged.read.latency, &concatenated.read.latency);
             assert_eq!(
                 merged.at_per_mille(per_mille),
