@@ -140,6 +140,9 @@ fn headline(document: &FleetDocument) -> String {
     if let Some(worst) = worst {
         return sentence(&worst.sentence);
     }
+    if done == 0 {
+        return format!("{of} did what they were asked for.");
+    }
     match &document.total {
         Some(total) if total.application.operations > 0 || total.sync.is_used() => {
             let bytes = total.application.bytes_per_second;
