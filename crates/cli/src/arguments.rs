@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Compare(Box<crate::command::compare::CompareArguments>),
     /// Reproduce five field reports on write caches, on simulated drives or on your own
     Study(Box<crate::command::study::StudyArguments>),
+    /// Show what other programs ask of a device, and how long they wait for their data to be durable
+    Observe(Box<crate::command::observe::ObserveArguments>),
     /// Run a workload from the command line of DiskSpd
     #[command(disable_help_flag = true)]
     Diskspd(ForeignArguments),
@@ -244,7 +246,7 @@ pub(crate) struct RecordingArguments {
 }
 
 /// A time from 100 ms to a day.
-fn time_within_a_day(typed: &str) -> Result<Nanos, String> {
+pub(crate) fn time_within_a_day(typed: &str) -> Result<Nanos, String> {
     let expected = "expected a time of 100ms to 24h, such as 500ms, 1m30s, 20";
     let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(86_400)).contains(time));
     time.ok_or_else(|| expected.to_owned())

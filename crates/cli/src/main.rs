@@ -44,6 +44,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Load(load) => command::load::run(&load),
         Command::Compare(compare) => command::compare::run(&compare),
         Command::Study(study) => command::study::run(&study),
+        Command::Observe(observe) => command::observe::run(&observe),
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
         Command::Fio(typed) => command::fio::run(&typed.arguments),

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use plumb_dialect::fio::trace;
+use plumb_observe::requests::FILE_NAME;
 use plumb_trial::Request;
 use plumb_workload::{Replay, Trace};
 
-use crate::exit::{Refusal, usage};
+use crate::exit::{Exit, Refusal, usage};
 
 /// How much of a trace is read at once.
 const CHUNK: usize = 256 << 10;
@@ -30,12 +32,19 @@ pub(crate) fn read(mut request: Request) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// The trace at `path`.
+/// The trace at `path`; of the run directory of an observation, the requests that it has kept.
 ///
 /// # Errors
 /// If it cannot be read or is broken.
 pub(crate) fn named(path: &str) -> Result<Trace, Refusal> {
-    trace::read_named(path, &open).map_err(usage)
+    let kept = Path::new(path).join(FILE_NAME);
+    let is_run = Path::new(path).is_dir();
+    if is_run && !kept.exists() {
+        let problem = format!("{path} holds no {FILE_NAME}: observe again with --requests");
+        return Err(Refusal::new(Exit::Usage, problem));
+    }
+    let name = if is_run { kept.to_string_lossy() } else { path.into() };
+    trace::read_named(&name, &open).map_err(usage)
 }
 
 fn open(name: &str) -> io::Result<Box<dyn BufRead>> {

@@ -41,6 +41,7 @@ mod load_refusals;
 mod load_reports;
 mod load_simulated;
 mod load_support;
+mod observe;
 mod policy_documents;
 mod policy_refusals;
 mod prove_app;

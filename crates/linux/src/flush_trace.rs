@@ -6,28 +6,22 @@
 //! that is mounted; nothing is mounted for it, and what other users of tracing see does not change. Only flushes are
 //! traced: a load without any costs nothing.
 //!
-//! The instance is removed when the trace is dropped; what a killed process has left is removed by the next trace.
+//! The [instance](crate::tracing) is removed when the trace is dropped.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use plumb_block::{Error, ErrorKind, Result};
+use plumb_block::Result;
 
-/// Where tracefs is mounted.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The instances of this program, by process.
-const PREFIX: &str = "plumb-flushes-";
+use crate::tracing::instance::{device_filter, device_number, failed};
+use crate::tracing::{Instance, Tracefs};
+
 /// The event: a request is handed to a block device, by the thread that asks.
 const EVENT: &str = "events/block/block_bio_queue";
 /// For each processor, so that some hundred thousand flushes fit between two readings.
 const BUFFER_KIB: &str = "4096";
-/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's thread
-/// numbers are those of /proc.
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// What threads of this process are called whose flushes are no part of what is measured: they record it.
 pub const RECORDER: &str = "plumb-recorder";
 /// `PF_KTHREAD` of include/linux/sched.h, in the ninth field of /proc/PID/stat.
@@ -48,8 +42,9 @@ pub struct TracedFlushes {
 
 /// A trace of the flushes of some block devices.
 pub struct FlushTrace {
-    instance: PathBuf,
+    /// Closed before the instance is removed: its descriptor holds it.
     pipe: File,
+    instance: Instance,
     /// Of the last event the beginning, where a reading ended within it.
     rest: String,
     /// The threads of this process, and whether what they flush is measured.
@@ -66,39 +61,12 @@ impl FlushTrace {
     /// # Errors
     /// If tracing is not possible here: who is not root, no tracefs, a container.
     pub fn begin(devices: &[String], except: Option<u32>) -> Result<Self> {
-        let namespace =
-            fs::read_link("/proc/self/ns/pid").map_err(|error| failed(&error, "/proc/self/ns/pid"))?;
-        if namespace != Path::new(FIRST_PID_NAMESPACE) {
-            let error = Error::new(ErrorKind::Unsupported, "trace flushes from", "a pid namespace");
-            return Err(error.because("thread numbers are others there"));
-        }
-        let mounted = TRACEFS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
-        let root = mounted.ok_or_else(|| {
-            Error::new(ErrorKind::Unsupported, "trace flushes in", TRACEFS[0])
-                .because("no tracefs is mounted there, or only root may look")
-        })?;
-        Self::rooted(root, devices, except)
-    }
-
-    fn rooted(root: &Path, devices: &[String], except: Option<u32>) -> Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        remove_left(&root.join("instances"));
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let instance = root.join("instances").join(format!("{PREFIX}{}-{number}", std::process::id()));
-        fs::create_dir(&instance).map_err(|error| failed(&error, instance.display()))?;
-        match start(&instance, devices) {
-            Ok(pipe) => {
-                let (rest, counted) = (String::new(), TracedFlushes::default());
-                let mut trace = Self { instance, pipe, rest, threads: HashMap::new(), except, counted };
-                trace.learn_threads();
-                Ok(trace)
-            }
-            Err(error) => {
-                // What cannot be removed now is removed by the next trace.
-                fs::remove_dir(&instance).unwrap_or_default();
-                Err(error)
-            }
-        }
+        let instance = Instance::make(&Tracefs::mounted()?, "flushes")?;
+        let pipe = start(&instance, devices)?;
+        let (rest, counted) = (String::new(), TracedFlushes::default());
+        let mut trace = Self { pipe, instance, rest, threads: HashMap::new(), except, counted };
+        trace.learn_threads();
+        Ok(trace)
     }
 
     /// All flushes since the trace began. Call it several times a second while threads come and go, so that they are known.
@@ -114,7 +82,7 @@ impl FlushTrace {
                 Ok(length) => self.take(&String::from_utf8_lossy(&buffer[..length])),
                 Err(error) if error.kind() == IoKind::WouldBlock => break,
                 Err(error) if error.kind() == IoKind::Interrupted => {}
-                Err(error) => return Err(failed(&error, self.instance.display())),
+                Err(error) => return Err(failed(&error, self.instance.path().display())),
             }
         }
         Ok(self.counted)
@@ -150,16 +118,6 @@ impl FlushTrace {
     }
 }
 
-impl Drop for FlushTrace {
-    fn drop(&mut self) {
-        // The descriptor of the pipe holds the instance. What cannot be removed now is removed by the next trace.
-        if let Ok(closed) = File::open("/dev/null") {
-            self.pipe = closed;
-        }
-        fs::remove_dir(&self.instance).unwrap_or_default();
-    }
-}
-
 /// One line of the trace.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
@@ -184,32 +142,17 @@ impl Event {
 }
 
 /// Turns the event on for flushes of `devices`, and opens what is to be read.
-fn start(instance: &Path, devices: &[String]) -> Result<File> {
-    let write = |name: &str, text: &str| {
-        let path = instance.join(name);
-        fs::write(&path, text).map_err(|error| failed(&error, path.display()))
-    };
-    let numbers: Vec<String> = devices.iter().filter_map(|device| number(device)).map(filter).collect();
-    write("buffer_size_kb", BUFFER_KIB)?;
+fn start(instance: &Instance, devices: &[String]) -> Result<File> {
+    let devices = device_filter(devices.iter().filter_map(|device| device_number(device)));
+    instance.write("buffer_size_kb", BUFFER_KIB)?;
     // The first letter says that the cache is to be flushed first (blk_fill_rwbs).
-    write(&format!("{EVENT}/filter"), &format!("rwbs ~ \"F*\" && ({})", numbers.join(" || ")))?;
-    let pipe = instance.join("trace_pipe");
+    instance.write(&format!("{EVENT}/filter"), &format!("rwbs ~ \"F*\" && ({devices})"))?;
+    let pipe = instance.path().join("trace_pipe");
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(&pipe);
     let opened = opened.map_err(|error| failed(&error, pipe.display()))?;
-    write(&format!("{EVENT}/enable"), "1")?;
+    instance.write(&format!("{EVENT}/enable"), "1")?;
     Ok(opened)
-}
-
-/// The number of the device of this name, as the kernel keeps it: `None` if there is no such device.
-fn number(device: &str) -> Option<u64> {
-    let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
-}
-
-fn filter(number: u64) -> String {
-    format!("dev == {number}")
 }
 
 /// Whether a thread is the kernel's own. One that is gone was a program's: the threads of journals stay.
@@ -219,22 +162,6 @@ fn is_of_kernel(thread: u32) -> bool {
         text.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse::<u64>().ok()
     };
     flags().is_some_and(|flags| flags & KERNEL_THREAD != 0)
-}
-
-/// Removes the instances of processes that are gone.
-fn remove_left(instances: &Path) {
-    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let left =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
-        if left.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            fs::remove_dir(entry.path()).unwrap_or_default();
-        }
-    }
-}
-
-fn failed(error: &std::io::Error, place: impl std::fmt::Display) -> Error {
-    Error::io(error, "trace flushes in", place.to_string())
 }
 
 #[cfg(test)]

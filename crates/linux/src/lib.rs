@@ -4,7 +4,7 @@
 //!   `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills
 //!   them.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
-//! - [`flush_trace`] and [`accounting`] tell what was this process's own.
+//! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this process's own.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
@@ -41,6 +41,7 @@ pub mod store;
 mod sync_file_range;
 pub mod test_file;
 pub mod thread;
+pub mod tracing;
 pub mod tree;
 pub mod ublk;
 mod uring;

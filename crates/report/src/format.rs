@@ -4,10 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::document::{
-    ComparisonDocument, FleetDocument, ProofDocument, Recorded, RunRecording, StudyDocument,
+    ComparisonDocument, FleetDocument, ObservationDocument, ProofDocument, Recorded, RunRecording,
+    StudyDocument,
 };
 use crate::terminal::{self, Style};
-use crate::{comparison, export, fleet, html, markdown, proof, study};
+use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
 
 /// What a report is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,6 +137,8 @@ pub enum Rendered<'a> {
     Study(&'a StudyDocument),
     /// Many hosts.
     Fleet(&'a FleetDocument),
+    /// An observation.
+    Observation(&'a ObservationDocument),
 }
 
 impl<'a> From<&'a RunRecording> for Rendered<'a> {
@@ -153,6 +156,12 @@ impl<'a> From<&'a ProofDocument> for Rendered<'a> {
 impl<'a> From<&'a ComparisonDocument> for Rendered<'a> {
     fn from(document: &'a ComparisonDocument) -> Self {
         Self::Comparison(document)
+    }
+}
+
+impl<'a> From<&'a ObservationDocument> for Rendered<'a> {
+    fn from(document: &'a ObservationDocument) -> Self {
+        Self::Observation(document)
     }
 }
 
@@ -176,6 +185,7 @@ impl<'a> From<&'a Recorded> for Rendered<'a> {
             Recorded::Comparison(document) => Self::Comparison(document),
             Recorded::Study(document) => Self::Study(document),
             Recorded::Fleet(document) => Self::Fleet(document),
+            Recorded::Observation(document) => Self::Observation(document),
         }
     }
 }
@@ -215,6 +225,14 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
             Format::Html | Format::Markdown => markdown::outline(&comparison::outline(document)),
             Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
                 return none("a comparison", "terminal, html, markdown or json");
+            }
+        },
+        (Rendered::Observation(document), _) => match format {
+            Format::Terminal => terminal::outline(&observation::outline(document), style),
+            Format::Json => document.to_json()?,
+            Format::Html | Format::Markdown => markdown::outline(&observation::outline(document)),
+            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
+                return none("an observation", "terminal, html, markdown or json");
             }
         },
         (Rendered::Study(document), _) => match format {

@@ -23,6 +23,7 @@ pub mod headline;
 pub mod html;
 pub mod levels;
 mod markdown;
+mod observation;
 mod outline;
 pub mod printable;
 mod proof;
@@ -37,8 +38,8 @@ pub mod verdict;
 pub mod wording;
 
 pub use document::{
-    Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, OpenError, ProofDocument,
-    Recorded, RunDocument, RunRecording, StudyDocument,
+    Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, ObservationDocument,
+    OpenError, ProofDocument, Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;

@@ -88,19 +88,25 @@ fn load(device: &Path, options: &[&str]) -> Result<f64> {
 }
 
 /// A loop device of our own over a file in memory, gone when dropped.
-struct LoopedFile {
+pub(super) struct LoopedFile {
     device: PathBuf,
     _file: TempDir,
 }
 
 impl LoopedFile {
-    fn new() -> Result<Self> {
+    /// Makes both.
+    pub(super) fn new() -> Result<Self> {
         let directory = tempfile::tempdir_in(MEMORY).context("making a directory in memory")?;
         let path = directory.path().join("disk");
         let file = std::fs::File::create(&path).context("making a file in memory")?;
         file.set_len(256 << 20).context("sizing a file in memory")?;
         let device = process::text(Command::new("losetup").args(["--find", "--show"]).arg(&path))?;
         Ok(Self { device: device.trim().into(), _file: directory })
+    }
+
+    /// The block device.
+    pub(super) fn device(&self) -> &Path {
+        &self.device
     }
 }
 

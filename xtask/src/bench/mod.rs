@@ -9,6 +9,7 @@ mod cache_guest;
 mod fio;
 mod load;
 mod nbd;
+mod observe;
 mod paired;
 mod prove;
 mod realtime;
@@ -22,12 +23,12 @@ use anyhow::{Result, bail};
 use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
-const ALL: [&str; 7] = ["agreement", "load", "nbd", "realtime", "attach", "prove", "cache"];
+const ALL: [&str; 8] = ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache"];
 
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// agreement, load, nbd, realtime, attach, prove, cache; all without a name. Of cache also one part alone:
+    /// agreement, load, nbd, realtime, attach, observe, prove, cache; all without a name. Of cache also one part alone:
     /// cache-burst, cache-overhead, cache-recovery, cache-simulated; and beside all, in a guest: cache-guest
     names: Vec<String>,
 
@@ -61,6 +62,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "nbd" => nbd::run(&plumb, arguments.pairs)?,
             "realtime" => realtime::run(&plumb, arguments.pairs)?,
             "attach" => attach::run(&plumb, arguments.pairs)?,
+            "observe" => observe::run(&plumb, arguments.pairs)?,
             "prove" => prove::run(&root)?,
             "cache-guest" => cache_guest::run(&root, &plumb)?,
             name if cache::PARTS.contains(&name) => {

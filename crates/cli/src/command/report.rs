@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
         Recorded::Proof(proof) => exit::of_proof(proof),
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
+        Recorded::Observation(_) => Exit::Done,
         Recorded::Study(study) => exit::of_study(study),
         Recorded::Fleet(document) => fleet::exit_of(document),
     })

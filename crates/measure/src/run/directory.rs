@@ -18,7 +18,7 @@ pub(super) const RESULT: &str = "result.json";
 pub(super) const HISTOGRAMS: &str = "hist.hlog";
 pub(super) const TIMESERIES: &str = "timeseries.csv";
 /// What a new run in an old directory takes away first; other files there are left alone.
-const OWNED: [&str; 5] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", MANIFEST];
+const OWNED: [&str; 6] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", "requests.blktrace", MANIFEST];
 
 /// A run directory that is being written.
 #[derive(Debug)]

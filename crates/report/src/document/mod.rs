@@ -6,7 +6,7 @@
 //! view of it ([`CheckDocument`]), converted both ways.
 //!
 //! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did, [`StudyDocument`] what
-//! `plumb study` did, [`FleetDocument`] what many hosts did: documents of their own.
+//! `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`] what `plumb observe` saw: documents of their own.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
 //! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
@@ -16,6 +16,7 @@ pub mod comparison;
 pub mod fleet;
 pub mod json;
 mod labels;
+pub mod observation;
 pub mod proof;
 pub mod recording;
 pub mod run;
@@ -26,6 +27,7 @@ pub mod study;
 pub use check::{CheckDocument, CheckEnvironment};
 pub use comparison::ComparisonDocument;
 pub use fleet::FleetDocument;
+pub use observation::ObservationDocument;
 pub use proof::ProofDocument;
 pub use recording::{OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag};
 pub use run::{

@@ -15,6 +15,7 @@ use super::check::CheckDocument;
 use super::comparison::ComparisonDocument;
 use super::fleet::FleetDocument;
 use super::json::Kind;
+use super::observation::ObservationDocument;
 use super::proof::ProofDocument;
 use super::run::RunDocument;
 use super::study::StudyDocument;
@@ -32,6 +33,8 @@ pub enum Recorded {
     Study(Box<StudyDocument>),
     /// What many hosts did.
     Fleet(Box<FleetDocument>),
+    /// An observation.
+    Observation(Box<ObservationDocument>),
 }
 
 /// A run with its distributions and time series.
@@ -129,13 +132,14 @@ pub enum OpenError {
     Unreadable(#[from] plumb_measure::Error),
     /// It is a run of a kind that this version cannot report.
     #[error(
-        "{directory}: the result is a `{found}`: expected {}, {}, {}, {}, {} or {}; another version of plumb may know it",
+        "{directory}: the result is a `{found}`: expected {}, {}, {}, {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
         RunDocument::SCHEMA,
         ProofDocument::SCHEMA,
         ComparisonDocument::SCHEMA,
         StudyDocument::SCHEMA,
-        FleetDocument::SCHEMA
+        FleetDocument::SCHEMA,
+        ObservationDocument::SCHEMA
     )]
     UnknownKind {
         /// Where.
@@ -167,6 +171,9 @@ impl Recorded {
             }
             ComparisonDocument::SCHEMA => {
                 return Ok(recording.result()?.map(|comparison| Self::Comparison(Box::new(comparison))));
+            }
+            ObservationDocument::SCHEMA => {
+                return Ok(recording.result()?.map(|seen| Self::Observation(Box::new(seen))));
             }
             StudyDocument::SCHEMA => {
                 return Ok(recording.result()?.map(|study| Self::Study(Box::new(study))));
@@ -202,6 +209,7 @@ impl RunRecording {
             Some(Recorded::Run(recording)) => Ok(Some(*recording)),
             Some(Recorded::Proof(proof)) => Err(OpenError::unknown(directory, proof.schema)),
             Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
+            Some(Recorded::Observation(seen)) => Err(OpenError::unknown(directory, seen.schema)),
             Some(Recorded::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
             Some(Recorded::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.schema)),
             None => Ok(None),

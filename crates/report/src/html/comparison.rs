@@ -62,6 +62,7 @@ impl ComparisonPage {
     }
 }
 
+/// What a section says.
 pub(super) fn body(section: &Section) -> String {
     let item = |item: &Item| match item {
         Item::Table(of) => table::table(of, ""),

@@ -25,7 +25,8 @@ pub(super) struct Frame {
     pub(super) figures: Vec<Figure>,
     /// The command line, ready to print.
     pub(super) command: String,
-    pub(super) seed: u64,
+    /// What all random choices followed from, where there were any.
+    pub(super) seed: Option<u64>,
     pub(super) facts: Vec<Fact>,
     /// What the charts are drawn from, as JSON.
     pub(super) data: String,
@@ -33,7 +34,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The frame of a report without charts that a script draws.
-    pub(super) fn of(what: &'static str, outline: Outline<'_>, seed: u64) -> Self {
+    pub(super) fn of(what: &'static str, outline: Outline<'_>, seed: impl Into<Option<u64>>) -> Self {
         Self {
             what,
             target: printable(outline.of),
@@ -41,7 +42,7 @@ impl Frame {
             headline: outline.headline,
             figures: outline.figures,
             command: shell_line(&outline.environment.argv),
-            seed,
+            seed: seed.into(),
             facts: outline.facts,
             data: "[]".to_owned(),
         }

@@ -13,6 +13,7 @@ mod fleet;
 mod frame;
 mod glyph;
 mod lanes;
+mod observation;
 mod page;
 mod path_view;
 mod proof;
@@ -26,12 +27,13 @@ use askama::Template;
 
 use self::comparison::ComparisonPage;
 use self::fleet::FleetPage;
+use self::observation::ObservationPage;
 use self::page::Page;
 use self::proof::ProofPage;
 use self::study::StudyPage;
 use crate::format::Rendered;
 
-/// The page of a recording, a proof, a comparison, a study or many hosts.
+/// The page of a recording, a proof, a comparison, a study, many hosts or an observation.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
@@ -40,6 +42,7 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
         Rendered::Run(recording) => Page::of(recording).render()?,
         Rendered::Proof(document) => ProofPage::of(document).render()?,
         Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
+        Rendered::Observation(document) => ObservationPage::of(document).render()?,
         Rendered::Study(document) => StudyPage::of(document).render()?,
         Rendered::Fleet(document) => FleetPage::of(document).render()?,
     };

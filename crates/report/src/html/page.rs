@@ -75,7 +75,7 @@ impl Page {
                 headline: Headline::of(document),
                 figures: facts::figures(document),
                 command: facts::command(document),
-                seed: document.seed,
+                seed: Some(document.seed),
                 facts: facts::facts(document),
                 data: chart_data::embeddable(
                     &serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned()),

@@ -28,6 +28,7 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
         "power-cuts",
         "ublk",
         "cache",
+        "observe",
     ]
 });
 

@@ -21,6 +21,7 @@ use plumb_workload::Scenario;
 pub(crate) use self::machine::restore_left_behind;
 
 use self::factor::Factor;
+pub(crate) use self::recorded::{Earlier, compare_earlier};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::command::running::{Running, exit_of_end, exit_of_kind};

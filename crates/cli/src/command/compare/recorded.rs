@@ -1,14 +1,16 @@
 //! `plumb compare RUN... --against RUN...`: runs that were recorded earlier.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use plumb_compare::{Question, compare_recorded};
+use plumb_compare::{Gate, Question, Terms, compare_recorded};
 use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, RunDirectory};
+use plumb_observe::run_document;
 use plumb_report::{Format, Recorded, RunDocument, Style, render};
 use plumb_trial::environment;
 
 use super::{CompareArguments, show};
+use crate::arguments::RecordingArguments;
 use crate::command::report;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
@@ -30,31 +32,58 @@ pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
     targets.len() == 2 && targets.iter().all(is_recorded)
 }
 
+/// Runs that are compared with earlier ones, and how that is asked.
+pub(crate) struct Earlier<'a> {
+    pub(crate) runs: Vec<PathBuf>,
+    pub(crate) against: Vec<PathBuf>,
+    /// The figure that decides, if one was named.
+    pub(crate) figure: Option<String>,
+    pub(crate) terms: Terms,
+    pub(crate) limits: Vec<Gate>,
+    pub(crate) recording: &'a RecordingArguments,
+    pub(crate) as_json: bool,
+    pub(crate) style: Style,
+}
+
 /// Compares the runs that are named in the place of targets.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    let mut names = arguments.words.targets();
+    let mut runs: Vec<PathBuf> = arguments.words.targets().iter().map(PathBuf::from).collect();
     let mut against = arguments.against.clone();
     if against.is_empty() {
-        against.push(names.remove(0).into());
+        against.push(runs.remove(0));
     }
-    if names.is_empty() {
+    compare_earlier(&Earlier {
+        runs,
+        against,
+        figure: arguments.figure.clone(),
+        terms: arguments.terms(),
+        limits: arguments.fail_if.clone(),
+        recording: &arguments.own.recording,
+        as_json: arguments.own.json,
+        style: arguments.detail.style(),
+    })
+}
+
+/// Compares recorded runs, or recorded observations.
+pub(crate) fn compare_earlier(asked: &Earlier<'_>) -> anyhow::Result<Exit> {
+    if asked.runs.is_empty() {
         return Err(
             Refusal::new(Exit::Usage, "--against: name the runs that are compared with them, too").into()
         );
     }
-    let runs = open(names.iter().map(Path::new))?;
-    let against = open(against.iter().map(std::path::PathBuf::as_path))?;
+    let runs = open(&asked.runs)?;
+    let against = open(&asked.against)?;
     let question = Question {
         factor: "recorded runs".to_owned(),
         levels: vec![joined(&against), joined(&runs)],
-        figure: arguments.figure.clone().unwrap_or_else(|| "iops".to_owned()),
-        terms: arguments.terms(),
-        limits: arguments.fail_if.clone(),
+        figure: asked.figure.clone().unwrap_or_else(|| "iops".to_owned()),
+        terms: asked.terms,
+        limits: asked.limits.clone(),
     };
     let mut document = compare_recorded(&question, &against, &runs).map_err(usage)?;
     let started_at = time_of_day();
     document.environment = environment(&argv(), &started_at);
-    let out = out(&arguments.own.recording, "compare");
+    let out = out(asked.recording, "compare");
     let mut manifest = Manifest::starting("compare", argv(), 0, started_at);
     (manifest.kernel, manifest.host) = (kernel(), host());
     if let Some(directory) = RunDirectory::create(&out, &manifest).map_err(usage)? {
@@ -66,24 +95,26 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         )?;
         directory.finish(None, time_of_day())?;
     }
-    show(&document, arguments.own.json, arguments.detail.style())?;
+    show(&document, asked.as_json, asked.style)?;
     if let Some(directory) = &document.run_directory {
         terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
     }
     Ok(exit::of_comparison(&document))
 }
 
-fn open<'a>(runs: impl Iterator<Item = &'a Path>) -> Result<Vec<(String, RunDocument)>, Refusal> {
-    runs.map(|run| {
+fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
+    let one = |run: &PathBuf| {
         let name = run.display().to_string();
         match report::opened(run)? {
             Recorded::Run(recording) => Ok((name, recording.document)),
-            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) | Recorded::Fleet(_) => Err(
-                Refusal::new(Exit::Usage, format!("{name} is no run of a load: it has no rates to compare")),
-            ),
+            Recorded::Observation(seen) => Ok((name, run_document(&seen))),
+            Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) | Recorded::Fleet(_) => {
+                let problem = "is neither a run of a load nor an observation: it has no rates to compare";
+                Err(Refusal::new(Exit::Usage, format!("{name} {problem}")))
+            }
         }
-    })
-    .collect()
+    };
+    runs.iter().map(one).collect()
 }
 
 /// The names of runs as that of a level.

@@ -1,0 +1,243 @@
+//! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
+
+mod compare;
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use plumb_block::{Clock, Nanos, RealClock};
+use plumb_dialect::native;
+use plumb_measure::process::surroundings::{host, kernel};
+use plumb_measure::{Manifest, RunDirectory};
+use plumb_observe::event::Request;
+use plumb_observe::{NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload};
+use plumb_report::document::observation::ObservedDevice;
+use plumb_report::quantity::{count, duration};
+use plumb_report::{Format, ObservationDocument, Recorded, Style, render};
+use plumb_trial::environment;
+
+use crate::arguments::{Detail, RecordingArguments};
+use crate::exit::{Exit, Refusal, usage};
+use crate::surroundings::{argv, out, time_of_day};
+use crate::{stop, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  plumb observe /var/lib/postgresql --duration 1m
+  plumb observe 4711                                a process, by its number
+  plumb observe /dev/sdb --workload > same.toml     then: plumb load same.toml sim:nearline-4tb
+  plumb observe /dev/sdb --requests                 then: plumb cache advise RUN --backing-rate 100M
+  plumb observe compare RUN-BEFORE RUN-AFTER
+
+Nothing is written to what is observed. Root sees each request and each sync, through the kernel's tracing, in an instance that is removed
+afterwards; without it the counters are left. Ctrl-C ends the observation and keeps it.";
+
+/// What `plumb observe` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct ObserveArguments {
+    #[command(subcommand)]
+    action: Option<Action>,
+
+    /// A path, a block device, or the number of a process; a file with a number for a name is ./1234
+    #[arg(value_name = "PATH|DEV|PID", required_unless_present_any = ["all", "from"], conflicts_with = "all")]
+    target: Option<String>,
+
+    /// Observe every disk, and the syncs of every program
+    #[arg(long)]
+    all: bool,
+
+    /// How long, such as 10s, 5m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::arguments::time_within_a_day)]
+    duration: Nanos,
+
+    /// Read counters alone, as without root
+    #[arg(long)]
+    counters: bool,
+
+    /// Leave system calls alone: who waits for syncs is then not seen, and system calls cost what they always do
+    #[arg(long)]
+    no_syscalls: bool,
+
+    /// Keep each request in the recording, 48 bytes each: for `plumb cache advise` and `plumb load --trace`
+    #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
+    requests: bool,
+
+    /// Print a workload of the same kind in plumb's own language, which `plumb load` runs
+    #[arg(long, conflicts_with = "json")]
+    workload: bool,
+
+    /// Show a recorded observation instead
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "all"])]
+    from: Option<PathBuf>,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    recording: RecordingArguments,
+
+    #[command(flatten)]
+    detail: Detail,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Compare two observations, such as before and after a change
+    Compare(compare::CompareArguments),
+}
+
+/// Observes what was typed.
+pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
+    if let Some(Action::Compare(compare)) = &arguments.action {
+        return compare::run(compare);
+    }
+    if let Some(run) = &arguments.from {
+        show(&recorded(run)?, arguments)?;
+        return Ok(Exit::Done);
+    }
+    let wanted = match &arguments.target {
+        Some(target) => Wanted::parse(target),
+        None => Wanted::All,
+    };
+    let target = wanted.find().map_err(|error: NoTarget| usage(error))?;
+    let stop = stop::on_signals()?;
+    let started_at = time_of_day();
+    let mut manifest = Manifest::starting("observe", argv(), 0, started_at.clone());
+    (manifest.kernel, manifest.host) = (kernel(), host());
+    manifest.target = Some(target.shown.clone());
+    let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest).map_err(usage)?;
+    let mut document = observed(arguments, &target, directory.as_ref(), &stop)?;
+    document.environment = environment(&argv(), &started_at);
+    document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
+    put_workload(&mut document);
+    if let Some(directory) = directory {
+        directory.write_result(&document)?;
+        let page = render(&document, Format::Html, Style::PLAIN)?;
+        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
+        directory.finish(document.incomplete_because.clone(), time_of_day())?;
+    }
+    show(&document, arguments)?;
+    if let Some(directory) = &document.run_directory {
+        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
+    }
+    if !document.complete {
+        terminal::say("plumb: interrupted; what was seen until then is kept");
+        return Ok(Exit::NotMeasured);
+    }
+    Ok(Exit::Done)
+}
+
+/// Observes; requests go into the directory, if they are to be kept.
+fn observed(
+    arguments: &ObserveArguments,
+    target: &Target,
+    directory: Option<&RunDirectory>,
+    stop: &std::sync::atomic::AtomicBool,
+) -> anyhow::Result<ObservationDocument> {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let kept =
+        directory.filter(|_| arguments.requests).map(|directory| directory.path().join(requests::FILE_NAME));
+    let mut file = kept
+        .map(|path| File::create(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
+        .transpose()?;
+    let mut keep = file
+        .as_mut()
+        .map(|file| |at: Nanos, request: &Request| -> io::Result<()> { requests::write(file, at, request) });
+    let options = Options {
+        duration: arguments.duration,
+        syncs: !arguments.no_syscalls,
+        counters_only: arguments.counters,
+        requests: keep.as_mut().map(|keep| keep as _),
+    };
+    let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
+    let mut line = Line { what: names.join(", "), shown: None };
+    let mut progress = |elapsed: Nanos, so_far: SoFar| line.show(elapsed, arguments.duration, so_far);
+    let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
+    let document = observe(target, options, around);
+    line.end();
+    let document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
+    if let Some(mut file) = file {
+        file.flush()?;
+    }
+    Ok(document)
+}
+
+/// The kernel's monotonic clock, by which its events are.
+fn monotonic() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+}
+
+/// Puts the workload of the first device that was asked for something into the document.
+fn put_workload(document: &mut ObservationDocument) {
+    let seconds = document.seconds;
+    let of = |device: &ObservedDevice| workload::scenario(device, seconds, &format!("/dev/{}", device.name));
+    if let Some((scenario, notes)) = document.devices.iter().find_map(of) {
+        document.workload = native::write(&scenario);
+        document.notes.extend(notes.into_iter().map(|note| format!("As a workload: {note}")));
+    }
+}
+
+fn show(document: &ObservationDocument, arguments: &ObserveArguments) -> anyhow::Result<()> {
+    if arguments.workload {
+        if document.workload.is_empty() {
+            let why = "nothing was seen that a workload can be made of: requests one by one, which takes root and a kernel with tracing";
+            return Err(Refusal::new(Exit::NotMeasured, why).into());
+        }
+        return terminal::print(&document.workload);
+    }
+    let format = if arguments.json { Format::Json } else { Format::Terminal };
+    terminal::print(&render(document, format, arguments.detail.style())?)
+}
+
+/// A recorded observation.
+///
+/// # Errors
+/// A usage error if it is none.
+fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
+    let none = || Refusal::new(Exit::Usage, format!("{} is no recorded observation", run.display()));
+    match Recorded::open(run).map_err(usage)? {
+        Some(Recorded::Observation(document)) => Ok(*document),
+        _ => Err(none()),
+    }
+}
+
+/// Says when it has begun, and on a terminal how far it is.
+struct Line {
+    /// What is observed.
+    what: String,
+    /// The whole seconds that were shown last.
+    shown: Option<u64>,
+}
+
+impl Line {
+    fn show(&mut self, elapsed: Nanos, duration_of_all: Nanos, so_far: SoFar) {
+        let (seconds, all) = (elapsed.0 / 1_000_000_000, duration(duration_of_all.as_secs_f64()));
+        if self.shown.is_none() {
+            terminal::say(&format!("plumb: observing {} for {all}; Ctrl-C ends it", self.what));
+        }
+        if self.shown.replace(seconds) == Some(seconds) || !io::stderr().is_terminal() {
+            return;
+        }
+        let lost = if so_far.lost > 0 { format!(", {} lost", count(so_far.lost)) } else { String::new() };
+        let line = format!(
+            "\r\x1b[K{} of {all}: {} events{lost}, {} syncs",
+            duration(seconds as f64),
+            count(so_far.events),
+            count(so_far.syncs)
+        );
+        // Nobody may be there to read it.
+        io::stderr().write_all(line.as_bytes()).unwrap_or_default();
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() && io::stderr().is_terminal() {
+            io::stderr().write_all(b"\r\x1b[K").unwrap_or_default();
+        }
+    }
+}

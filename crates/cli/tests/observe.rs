@@ -1,0 +1,144 @@
+//! `plumb observe` on a loop device of our own: every write, flush and sync that a program makes is seen, as many as the kernel counts; what
+//! was seen is a workload that does the same again, and input for `cache advise`; without events the counters are left.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{document, holds, said};
+use crate::load_support::{LoopDevice, Place, start, wait_for};
+
+const SCHEMA: &str = "../report/schemas/observation.schema.json";
+/// How many writes are made, each with an fdatasync.
+const WRITES: u64 = 60;
+
+/// Ends an observation as Ctrl-C does; its document.
+fn ended(mut child: Child) -> Value {
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut printed = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut printed).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "interrupted: {}", String::from_utf8_lossy(&printed));
+    let document: Value = serde_json::from_slice(&printed).unwrap();
+    holds(SCHEMA, &document);
+    assert_eq!(
+        (&document["complete"], &document["incomplete_because"]),
+        (&false.into(), &"interrupted".into())
+    );
+    document
+}
+
+fn loop_device(place: &Place) -> Option<LoopDevice> {
+    let image = place.run_image();
+    File::options().write(true).open(&image).unwrap().set_len(16 << 20).unwrap();
+    LoopDevice::over(&image)
+}
+
+/// Writes 8 KiB to places of the device that do not lie together, each past the page cache by its own fdatasync.
+fn write_to(device: &LoopDevice) {
+    let file = File::options().write(true).open(&device.path).unwrap();
+    for number in 0..WRITES {
+        file.write_all_at(&[7; 8192], number * 7 % WRITES * 65536).unwrap();
+        file.sync_data().unwrap();
+    }
+}
+
+#[test]
+fn what_a_program_asks_for_is_seen_and_can_be_done_again() {
+    let place = Place::new();
+    let Some(device) = loop_device(&place) else { return };
+    let mut observing =
+        start(&mut place.command(&format!("observe --json --requests --duration 5m {}", device.path)));
+    let said_more = wait_for("observing", &mut observing);
+    write_to(&device);
+    let document = ended(observing);
+    drop(said_more);
+    if document["source"] != "events" {
+        plumb_testkit::skip(&format!("no events: {}", document["source_because"]));
+        return;
+    }
+    let seen = &document["devices"][0];
+    let counts = ["ios", "bytes"].map(|key| seen["write"][key].as_u64().unwrap());
+    assert_eq!(counts, [WRITES, WRITES * 8192], "{document:#}");
+    assert_eq!(seen["write"]["sizes"], serde_json::json!([{ "bytes": 8192, "ios": WRITES }]));
+    assert_eq!(seen["flushes"], WRITES);
+    assert_eq!(seen["counters_agree"], true, "{seen:#}");
+    assert_eq!(seen["write"]["latency"]["count"], WRITES);
+    assert_eq!(document["cost"]["events_lost"], 0);
+    let own = |sync: &&Value| sync["process"] == std::process::id();
+    let sync =
+        document["syncs"].as_array().unwrap().iter().find(own).unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!((&sync["call"], &sync["count"]), (&"fdatasync".into(), &WRITES.into()));
+    assert_eq!(sync["file"], device.path.as_str());
+    does_it_again(&place);
+}
+
+/// What was recorded is a workload, and input for advice.
+fn does_it_again(place: &Place) {
+    let run = place.run_directory();
+    let kept = place.path("seen");
+    std::fs::rename(&run, &kept).unwrap();
+    let said_words = place.run("observe --from seen --workload");
+    assert_eq!(said_words.status.code(), Some(0), "{}", said(&said_words));
+    File::create(place.path("same.toml")).unwrap().write_all(&said_words.stdout).unwrap();
+    let again = document(&place.run("load --json same.toml sim:consumer-nvme-ssd?size=16M"));
+    let total =
+        |part: &str, key: &str| again["total"][part][key].as_f64().unwrap_or_else(|| panic!("{again:#}"));
+    let near = |value: f64, expected: u64| (value / expected as f64 - 1.0).abs() <= 0.1;
+    assert!(near(total("write", "ios"), WRITES), "{}", again["total"]["write"]);
+    assert!(near(total("write", "bytes"), WRITES * 8192), "{}", again["total"]["write"]);
+    assert!(near(total("sync", "ios"), WRITES), "{}", again["total"]["sync"]);
+    let mut advise = crate::common::plumb();
+    advise.args(["cache", "--json", "advise", "--backing-rate", "10M"]).arg(&kept);
+    let advice = advise.output().unwrap();
+    let advice = document(&advice);
+    assert_eq!((&advice["writes"], &advice["flushes"]), (&WRITES.into(), &WRITES.into()));
+    let mut compare = crate::common::plumb();
+    compare
+        .args(["observe", "compare", "--json", "--no-record", "seen", "seen"])
+        .current_dir(place.here.path());
+    let compared = document(&compare.output().unwrap());
+    assert_eq!(compared["ratio"]["median"], 1.0, "{compared:#}");
+    assert_eq!(compared["design"]["interleaved"], false);
+}
+
+#[test]
+fn counters_are_left_without_events() {
+    let place = Place::new();
+    let Some(device) = loop_device(&place) else { return };
+    let mut observing =
+        start(&mut place.command(&format!("observe --json --counters --duration 5m {}", device.path)));
+    let said_more = wait_for("observing", &mut observing);
+    write_to(&device);
+    let document = ended(observing);
+    drop(said_more);
+    assert_eq!((&document["source"], &document["syncs"]), (&"counters".into(), &Value::Null));
+    let seen = &document["devices"][0];
+    assert_eq!(
+        (&seen["write"]["bytes"], &seen["flushes"]),
+        (&(WRITES * 8192).into(), &WRITES.into()),
+        "{seen:#}"
+    );
+    let shown = place.run_directory();
+    let shown = crate::common::plumb().arg("report").arg(shown).output().unwrap();
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("Only counters were read"), "{}", said(&shown));
+}
+
+#[test]
+fn what_cannot_be_observed_is_refused_with_a_remedy() {
+    let place = Place::new();
+    for (typed, remedy) in [
+        ("observe /proc/self", "--all"),
+        ("observe /no/such/place", "name a"),
+        ("observe --from . --workload", "manifest"),
+        ("observe", "PATH|DEV|PID"),
+    ] {
+        let mut command = crate::common::plumb();
+        let output = command.args(typed.split(' ')).current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(remedy), "{typed}: {}", said(&output));
+    }
+}

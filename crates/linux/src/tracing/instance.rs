@@ -1,0 +1,202 @@
+//! Instances of tracing: buffers and events of our own (Documentation/trace/ftrace.rst, "Instances").
+//!
+//! An instance is removed when it is dropped; whoever opened one of its files closes it before. What a killed process has left
+//! is removed by the next one that makes an instance.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plumb_block::{Error, ErrorKind, Result};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Where tracefs is mounted.
+const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// What the names of all instances of this program begin with; the process comes next.
+const PREFIX: &str = "plumb-";
+/// A file of an event is shorter.
+const READ_MAX: usize = 1 << 16;
+/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's thread
+/// numbers are those of /proc.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// The tracefs of this kernel.
+#[derive(Debug, Clone)]
+pub struct Tracefs {
+    root: PathBuf,
+    /// A mount that nobody else sees, for as long as this is kept.
+    _mount: Option<Arc<OwnedFd>>,
+}
+
+impl Tracefs {
+    /// The one that is mounted.
+    ///
+    /// # Errors
+    /// If none is, or only others may look; if the kernel's thread numbers are not those of /proc here.
+    pub fn mounted() -> Result<Self> {
+        check_pid_namespace()?;
+        let mounted = MOUNTED.iter().map(Path::new).find(|root| root.join("instances").is_dir());
+        let root = mounted.ok_or_else(|| {
+            Error::new(ErrorKind::Unsupported, "trace in", MOUNTED[0])
+                .because("no tracefs is mounted there, or only root may look")
+        })?;
+        Ok(Self { root: root.to_owned(), _mount: None })
+    }
+
+    /// The one that is mounted, or else a mount of it that only this process sees, which is gone with it.
+    ///
+    /// # Errors
+    /// As [`Self::mounted`]; if the kernel has none.
+    pub fn open() -> Result<Self> {
+        Self::mounted().or_else(|error| {
+            check_pid_namespace()?;
+            let mount = detached().map_err(|why| {
+                error.because(format!("no tracefs is mounted there, and none can be mounted: {why}"))
+            })?;
+            let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+            Ok(Self { root, _mount: Some(Arc::new(mount)) })
+        })
+    }
+
+    /// A tree of files that stands for one, in tests.
+    #[cfg(test)]
+    pub(crate) fn rooted(root: &Path) -> Self {
+        Self { root: root.to_owned(), _mount: None }
+    }
+}
+
+/// Threads are told apart by numbers, which are others in a container.
+fn check_pid_namespace() -> Result<()> {
+    const PLACE: &str = "/proc/self/ns/pid";
+    let namespace = fs::read_link(PLACE).map_err(|error| failed(&error, PLACE))?;
+    if namespace != Path::new(FIRST_PID_NAMESPACE) {
+        let error = Error::new(ErrorKind::Unsupported, "trace from", "a pid namespace");
+        return Err(error.because("thread numbers are others there"));
+    }
+    Ok(())
+}
+
+/// A tracefs that is mounted nowhere.
+fn detached() -> rustix::io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+}
+
+/// Events and buffers of our own.
+#[derive(Debug)]
+pub struct Instance {
+    path: PathBuf,
+    _tracefs: Tracefs,
+}
+
+impl Instance {
+    /// Makes one; `what` is a part of its name. Those that killed processes have left are removed.
+    ///
+    /// # Errors
+    /// As mkdir(2): it takes root.
+    pub fn make(tracefs: &Tracefs, what: &str) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let instances = tracefs.root.join("instances");
+        remove_left(&instances);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = instances.join(format!("{PREFIX}{what}-{}-{number}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| failed(&error, path.display()))?;
+        Ok(Self { path, _tracefs: tracefs.clone() })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `text` to one of its files.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path.join(name);
+        fs::write(&path, text).map_err(|error| failed(&error, path.display()))
+    }
+
+    /// One of its files. Some are there for one read alone, so that is a large one.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub fn read(&self, name: &str) -> Result<String> {
+        let path = self.path.join(name);
+        let text = File::open(&path).and_then(|mut file| {
+            let mut text = vec![0; READ_MAX];
+            let length = file.read(&mut text)?;
+            text.truncate(length);
+            file.read_to_end(&mut text)?;
+            Ok(text)
+        });
+        text.map(|text| String::from_utf8_lossy(&text).into_owned())
+            .map_err(|error| failed(&error, path.display()))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next one.
+        fs::remove_dir(&self.path).unwrap_or_default();
+    }
+}
+
+/// Removes the instances of processes that are gone.
+fn remove_left(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').nth(1));
+        let left = process.and_then(|process| process.parse::<u32>().ok());
+        if left.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            fs::remove_dir(entry.path()).unwrap_or_default();
+        }
+    }
+}
+
+/// The number of a block device as events have it: 12 bits of major above 20 of minor (include/linux/kdev_t.h).
+/// `None` if there is no device of this name.
+pub fn device_number(device: &str) -> Option<u32> {
+    let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+}
+
+/// A filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these devices pass.
+pub fn device_filter(devices: impl IntoIterator<Item = u32>) -> String {
+    let each: Vec<String> = devices.into_iter().map(|number| format!("dev == {number}")).collect();
+    each.join(" || ")
+}
+
+pub(crate) fn failed(error: &std::io::Error, place: impl std::fmt::Display) -> Error {
+    Error::io(error, "trace in", place.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_killed_processes_left_is_removed_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let instances = root.path().join("instances");
+        let own = format!("plumb-flushes-{}-7", std::process::id());
+        // No process has such a number (PID_MAX_LIMIT of include/linux/threads.h).
+        let names = ["plumb-observe-4194305-0", "plumb-flushes-4194305-3", "plumb-x", "perf-4194305-0", &own];
+        for name in names {
+            fs::create_dir_all(instances.join(name)).unwrap();
+        }
+        let instance = Instance::make(&Tracefs::rooted(root.path()), "observe").unwrap();
+        let left: Vec<bool> = names.iter().map(|name| instances.join(name).exists()).collect();
+        assert_eq!(left, [false, false, true, true, true]);
+        let path = instance.path().to_owned();
+        assert!(path.exists());
+        drop(instance);
+        assert!(!path.exists());
+    }
+}

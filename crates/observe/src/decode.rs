@@ -1,0 +1,212 @@
+//! Records of the kernel's tracing, decoded into [`Event`]s by the formats that this kernel names.
+
+use std::collections::HashMap;
+
+use plumb_block::Result;
+use plumb_linux::tracing::{EventFormat, Field, Record};
+
+use crate::event::{Event, Merge, Op, Request, SyncCall, What};
+
+/// msync(2): wait until it is done.
+const MS_SYNC: u64 = 4;
+/// The kernel counts in sectors of 512 bytes.
+const SECTOR: u64 = 512;
+
+/// What the events of a name are about.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A request, of which this happened.
+    Request(fn(Request) -> What),
+    /// Data on its way to a device without requests (zram, dm, md): what was handed to it, and what is done.
+    Bio(fn(Request) -> What),
+    /// A sync begins.
+    Enter(SyncCall),
+    /// It ends.
+    Exit,
+}
+
+/// The events of block devices with requests.
+pub const REQUEST_EVENTS: [(&str, Kind); 7] = [
+    ("block/block_rq_insert", Kind::Request(What::Inserted)),
+    ("block/block_rq_issue", Kind::Request(What::Issued)),
+    ("block/block_rq_requeue", Kind::Request(What::Requeued)),
+    ("block/block_rq_complete", Kind::Request(What::Completed)),
+    ("block/block_bio_backmerge", Kind::Request(|request| What::Merged(Merge::Back, request))),
+    ("block/block_bio_frontmerge", Kind::Request(|request| What::Merged(Merge::Front, request))),
+    ("block/block_rq_merge", Kind::Request(|request| What::Merged(Merge::Request, request))),
+];
+
+/// The events of block devices without.
+pub const BIO_EVENTS: [(&str, Kind); 2] = [
+    ("block/block_bio_queue", Kind::Bio(What::Issued)),
+    ("block/block_bio_complete", Kind::Bio(What::Completed)),
+];
+
+/// The events of the calls that make data durable.
+pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
+    SyncCall::ALL.into_iter().flat_map(|call| {
+        let event = |way: &str| format!("syscalls/sys_{way}_{}", call.name());
+        [(event("enter"), Kind::Enter(call)), (event("exit"), Kind::Exit)]
+    })
+}
+
+/// Knows the formats.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    by_id: HashMap<u16, Fields>,
+}
+
+/// Where the fields of an event are.
+#[derive(Debug, Clone, Copy)]
+struct Fields {
+    thread: Field,
+    of: Of,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Request { device: Field, sector: Field, sectors: Field, letters: Field, happened: fn(Request) -> What },
+    Enter { call: SyncCall, fd: Option<Field>, flags: Option<Field> },
+    Exit { result: Field },
+}
+
+impl Decoder {
+    /// Learns an event: `format` is its file, as the kernel has it.
+    ///
+    /// # Errors
+    /// If it is no format, or lacks a field.
+    pub fn learn(&mut self, format: &str, kind: Kind) -> Result<()> {
+        let format = EventFormat::parse(format)?;
+        let of = match kind {
+            Kind::Request(happened) | Kind::Bio(happened) => Of::Request {
+                device: format.field("dev")?,
+                sector: format.field("sector")?,
+                sectors: format.field("nr_sector")?,
+                letters: format.field("rwbs")?,
+                happened,
+            },
+            Kind::Enter(call) => {
+                Of::Enter { call, fd: format.field("fd").ok(), flags: format.field("flags").ok() }
+            }
+            Kind::Exit => Of::Exit { result: format.field("ret")? },
+        };
+        self.by_id.insert(format.id, Fields { thread: format.field("common_pid")?, of });
+        Ok(())
+    }
+
+    /// What `record` says; `None` of an event that was not learnt, or that says nothing that is wanted.
+    pub fn decode(&self, record: Record<'_>) -> Option<Event> {
+        let id = u16::from_ne_bytes(*record.data.first_chunk()?);
+        let fields = self.by_id.get(&id)?;
+        let number = |field: &Field| field.number(record.data);
+        let what = match &fields.of {
+            Of::Request { device, sector, sectors, letters, happened } => {
+                let letters = letters.bytes(record.data);
+                let length = letters.iter().position(|byte| *byte == 0).unwrap_or(letters.len());
+                let request = Request {
+                    device: number(device) as u32,
+                    sector: number(sector),
+                    bytes: number(sectors).saturating_mul(SECTOR),
+                    ..Request::default()
+                };
+                let request = request.with_letters(&letters[..length]);
+                // A flush has no place, whatever the kernel puts there.
+                let sector = if request.op == Op::Flush { 0 } else { request.sector };
+                happened(Request { sector, ..request })
+            }
+            Of::Enter { call: SyncCall::Msync, flags: Some(flags), .. } if number(flags) & MS_SYNC == 0 => {
+                return None;
+            }
+            Of::Enter { call, fd, .. } => What::SyncBegan(*call, fd.as_ref().map(|fd| number(fd) as u32)),
+            Of::Exit { result } => What::SyncEnded(number(result) as i64 >= 0),
+        };
+        Some(Event { at: record.at, thread: number(&fields.thread) as u32, what })
+    }
+}
+
+/// Events of several processors, each with its own in order, put into one order.
+#[derive(Debug, Default)]
+pub struct Merged {
+    pending: Vec<Event>,
+}
+
+impl Merged {
+    /// Adds one.
+    pub fn add(&mut self, event: Event) {
+        self.pending.push(event);
+    }
+
+    /// Takes those before `time`, in order. No earlier one may be added after that.
+    pub fn take_before(&mut self, time: plumb_block::Nanos) -> impl Iterator<Item = Event> + '_ {
+        // It is stable and quick on what is a few runs in order.
+        self.pending.sort_by_key(|event| event.at);
+        let end = self.pending.partition_point(|event| event.at < time);
+        self.pending.drain(..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Nanos;
+
+    use super::*;
+
+    /// Of the kernel of this version, which the samples are of: 6.18.
+    const ISSUE: &str = include_str!("../../linux/src/tracing/samples/block_rq_issue.format");
+
+    fn record(parts: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut record = vec![0; 72];
+        parts.iter().for_each(|(at, bytes)| record[*at..at + bytes.len()].copy_from_slice(bytes));
+        record
+    }
+
+    #[test]
+    fn a_record_is_decoded_by_its_format() {
+        let mut decoder = Decoder::default();
+        decoder.learn(ISSUE, Kind::Request(What::Issued)).unwrap();
+        let data = record(&[
+            (0, &2104_u16.to_ne_bytes()),
+            (4, &77_u32.to_ne_bytes()),
+            (8, &(7_u32 << 20 | 3).to_ne_bytes()),
+            (16, &2048_u64.to_ne_bytes()),
+            (24, &8_u32.to_ne_bytes()),
+            (34, b"WFS\0"),
+        ]);
+        let event = decoder.decode(Record { at: Nanos(5), data: &data }).unwrap();
+        let request = Request {
+            device: 7 << 20 | 3,
+            sector: 2048,
+            bytes: 4096,
+            op: Op::Write,
+            fua: true,
+            preflush: false,
+        };
+        assert_eq!(event, Event { at: Nanos(5), thread: 77, what: What::Issued(request) });
+        assert_eq!(decoder.decode(Record { at: Nanos(5), data: &[1, 0] }), None, "another event");
+        assert!(decoder.learn("name: x\nID: 4\n", Kind::Exit).is_err(), "a kernel without the field");
+    }
+
+    #[test]
+    fn an_msync_that_does_not_wait_is_none() {
+        let format = "name: sys_enter_msync\nID: 9\nfield:int common_pid; offset:4; size:4; signed:1;\n\
+                      field:int flags; offset:32; size:8; signed:0;";
+        let mut decoder = Decoder::default();
+        decoder.learn(format, Kind::Enter(SyncCall::Msync)).unwrap();
+        let with = |flags: u64| record(&[(0, &9_u16.to_ne_bytes()), (32, &flags.to_ne_bytes())]);
+        assert_eq!(decoder.decode(Record { at: Nanos(1), data: &with(1) }), None);
+        let waits = decoder.decode(Record { at: Nanos(1), data: &with(4) }).unwrap();
+        assert_eq!(waits.what, What::SyncBegan(SyncCall::Msync, None));
+    }
+
+    #[test]
+    fn events_of_processors_come_in_one_order_and_late_ones_wait() {
+        let mut merged = Merged::default();
+        for at in [3, 9, 1, 5, 12] {
+            merged.add(Event { at: Nanos(at), thread: 0, what: What::SyncEnded(true) });
+        }
+        let times =
+            |merged: &mut Merged, time| merged.take_before(Nanos(time)).map(|of| of.at.0).collect::<Vec<_>>();
+        assert_eq!(times(&mut merged, 9), [1, 3, 5]);
+        assert_eq!(times(&mut merged, 20), [9, 12]);
+    }
+}

@@ -1,0 +1,404 @@
+//! What one device was asked, from the events of its requests.
+//!
+//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed, perhaps in parts. It is known by
+//! its first sector and what it asks for. Merging moves that sector, and so do completions of parts.
+//!
+//! # Limitations
+//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio that a device without
+//! requests changes on its way (splits) may not be found again; it is then counted without a latency.
+
+use std::collections::HashMap;
+
+use plumb_block::Nanos;
+use plumb_measure::{Histogram, Series, SeriesEvent, SeriesPoint};
+use plumb_report::document::observation::{
+    ObservedDevice, ObservedDirection, OverTime, QueueDepth, SizeCount,
+};
+
+use crate::arrivals::Intervals;
+use crate::event::{Merge, Op, Request, What};
+
+/// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
+const ENDS: usize = 8;
+/// Of requests that wait: more than so many were forgotten by the kernel, or their events were lost.
+const WAITING_MAX: usize = 1 << 16;
+
+/// Of the time so many parts are kept.
+const PARTS_MAX: usize = 600;
+
+type Key = (u64, Op);
+
+/// What was seen of a device so far.
+#[derive(Debug)]
+pub(crate) struct Device {
+    has_requests: bool,
+    start: Nanos,
+    /// When requests that wait in the kernel's queue were inserted.
+    waiting: HashMap<Key, Nanos>,
+    in_flight: HashMap<Key, Vec<InFlight>>,
+    directions: [Direction; 3],
+    flushes: u64,
+    flush_latency: Histogram,
+    fua_writes: u64,
+    merges: u64,
+    /// Completions without data: of an empty flush, which the kernel counts among the writes, or of the end of a flush with data.
+    empty: u64,
+    /// Those of which no beginning was seen.
+    unmatched: u64,
+    depth: Depth,
+    intervals: Intervals,
+    series: Series,
+}
+
+/// A request that the driver has.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    at: Nanos,
+    bytes: u64,
+    left: u64,
+}
+
+/// Requests of one direction.
+#[derive(Debug)]
+struct Direction {
+    bytes: u64,
+    sizes: HashMap<u64, u64>,
+    ends: [u64; ENDS],
+    next_end: usize,
+    issued: u64,
+    sequential: u64,
+    from: u64,
+    until: u64,
+    depth: u64,
+    depth_max: u64,
+    queue_latency: Histogram,
+    latency: Histogram,
+    intervals: Intervals,
+}
+
+/// How many requests are in flight, over time.
+#[derive(Debug, Default)]
+struct Depth {
+    since: Nanos,
+    now: u64,
+    max: u64,
+    /// Time of all requests, and time with any, in nanoseconds.
+    area: u128,
+    busy: u128,
+}
+
+impl Device {
+    /// One that is observed from `start` on, for some `expected` time.
+    pub(crate) fn new(has_requests: bool, start: Nanos, expected: Nanos) -> Self {
+        Self {
+            has_requests,
+            start,
+            waiting: HashMap::new(),
+            in_flight: HashMap::new(),
+            directions: std::array::from_fn(|_| Direction::default()),
+            flushes: 0,
+            flush_latency: Histogram::new(),
+            fua_writes: 0,
+            merges: 0,
+            empty: 0,
+            unmatched: 0,
+            depth: Depth { since: start, ..Depth::default() },
+            intervals: Intervals::default(),
+            series: Series::starting_at(start, expected),
+        }
+    }
+
+    /// Something happened. Calls `arrived` with a request when it came.
+    pub(crate) fn take(&mut self, at: Nanos, what: What, arrived: &mut dyn FnMut(Nanos, &Request)) {
+        match what {
+            What::Inserted(request) => self.inserted(at, &request, arrived),
+            What::Issued(request) => self.issued(at, &request, arrived),
+            What::Requeued(request) => {
+                self.end(at, &request, u64::MAX);
+            }
+            What::Completed(request) => self.completed(at, &request),
+            What::Merged(merge, request) => self.merged(merge, &request),
+            What::SyncBegan(..) | What::SyncEnded(_) => {}
+        }
+    }
+
+    /// Events were lost: what is in flight is not known any more.
+    pub(crate) fn forget(&mut self, at: Nanos) {
+        self.waiting.clear();
+        self.in_flight.clear();
+        self.depth.change(at, 0);
+        self.directions.iter_mut().for_each(|direction| direction.depth = 0);
+    }
+
+    fn inserted(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.clear();
+        }
+        if self.waiting.insert((request.sector, request.op), at).is_none() {
+            self.arrived(at, request, arrived);
+        }
+    }
+
+    fn arrived(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
+        arrived(at, request);
+        if let Some(direction) = self.direction(request.op) {
+            direction.intervals.take(at);
+            self.intervals.take(at);
+        }
+    }
+
+    fn issued(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
+        let inserted = self.waiting.remove(&(request.sector, request.op));
+        if inserted.is_none() {
+            self.arrived(at, request, arrived);
+        }
+        let begun = InFlight { at, bytes: request.bytes, left: request.bytes };
+        self.in_flight.entry((request.sector, request.op)).or_default().push(begun);
+        self.depth.change(at, self.depth.now + 1);
+        if let Some(direction) = self.direction(request.op) {
+            direction.issued(request);
+            if let Some(inserted) = inserted {
+                direction.queue_latency.record(at.since(inserted));
+            }
+        }
+    }
+
+    fn completed(&mut self, at: Nanos, request: &Request) {
+        if request.bytes == 0 && self.has_requests && request.op != Op::Flush {
+            self.empty += 1;
+            return;
+        }
+        let Some(ended) = self.end(at, request, request.bytes) else {
+            // It was issued before the first event, or changed on its way. A flush of requests that nobody issued is an empty
+            // one that is answered.
+            if request.op != Op::Flush || !self.has_requests {
+                self.unmatched += 1;
+                self.done(at, request, request.bytes, None);
+            } else {
+                self.empty += 1;
+            }
+            return;
+        };
+        match ended.left {
+            0 => self.done(at, request, ended.bytes, Some(at.since(ended.at))),
+            _ => {
+                // The rest of it goes on at the next sector.
+                self.in_flight.entry((request.end(), request.op)).or_default().push(ended);
+                self.depth.change(at, self.depth.now + 1);
+                if let Some(direction) = self.direction(request.op) {
+                    direction.depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Takes a request out of what is in flight, with so many bytes of it done.
+    fn end(&mut self, at: Nanos, request: &Request, bytes: u64) -> Option<InFlight> {
+        let mut key = (request.sector, request.op);
+        if request.bytes == 0 && !self.has_requests && !self.in_flight.contains_key(&key) {
+            // A bio that was worked off piece by piece is at its end.
+            let ends_here = |(known, of): (&Key, &Vec<InFlight>)| {
+                let is_it =
+                    known.1 == request.op && of.iter().any(|of| known.0 + of.bytes / 512 == request.sector);
+                is_it.then_some(*known)
+            };
+            key = self.in_flight.iter().find_map(ends_here)?;
+        }
+        let of = self.in_flight.get_mut(&key)?;
+        // The first that was issued, for the others may be of a later client.
+        let mut ended = if of.is_empty() { return None } else { of.remove(0) };
+        if of.is_empty() {
+            self.in_flight.remove(&key);
+        }
+        let bytes = if self.has_requests { bytes } else { u64::MAX };
+        ended.left = ended.left.saturating_sub(bytes);
+        self.depth.change(at, self.depth.now.saturating_sub(1));
+        if let Some(direction) = self.direction(request.op) {
+            direction.depth = direction.depth.saturating_sub(1);
+        }
+        Some(ended)
+    }
+
+    /// A request is done, of so many bytes.
+    fn done(&mut self, at: Nanos, request: &Request, bytes: u64, latency: Option<Nanos>) {
+        if request.op == Op::Flush || (request.preflush && !self.has_requests) {
+            self.flushes += 1;
+        }
+        if request.op == Op::Flush {
+            latency.iter().for_each(|latency| self.flush_latency.record(*latency));
+        }
+        self.fua_writes += u64::from(request.fua);
+        let Some(direction) = self.direction(request.op) else { return };
+        direction.bytes += bytes;
+        *direction.sizes.entry(bytes).or_default() += 1;
+        latency.iter().for_each(|latency| direction.latency.record(*latency));
+        self.series.record(SeriesEvent { at, bytes, latency: latency.unwrap_or_default() });
+    }
+
+    fn merged(&mut self, merge: Merge, request: &Request) {
+        self.merges += 1;
+        match merge {
+            Merge::Back => {}
+            Merge::Front => {
+                // What waited begins with what was put before it.
+                if let Some(at) = self.waiting.remove(&(request.end(), request.op)) {
+                    self.waiting.insert((request.sector, request.op), at);
+                }
+            }
+            Merge::Request => {
+                self.waiting.remove(&(request.sector, request.op));
+            }
+        }
+    }
+
+    fn direction(&mut self, op: Op) -> Option<&mut Direction> {
+        let place = match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim => 2,
+            Op::Flush | Op::Other => return None,
+        };
+        self.directions.get_mut(place)
+    }
+
+    /// Whether nothing is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.unmatched == 0
+    }
+
+    /// How many completions were without data.
+    pub(crate) fn empty(&self) -> u64 {
+        self.empty
+    }
+
+    /// All that was seen of the device called `name` until `end`.
+    pub(crate) fn finish(&mut self, name: &str, end: Nanos) -> ObservedDevice {
+        self.depth.change(end, self.depth.now);
+        let length = end.since(self.start);
+        let seconds = length.as_secs_f64();
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let [read, write, trim] = &self.directions;
+        ObservedDevice {
+            name: name.to_owned(),
+            has_requests: self.has_requests,
+            read: read.finish(&per_second),
+            write: write.finish(&per_second),
+            trim: trim.finish(&per_second),
+            flushes: Some(self.flushes),
+            flushes_per_second: Some(per_second(self.flushes)),
+            flush_latency: self.flush_latency.summary(),
+            fua_writes: Some(self.fua_writes),
+            merges: self.merges,
+            queue_depth: Some(self.depth.finish(length)),
+            arrivals: self.intervals.finish(),
+            counters: None,
+            counters_agree: None,
+            over_time: over_time(&self.series, length),
+        }
+    }
+}
+
+/// What completed in each part of the time: at most [`PARTS_MAX`] of equal length.
+fn over_time(series: &Series, length: Nanos) -> Vec<OverTime> {
+    let points = series.whole_points(length);
+    let each = points.len().div_ceil(PARTS_MAX).max(1);
+    let part = |points: &[SeriesPoint]| {
+        let mut all = points.first().copied()?;
+        points.iter().skip(1).for_each(|point| all.add(point));
+        Some(OverTime {
+            at: all.at.as_secs_f64(),
+            seconds: series.width().as_secs_f64() * points.len() as f64,
+            ios: all.operations,
+            bytes: all.bytes,
+            latency_mean: (all.operations > 0).then(|| all.latency_mean().as_secs_f64()),
+        })
+    };
+    points.chunks(each).filter_map(part).collect()
+}
+
+impl Depth {
+    fn change(&mut self, at: Nanos, to: u64) {
+        let passed = u128::from(at.since(self.since).0);
+        self.area += passed * u128::from(self.now);
+        self.busy += if self.now > 0 { passed } else { 0 };
+        self.since = self.since.max(at);
+        self.now = to;
+        self.max = self.max.max(to);
+    }
+
+    fn finish(&self, length: Nanos) -> QueueDepth {
+        let share = |part: u128, of: u128| if of > 0 { part as f64 / of as f64 } else { 0.0 };
+        let length = u128::from(length.0);
+        QueueDepth {
+            mean: share(self.area, length),
+            busy_mean: share(self.area, self.busy),
+            max: self.max,
+            busy: share(self.busy, length),
+        }
+    }
+}
+
+impl Default for Direction {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            sizes: HashMap::new(),
+            // No request begins there.
+            ends: [u64::MAX; ENDS],
+            next_end: 0,
+            issued: 0,
+            sequential: 0,
+            from: u64::MAX,
+            until: 0,
+            depth: 0,
+            depth_max: 0,
+            queue_latency: Histogram::new(),
+            latency: Histogram::new(),
+            intervals: Intervals::default(),
+        }
+    }
+}
+
+impl Direction {
+    fn issued(&mut self, request: &Request) {
+        self.issued += 1;
+        self.depth += 1;
+        self.depth_max = self.depth_max.max(self.depth);
+        self.from = self.from.min(request.offset());
+        self.until = self.until.max(request.offset() + request.bytes);
+        let place = match self.ends.iter().position(|end| *end == request.sector) {
+            Some(place) => {
+                self.sequential += 1;
+                place
+            }
+            None => {
+                self.next_end = (self.next_end + 1) % ENDS;
+                self.next_end
+            }
+        };
+        self.ends[place] = request.end();
+    }
+
+    fn finish(&self, per_second: &dyn Fn(u64) -> f64) -> ObservedDirection {
+        let mut sizes: Vec<SizeCount> =
+            self.sizes.iter().map(|(bytes, ios)| SizeCount { bytes: *bytes, ios: *ios }).collect();
+        sizes.sort_unstable_by_key(|size| size.bytes);
+        let ios = sizes.iter().map(|size| size.ios).sum::<u64>();
+        let is_any = self.issued > 0;
+        ObservedDirection {
+            ios,
+            bytes: self.bytes,
+            iops: per_second(ios),
+            bytes_per_second: per_second(self.bytes),
+            io_bytes_mean: (ios > 0).then(|| self.bytes as f64 / ios as f64),
+            sizes,
+            sequential: is_any.then(|| self.sequential as f64 / self.issued as f64),
+            from_byte: is_any.then_some(self.from),
+            until_byte: is_any.then_some(self.until),
+            depth_max: self.depth_max,
+            queue_latency: self.queue_latency.summary(),
+            latency: self.latency.summary(),
+            arrivals: self.intervals.finish(),
+        }
+    }
+}

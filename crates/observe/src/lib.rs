@@ -1,0 +1,39 @@
+//! What other programs ask of block devices, and how long they wait for their data to be made durable: seen passively.
+//!
+//! ```text
+//! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► observer ──► ObservationDocument
+//!                                     │                                                  (device, syncs, arrivals)    │
+//!                                     └──without tracing: counters ──► counted ──────────────────────────────────────►│
+//!                                                                                          a Scenario ◄── workload ◄──┘
+//! ```
+//!
+//! Invariants:
+//! 1. Nothing is written to what is observed, and what other users of tracing see does not change.
+//! 2. From events to figures, and from figures to a workload, is a pure function.
+//! 3. What was not seen is said: lost events, missing privileges, a kernel without events.
+//!
+//! # Limitations
+//! A sync through io_uring is no system call of its own: its flushes are seen, and its time is not. `O_DSYNC` writes show as FUA writes or
+//! flushes of the device. Requests are of all programs; the kernel's threads write back for whoever made pages dirty.
+
+mod arrivals;
+mod counted;
+pub mod decode;
+mod device;
+pub mod event;
+mod headline;
+mod observer;
+mod processes;
+pub mod requests;
+mod session;
+mod sides;
+mod syncs;
+mod target;
+mod tracer;
+pub mod workload;
+
+pub use observer::{Finished, Observer, SoFar, Watched};
+pub use session::{Keep, Options, Surroundings, observe};
+pub use sides::run_document;
+pub use syncs::{Caller, Processes, Scope, SyncedFile};
+pub use target::{NoTarget, Target, Wanted};

@@ -1,0 +1,293 @@
+//! From events to figures: a pure function of events and time, but for who the threads are, which is asked.
+
+use std::collections::HashMap;
+
+use plumb_block::Nanos;
+use plumb_report::document::observation::{ObservedDevice, ObservedSync};
+
+use crate::device::Device;
+use crate::event::{Event, Request, What};
+use crate::syncs::{Processes, Scope, Syncs};
+
+/// A device that is observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// The kernel's name.
+    pub name: String,
+    /// Its number, as in events.
+    pub number: u32,
+    /// Whether it has requests.
+    pub has_requests: bool,
+}
+
+/// Takes events in the order of their times.
+#[derive(Debug)]
+pub struct Observer {
+    watched: Vec<Watched>,
+    devices: HashMap<u32, Device>,
+    syncs: Syncs,
+    events: u64,
+    lost: u64,
+}
+
+/// What has been seen until now, for a line of progress.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// Events.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// Syncs that ended.
+    pub syncs: u64,
+}
+
+impl Observer {
+    /// One of these devices, and of the syncs in `scope`, from `start` on for some `expected` time. Syncs of the process `except` are
+    /// left out.
+    pub fn new(watched: Vec<Watched>, scope: Scope, except: u32, start: Nanos, expected: Nanos) -> Self {
+        let device = |of: &Watched| (of.number, Device::new(of.has_requests, start, expected));
+        let devices = watched.iter().map(device).collect();
+        Self { watched, devices, syncs: Syncs::new(scope, except), events: 0, lost: 0 }
+    }
+
+    /// Takes an event. `arrived` is called with a request when it came, with its time.
+    pub fn take(
+        &mut self,
+        event: Event,
+        processes: &mut dyn Processes,
+        arrived: &mut dyn FnMut(Nanos, &Request),
+    ) {
+        self.events += 1;
+        match event.what {
+            What::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
+            What::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
+            What::Inserted(of)
+            | What::Issued(of)
+            | What::Requeued(of)
+            | What::Completed(of)
+            | What::Merged(_, of) => {
+                if let Some(device) = self.devices.get_mut(&of.device) {
+                    device.take(event.at, event.what, arrived);
+                }
+            }
+        }
+    }
+
+    /// So many events were lost before `at`.
+    pub fn lost(&mut self, at: Nanos, events: u64) {
+        if events > 0 {
+            self.lost += events;
+            self.devices.values_mut().for_each(|device| device.forget(at));
+            self.syncs.forget();
+        }
+    }
+
+    /// What has been seen until now.
+    pub fn so_far(&self) -> SoFar {
+        SoFar { events: self.events, lost: self.lost, syncs: self.syncs.count() }
+    }
+
+    /// How long all syncs took that may flush a device.
+    pub fn sync_latency(&self) -> Option<plumb_measure::Latency> {
+        self.syncs.latency()
+    }
+
+    /// All that was seen until `end`. Of each device also how many completions were without data, and whether nothing is on its way.
+    pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<Finished>, Vec<ObservedSync>) {
+        let devices = &mut self.devices;
+        let finished = self.watched.iter().filter_map(|of| {
+            let device = devices.get_mut(&of.number)?;
+            let (empty, is_idle) = (device.empty(), device.is_idle());
+            Some(Finished { device: device.finish(&of.name, end), empty, is_idle })
+        });
+        (finished.collect(), self.syncs.finish(end.since(start).as_secs_f64()))
+    }
+}
+
+/// A device, with what it takes to hold it against its counters.
+#[derive(Debug)]
+pub struct Finished {
+    /// The figures.
+    pub device: ObservedDevice,
+    /// Completions without data.
+    pub empty: u64,
+    /// Whether every request was seen from its beginning to its end.
+    pub is_idle: bool,
+}
+
+impl Finished {
+    /// Puts down what the counters say, and whether the events say the same; `None` if they cannot be compared.
+    pub fn with_counters(mut self, counters: Option<plumb_block::DeviceCounters>) -> ObservedDevice {
+        let device = &self.device;
+        let agree = |counters: &plumb_block::DeviceCounters| {
+            // The kernel counts an empty flush among the writes, and the end of a flush with data is a completion without data.
+            let writes = device.write.ios..=device.write.ios + self.empty;
+            counters.reads == device.read.ios
+                && counters.read_bytes.0 == device.read.bytes
+                && writes.contains(&counters.writes)
+                && counters.write_bytes.0 == device.write.bytes
+                && (!device.has_requests || counters.flushes.is_none() || counters.flushes == device.flushes)
+        };
+        let agree = counters.as_ref().map(agree).filter(|agree| *agree || self.is_idle);
+        self.device.counters_agree = agree;
+        self.device.counters = counters;
+        self.device
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{Bytes, DeviceCounters};
+
+    use super::*;
+    use crate::event::{Merge, Op};
+    use crate::syncs::Caller;
+
+    const NUMBER: u32 = 7 << 20;
+
+    struct Nobody;
+
+    impl Processes for Nobody {
+        fn caller(&mut self, _: u32, _: Option<u32>) -> Caller {
+            Caller::default()
+        }
+    }
+
+    fn request(sector: u64, sectors: u64, op: Op) -> Request {
+        Request { device: NUMBER, sector, bytes: sectors * 512, op, ..Request::default() }
+    }
+
+    fn observed(has_requests: bool, events: &[(u64, What)], until: u64) -> Finished {
+        let watched = Watched { name: "loop0".to_owned(), number: NUMBER, has_requests };
+        let (start, end) = (Nanos::ZERO, Nanos::millis(until));
+        let mut observer = Observer::new(vec![watched], Scope::All, 0, start, end);
+        for (at, what) in events {
+            let event = Event { at: Nanos::millis(*at), thread: 1, what: *what };
+            observer.take(event, &mut Nobody, &mut |_, _| ());
+        }
+        observer.finish(start, end).0.remove(0)
+    }
+
+    #[test]
+    fn where_a_write_waits_is_told_apart() {
+        let write = request(8, 8, Op::Write);
+        let events = [(1, What::Inserted(write)), (4, What::Issued(write)), (14, What::Completed(write))];
+        let device = observed(true, &events, 20).device;
+        let seconds = |latency: Option<plumb_measure::Latency>| latency.unwrap().mean;
+        assert_eq!((seconds(device.write.queue_latency), seconds(device.write.latency)), (0.003, 0.010));
+        assert_eq!((device.write.ios, device.write.bytes, device.write.iops), (1, 4096, 50.0));
+        let depth = device.queue_depth.unwrap();
+        assert_eq!((depth.mean, depth.busy_mean, depth.max, depth.busy), (0.5, 1.0, 1, 0.5));
+    }
+
+    #[test]
+    fn a_request_that_completes_in_parts_is_one() {
+        let events = [
+            (1, What::Issued(request(0, 16, Op::Read))),
+            (3, What::Completed(request(0, 8, Op::Read))),
+            (5, What::Completed(request(8, 8, Op::Read))),
+        ];
+        let of = observed(true, &events, 10);
+        assert!(of.is_idle);
+        assert_eq!((of.device.read.ios, of.device.read.bytes), (1, 8192));
+        assert_eq!(of.device.read.latency.unwrap().mean, 0.004);
+    }
+
+    #[test]
+    fn merges_move_what_waits() {
+        let events = [
+            (1, What::Inserted(request(8, 8, Op::Write))),
+            (2, What::Merged(Merge::Front, request(0, 8, Op::Write))),
+            (2, What::Merged(Merge::Back, request(16, 8, Op::Write))),
+            (5, What::Issued(request(0, 24, Op::Write))),
+            (6, What::Completed(request(0, 24, Op::Write))),
+        ];
+        let device = observed(true, &events, 10).device;
+        assert_eq!((device.merges, device.write.ios), (2, 1));
+        assert_eq!(device.write.queue_latency.unwrap().mean, 0.004);
+    }
+
+    #[test]
+    fn flushes_are_told_from_what_the_kernel_counts_as_writes() {
+        let flush = request(0, 0, Op::Flush);
+        let events = [
+            (1, What::Issued(request(64, 8, Op::Write))),
+            (2, What::Completed(request(64, 8, Op::Write))),
+            (3, What::Issued(flush)),
+            (5, What::Completed(flush)),
+            // The empty write that asked for it is answered.
+            (5, What::Completed(request(0, 0, Op::Write))),
+        ];
+        let counters = |writes| DeviceCounters {
+            writes,
+            write_bytes: Bytes(4096),
+            flushes: Some(1),
+            ..DeviceCounters::default()
+        };
+        let of = || observed(true, &events, 10);
+        assert_eq!((of().device.flushes, of().device.flush_latency.unwrap().mean), (Some(1), 0.002));
+        let agree = |counters| of().with_counters(Some(counters)).counters_agree;
+        assert_eq!(
+            (agree(counters(1)), agree(counters(2)), agree(counters(3))),
+            (Some(true), Some(true), Some(false))
+        );
+        let without = of().with_counters(None);
+        assert_eq!((without.counters, without.counters_agree), (None, None));
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_it_began_counts_without_a_time() {
+        let events = [(1, What::Completed(request(0, 8, Op::Read)))];
+        let of = observed(true, &events, 10);
+        assert!(!of.is_idle);
+        assert_eq!((of.device.read.ios, of.device.read.latency), (1, None));
+        assert_eq!(
+            of.with_counters(Some(DeviceCounters::default())).counters_agree,
+            None,
+            "it cannot be told"
+        );
+    }
+
+    #[test]
+    fn a_device_without_requests_is_seen_by_what_it_was_handed() {
+        let flushed = Request { preflush: true, ..request(8, 8, Op::Write) };
+        let events = [
+            (1, What::Issued(flushed)),
+            // It was worked off piece by piece: the end is left.
+            (4, What::Completed(Request { preflush: true, ..request(16, 0, Op::Write) })),
+        ];
+        let device = observed(false, &events, 10).device;
+        assert_eq!((device.write.ios, device.write.bytes, device.flushes), (1, 4096, Some(1)));
+        assert_eq!(device.write.latency.unwrap().mean, 0.003);
+    }
+
+    #[test]
+    fn what_goes_on_where_something_ended_is_sequential() {
+        let places = [0, 1000, 8, 1008, 16, 5000];
+        let events: Vec<(u64, What)> = (1..)
+            .zip(places)
+            .flat_map(|(at, place)| {
+                let read = request(place, 8, Op::Read);
+                [(at, What::Issued(read)), (at, What::Completed(read))]
+            })
+            .collect();
+        let read = observed(true, &events, 10).device.read;
+        assert_eq!(read.sequential, Some(0.5));
+        assert_eq!((read.from_byte, read.until_byte, read.depth_max), (Some(0), Some(5008 * 512), 1));
+    }
+
+    #[test]
+    fn lost_events_leave_nothing_in_flight() {
+        let watched = Watched { name: "loop0".to_owned(), number: NUMBER, has_requests: true };
+        let mut observer = Observer::new(vec![watched], Scope::All, 0, Nanos::ZERO, Nanos::secs(1));
+        let event = |at, what| Event { at: Nanos::millis(at), thread: 1, what };
+        observer.take(event(1, What::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.lost(Nanos::millis(2), 12);
+        observer.take(event(9, What::Issued(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        observer.take(event(10, What::Completed(request(0, 8, Op::Read))), &mut Nobody, &mut |_, _| ());
+        assert_eq!(observer.so_far().lost, 12);
+        let device = observer.finish(Nanos::ZERO, Nanos::millis(10)).0.remove(0).device;
+        assert_eq!(device.read.latency.unwrap().mean, 0.001);
+        assert!((device.queue_depth.unwrap().mean - 0.2).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,204 @@
+//! An observation, from its first event to its document.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plumb_block::{Clock, DeviceCounters, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
+use plumb_linux::BlockCounters;
+use plumb_linux::thread::cpu_times;
+use plumb_measure::storage::delta;
+use plumb_report::document::ObservationDocument;
+use plumb_report::document::observation::{ObservationCost, ObservedDevice, Source};
+
+use crate::counted::Counted;
+use crate::event::Request;
+use crate::observer::{Finished, Observer, SoFar};
+use crate::processes::{self, LiveProcesses};
+use crate::target::Target;
+use crate::tracer::Tracer;
+
+/// How often events are fetched.
+pub(crate) const READ_EVERY: Duration = Duration::from_millis(50);
+
+/// Keeps a request that came so long after the start.
+pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
+
+/// How to observe.
+pub struct Options<'a> {
+    /// For how long.
+    pub duration: Nanos,
+    /// Whether the calls that make files durable are observed.
+    pub syncs: bool,
+    /// Whether only counters are read.
+    pub counters_only: bool,
+    /// Is given each request when it came, with the time since the start.
+    pub requests: Option<&'a mut Keep<'a>>,
+}
+
+/// The surroundings of an observation.
+pub struct Surroundings<'a> {
+    /// The time of the counters.
+    pub clock: &'a Arc<dyn Clock>,
+    /// The time of the events: the kernel's monotonic clock.
+    pub now: &'a dyn Fn() -> Nanos,
+    /// Becomes true when it is to end early.
+    pub stop: &'a AtomicBool,
+    /// Is told how far it is.
+    pub progress: &'a mut dyn FnMut(Nanos, SoFar),
+}
+
+/// Observes `target`. What it cannot see is said in the document; the facts of the run (environment, directory) are left empty.
+///
+/// # Errors
+/// If the counters of the devices cannot be read, or events no more.
+pub fn observe(
+    target: &Target,
+    options: Options<'_>,
+    around: Surroundings<'_>,
+) -> Result<ObservationDocument> {
+    let before_cpu = cpu_times();
+    let process = target.process.and_then(processes::io);
+    let mut document = match tracer(target, &options) {
+        Ok(tracer) => by_events(target, tracer, options, around)?,
+        Err(why) => by_counters(target, &options, around, why)?,
+    };
+    ObservationDocument::SCHEMA.clone_into(&mut document.schema);
+    "none".clone_into(&mut document.level);
+    document.target.clone_from(&target.shown);
+    document.notes.splice(0..0, target.notes.iter().cloned());
+    document.process = match (process, target.process) {
+        (Some(before), Some(number)) => {
+            let after = processes::io(number);
+            if after.is_none() {
+                document.notes.push(format!("Process {number} ended while it was observed."));
+            }
+            after.map(|after| processes::io_since(&before, after))
+        }
+        _ => None,
+    };
+    let after_cpu = cpu_times();
+    let spent = (after_cpu.user + after_cpu.system).since(before_cpu.user + before_cpu.system);
+    document.cost.cpu_seconds = spent.as_secs_f64();
+    document.cost.cpu_share = spent.as_secs_f64() / f64::max(document.seconds, 1e-9);
+    document.headline = crate::headline::of(&document);
+    Ok(document)
+}
+
+/// What traces, or why nothing can.
+fn tracer(target: &Target, options: &Options<'_>) -> std::result::Result<Tracer, String> {
+    if options.counters_only {
+        return Err("--counters".to_owned());
+    }
+    Tracer::prepare(&target.devices, options.syncs).map_err(|error| in_one_line(&error))
+}
+
+/// Reads the counters of the devices. One that is gone makes those of all unknown.
+fn snapshot(target: &Target, clock: &Arc<dyn Clock>) -> Result<StorageSnapshot> {
+    let names = target.devices.iter().map(|device| device.name.clone()).collect();
+    BlockCounters::new(names, Arc::clone(clock)).read()
+}
+
+fn by_events(
+    target: &Target,
+    mut tracer: Tracer,
+    mut options: Options<'_>,
+    around: Surroundings<'_>,
+) -> Result<ObservationDocument> {
+    let Surroundings { clock, now, stop, progress } = around;
+    let mut processes = LiveProcesses::default();
+    let before = snapshot(target, clock)?;
+    let start = now();
+    tracer.turn(true)?;
+    let mut observer = Observer::new(
+        target.devices.clone(),
+        target.scope.clone(),
+        std::process::id(),
+        start,
+        options.duration,
+    );
+    let mut not_kept = None;
+    let mut arrived = |at: Nanos, request: &Request| {
+        let keep = options.requests.as_mut().filter(|_| not_kept.is_none());
+        if let Some(Err(error)) = keep.map(|keep| keep(at.since(start), request)) {
+            not_kept = Some(error);
+        }
+    };
+    progress(Nanos::ZERO, SoFar::default());
+    let mut is_whole = false;
+    while !is_whole && !stop.load(Ordering::Acquire) {
+        std::thread::sleep(READ_EVERY.min(Duration::from_nanos((start + options.duration).since(now()).0)));
+        let at = now();
+        is_whole = at.since(start) >= options.duration;
+        let lost = tracer.read(at, |event| observer.take(event, &mut processes, &mut arrived))?;
+        observer.lost(at, lost);
+        processes.refresh();
+        progress(at.since(start), observer.so_far());
+    }
+    tracer.turn(false)?;
+    let end = now();
+    let after = snapshot(target, clock);
+    let lost = tracer.rest(|event| observer.take(event, &mut processes, &mut arrived))?;
+    observer.lost(end, lost);
+    let (devices, syncs) = observer.finish(start, end);
+    let so_far = observer.so_far();
+    let counted = after.ok().and_then(|after| delta(&before, &after).ok());
+    let mut document = ObservationDocument {
+        seconds: end.since(start).as_secs_f64(),
+        source: Source::Events,
+        devices: devices.into_iter().map(|device| with_counters(device, counted.as_deref())).collect(),
+        syncs: tracer.no_syncs.is_none().then_some(syncs),
+        sync_latency: observer.sync_latency(),
+        syncs_unknown_because: tracer.no_syncs.clone(),
+        cost: ObservationCost {
+            events: so_far.events,
+            events_lost: so_far.lost,
+            ..ObservationCost::default()
+        },
+        complete: is_whole,
+        incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
+        ..ObservationDocument::default()
+    };
+    if let Some(error) = not_kept {
+        document.notes.push(format!("Not all requests were kept: {error}."));
+    }
+    Ok(document)
+}
+
+fn with_counters(finished: Finished, counted: Option<&[DeviceCounters]>) -> ObservedDevice {
+    let name = finished.device.name.clone();
+    finished.with_counters(counted.and_then(|all| all.iter().find(|of| of.name == name)).cloned())
+}
+
+fn by_counters(
+    target: &Target,
+    options: &Options<'_>,
+    around: Surroundings<'_>,
+    why: String,
+) -> Result<ObservationDocument> {
+    let Surroundings { clock, stop, progress, .. } = around;
+    let before = snapshot(target, clock)?;
+    let mut counted = Counted::new(before);
+    progress(Nanos::ZERO, SoFar::default());
+    let mut is_whole = false;
+    while !is_whole && !stop.load(Ordering::Acquire) {
+        std::thread::sleep(READ_EVERY);
+        let elapsed = clock.now().since(counted.start());
+        is_whole = elapsed >= options.duration;
+        if is_whole || counted.is_due(clock.now()) || stop.load(Ordering::Acquire) {
+            counted.take(snapshot(target, clock)?)?;
+        }
+        progress(elapsed, SoFar::default());
+    }
+    Ok(ObservationDocument {
+        seconds: counted.length().as_secs_f64(),
+        source: Source::Counters,
+        source_because: Some(why.clone()),
+        devices: counted.finish(&target.devices),
+        syncs_unknown_because: Some(why),
+        complete: is_whole,
+        incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
+        ..ObservationDocument::default()
+    })
+}

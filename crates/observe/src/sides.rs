@@ -1,0 +1,82 @@
+//! An observation as a run, so that two of them can be compared like any recorded runs.
+
+use plumb_block::{DeviceCounters, Nanos, StorageSnapshot};
+use plumb_measure::storage::storage_side;
+use plumb_measure::{ApplicationSide, FlushWrites, Latency};
+use plumb_report::RunDocument;
+use plumb_report::document::observation::{ObservedDevice, ObservedDirection};
+use plumb_report::document::{DirectionResult, ObservationDocument, Sides};
+
+/// What was seen of the first device, with the requests that it was handed as operations, and the calls of programs as syncs.
+pub fn run_document(document: &ObservationDocument) -> RunDocument {
+    let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
+    RunDocument {
+        schema: RunDocument::SCHEMA.to_owned(),
+        duration: document.seconds,
+        complete: document.complete,
+        target: document.target.clone(),
+        total,
+        ..RunDocument::default()
+    }
+}
+
+fn sides(device: &ObservedDevice, document: &ObservationDocument) -> Sides {
+    let (operations, bytes) = (device.ios(), device.directions().iter().map(|(_, of)| of.bytes).sum::<u64>());
+    let rate = |amount: u64| amount as f64 / f64::max(document.seconds, 1e-9);
+    let depth = device.queue_depth.unwrap_or_default();
+    let syncs = document.syncs.iter().flatten();
+    let (count, errors) =
+        syncs.fold((0, 0), |(count, errors), sync| (count + sync.count, errors + sync.errors));
+    Sides {
+        application: ApplicationSide {
+            operations,
+            bytes,
+            seconds: document.seconds,
+            iops: rate(operations),
+            bytes_per_second: rate(bytes),
+            io_bytes_mean: (operations > 0).then(|| bytes as f64 / operations as f64),
+            latency: busiest(device),
+            in_flight_mean: Some(depth.mean),
+            ..ApplicationSide::default()
+        },
+        read: direction(&device.read),
+        write: direction(&device.write),
+        trim: direction(&device.trim),
+        sync: DirectionResult {
+            ios: count,
+            iops: rate(count),
+            latency: document.sync_latency,
+            errors,
+            ..DirectionResult::default()
+        },
+        in_flight_max: depth.max,
+        storage: device.counters.as_ref().and_then(|counters| {
+            let at = |at, device| StorageSnapshot { at, devices: vec![device] };
+            let none = DeviceCounters {
+                name: counters.name.clone(),
+                flushes: counters.flushes.map(|_| 0),
+                ..DeviceCounters::default()
+            };
+            let (before, after) =
+                (at(Nanos::ZERO, none), at(Nanos::from_secs_f64(document.seconds), counters.clone()));
+            storage_side(&before, &after, FlushWrites::TakenOut).ok()
+        }),
+        ..Sides::default()
+    }
+}
+
+/// The time of requests of the direction that has most of them: summaries cannot be put together.
+fn busiest(device: &ObservedDevice) -> Option<Latency> {
+    device.directions().iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency)
+}
+
+fn direction(of: &ObservedDirection) -> DirectionResult {
+    DirectionResult {
+        ios: of.ios,
+        bytes: of.bytes,
+        iops: of.iops,
+        bytes_per_second: of.bytes_per_second,
+        latency: of.latency,
+        ..DirectionResult::default()
+    }
+}

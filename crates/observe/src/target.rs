@@ -1,0 +1,204 @@
+//! What is to be observed: the devices beneath what was named, and whose syncs count.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
+use std::path::Path;
+
+use plumb_linux::inventory::{BlockKind, Inventory};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tracing::instance::device_number;
+use plumb_linux::tree::{DeviceNumber, LiveTree};
+use plumb_path::survey::survey_path;
+
+use crate::observer::Watched;
+use crate::syncs::Scope;
+
+/// Of so many places of a process it is looked what is beneath.
+const PLACES_MAX: usize = 32;
+
+/// What was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// A path, or a block device.
+    Place(String),
+    /// A process.
+    Process(u32),
+    /// Every disk.
+    All,
+}
+
+/// What is observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// As typed.
+    pub shown: String,
+    /// The devices, those first that it is directly on.
+    pub devices: Vec<Watched>,
+    /// Whose syncs count.
+    pub scope: Scope,
+    /// The process, if it is one.
+    pub process: Option<u32>,
+    /// What the user should know of the choice.
+    pub notes: Vec<String>,
+}
+
+/// It cannot be observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoTarget {
+    shown: String,
+    reason: String,
+}
+
+impl fmt::Display for NoTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot observe {}: {}", self.shown, self.reason)
+    }
+}
+
+impl std::error::Error for NoTarget {}
+
+impl Wanted {
+    /// What was typed: a number is a process, and a file with such a name is `./1234`.
+    pub fn parse(typed: &str) -> Self {
+        typed.parse().map_or_else(|_| Self::Place(typed.to_owned()), Self::Process)
+    }
+
+    /// Finds the devices.
+    ///
+    /// # Errors
+    /// If there are none, or it is not there.
+    pub fn find(&self) -> Result<Target, NoTarget> {
+        let shown = match self {
+            Self::Place(place) => place.clone(),
+            Self::Process(process) => format!("process {process}"),
+            Self::All => "all disks".to_owned(),
+        };
+        let no = |reason: String| NoTarget { shown: shown.clone(), reason };
+        let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+        let inventory = Inventory::read(&tree, &probe).map_err(|error| no(error.to_string()))?;
+        let mut notes = Vec::new();
+        let (names, scope, process) = match self {
+            Self::All => (all(&inventory), Scope::All, None),
+            Self::Process(process) => {
+                let names = of_process(*process, &inventory).map_err(no)?;
+                (names, Scope::Process(*process), Some(*process))
+            }
+            Self::Place(place) => {
+                let (names, numbers) = of_place(place, &inventory).map_err(no)?;
+                (names, Scope::Devices(numbers), None)
+            }
+        };
+        let mut devices: Vec<Watched> = Vec::new();
+        for name in names {
+            let disk =
+                inventory.get(&name).and_then(|block| block.partition.as_ref()).map(|of| of.disk.clone());
+            if let Some(disk) = &disk {
+                notes.push(format!("{name} is a part of {disk}: what is shown is of the whole disk."));
+            }
+            let name = disk.unwrap_or(name);
+            if devices.iter().all(|known| known.name != name) {
+                // Only what is there has a number.
+                let number = device_number(&name).map(|number| Watched {
+                    has_requests: Path::new("/sys/class/block").join(&name).join("mq").is_dir(),
+                    number,
+                    name,
+                });
+                devices.extend(number);
+            }
+        }
+        if devices.is_empty() {
+            let reason = "no block device of this machine is beneath; name a path on a disk, a device such as /dev/sda, or --all";
+            return Err(no(reason.to_owned()));
+        }
+        Ok(Target { shown, devices, scope, process, notes })
+    }
+}
+
+/// Every device that holds data and is no part of another one.
+fn all(inventory: &Inventory) -> Vec<String> {
+    let holds = |block: &&plumb_linux::inventory::Block| {
+        !matches!(block.kind, BlockKind::Partition | BlockKind::Removable)
+            && !block.hidden
+            && block.sectors.is_some_and(|sectors| sectors > 0)
+    };
+    inventory.blocks().filter(holds).map(|block| block.name.clone()).collect()
+}
+
+/// The devices of a path or a block device, and the numbers of what is on them.
+fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet<u64>), String> {
+    let found = fs::metadata(place).ok();
+    let block = match &found {
+        Some(found) if found.file_type().is_block_device() => {
+            let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+            inventory.by_number(DeviceNumber { major, minor })
+        }
+        Some(_) => None,
+        // The kernel's name of a device.
+        None => inventory.get(place),
+    };
+    if let Some(block) = block {
+        return Ok((vec![block.name.clone()], numbers_on(&block.name, inventory)));
+    }
+    let path = survey_path(&LiveTree::new(), &LiveProbe::new(), place).map_err(|error| error.to_string())?;
+    let names = path.first_devices().into_iter().chain(path.block_devices()).collect();
+    Ok((names, found.iter().map(MetadataExt::dev).collect()))
+}
+
+/// The numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file systems there.
+fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
+    let blocks = inventory.get(name).into_iter().chain(inventory.above(name));
+    let mut numbers = BTreeSet::new();
+    for block in blocks {
+        numbers.insert(rustix::fs::makedev(block.number.major, block.number.minor));
+        let points = block.mounts.iter().filter(|(point, _)| !point.is_empty());
+        numbers.extend(points.filter_map(|(point, _)| Some(fs::metadata(point).ok()?.dev())));
+    }
+    numbers
+}
+
+/// The devices beneath what a process has open, and beneath its working directory.
+fn of_process(process: u32, inventory: &Inventory) -> Result<Vec<String>, String> {
+    let place = |name: &str| format!("/proc/{process}/{name}");
+    let entries = fs::read_dir(place("fd")).map_err(|error| {
+        format!("{}: {error}; name a process that runs, as its user or as root", place("fd"))
+    })?;
+    let links = entries.flatten().map(|entry| entry.path()).chain([place("cwd").into()]);
+    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+    for link in links {
+        let Ok(found) = fs::metadata(&link) else { continue };
+        let kind = found.file_type();
+        let number = if kind.is_block_device() { found.rdev() } else { found.dev() };
+        let is_stored = kind.is_file() || kind.is_dir() || kind.is_block_device();
+        if !is_stored || seen.len() >= PLACES_MAX || !seen.insert(number) {
+            continue;
+        }
+        if let Ok((more, _)) = of_place(&link.to_string_lossy(), inventory) {
+            names.extend(more);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_process_and_anything_else_a_place() {
+        assert_eq!(Wanted::parse("1234"), Wanted::Process(1234));
+        for place in ["./1234", "/dev/sda", "sda", "99999999999"] {
+            assert_eq!(Wanted::parse(place), Wanted::Place(place.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_with_a_remedy() {
+        let error = Wanted::parse("/nowhere/at/all").find().unwrap_err().to_string();
+        assert!(error.contains("/nowhere/at/all") && error.contains("name a"), "{error}");
+        // No process has such a number (PID_MAX_LIMIT).
+        let error = Wanted::Process(4_194_305).find().unwrap_err().to_string();
+        assert!(error.contains("4194305") && error.contains("name a process"), "{error}");
+    }
+}

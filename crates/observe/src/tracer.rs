@@ -1,0 +1,120 @@
+//! The events of some devices and of the calls that make files durable, as the kernel's tracing has them.
+
+use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
+use plumb_linux::tracing::instance::device_filter;
+use plumb_linux::tracing::{Buffers, Instance, Tracefs};
+
+use crate::decode::{BIO_EVENTS, Decoder, Kind, Merged, REQUEST_EVENTS, sync_events};
+use crate::event::Event;
+use crate::observer::Watched;
+
+/// Of each processor: room for a million events a second that are fetched every [`READ_EVERY`](crate::session::READ_EVERY).
+const BUFFER_KIB: &str = "4096";
+/// An event is there so long after its time at the latest.
+const LATE_MAX: Nanos = Nanos::millis(2);
+
+/// No such file or directory.
+const ENOENT: Errno = Errno(2);
+
+/// Reads them. Nothing is traced before it is told to.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    /// Closed before the instance is removed.
+    buffers: Buffers,
+    instance: Instance,
+    decoder: Decoder,
+    merged: Merged,
+    /// Why the calls are not seen.
+    pub(crate) no_syncs: Option<String>,
+}
+
+impl Tracer {
+    /// Prepares to trace these devices, and the calls too if `syncs` are wanted.
+    ///
+    /// # Errors
+    /// If tracing is not possible here: who is not root, a container, a kernel without the events of block devices.
+    pub(crate) fn prepare(devices: &[Watched], syncs: bool) -> Result<Self> {
+        let instance = Instance::make(&Tracefs::open()?, "observe")?;
+        instance.write("tracing_on", "0")?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", BUFFER_KIB)?;
+        let mut decoder = Decoder::default();
+        let with = |has_requests| devices.iter().filter(move |device| device.has_requests == has_requests);
+        let groups: [(bool, &[(&str, Kind)]); 2] = [(true, &REQUEST_EVENTS), (false, &BIO_EVENTS)];
+        for (has_requests, events) in groups {
+            let filter = device_filter(with(has_requests).map(|device| device.number));
+            if filter.is_empty() {
+                continue;
+            }
+            for (event, kind) in events {
+                let enabled = enable(&instance, &mut decoder, event, *kind, Some(&filter));
+                enabled.map_err(|error| no_event(event, error))?;
+            }
+        }
+        let mut all = || {
+            sync_events().try_for_each(|(event, kind)| enable(&instance, &mut decoder, &event, kind, None))
+        };
+        let no_syncs = match syncs {
+            true => Some(all())
+                .and_then(Result::err)
+                .map(|error| format!("this kernel shows no system calls (CONFIG_FTRACE_SYSCALLS): {error}")),
+            false => Some("--no-syscalls".to_owned()),
+        };
+        let buffers = Buffers::open(&instance)?;
+        Ok(Self { buffers, instance, decoder, merged: Merged::default(), no_syncs })
+    }
+
+    /// Begins, or ends: events until then are still read.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub(crate) fn turn(&self, on: bool) -> Result<()> {
+        self.instance.write("tracing_on", if on { "1" } else { "0" })
+    }
+
+    /// Reads what is there `now`; `take` gets the events in order, but the latest. Says how many were lost.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub(crate) fn read(&mut self, now: Nanos, take: impl FnMut(Event)) -> Result<u64> {
+        let (decoder, merged) = (&self.decoder, &mut self.merged);
+        let lost = self.buffers.drain(|record| {
+            if let Some(event) = decoder.decode(record) {
+                merged.add(event);
+            }
+        })?;
+        merged.take_before(now.since(LATE_MAX)).for_each(take);
+        Ok(lost)
+    }
+
+    /// Reads the rest, once it is turned off.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub(crate) fn rest(&mut self, take: impl FnMut(Event)) -> Result<u64> {
+        self.read(Nanos(u64::MAX), take)
+    }
+}
+
+/// Learns an event and turns it on, for what passes the filter.
+fn enable(
+    instance: &Instance,
+    decoder: &mut Decoder,
+    event: &str,
+    kind: Kind,
+    filter: Option<&str>,
+) -> Result<()> {
+    decoder.learn(&instance.read(&format!("events/{event}/format"))?, kind)?;
+    if let Some(filter) = filter {
+        instance.write(&format!("events/{event}/filter"), filter)?;
+    }
+    instance.write(&format!("events/{event}/enable"), "1")
+}
+
+fn no_event(event: &str, error: Error) -> Error {
+    match error.errno() {
+        Some(ENOENT) => Error::new(ErrorKind::Unsupported, "trace", format!("the event {event}"))
+            .because("this kernel has no events of block devices (CONFIG_BLOCK, CONFIG_EVENT_TRACING)"),
+        _ => error,
+    }
+}

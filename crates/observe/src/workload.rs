@@ -1,0 +1,299 @@
+//! A workload of the same kind as what was observed, in plumb's own terms: sizes, mix, places, syncs, and when requests come.
+//!
+//! Reads, writes and trims are jobs of their own that run at the same time, each at its own rate, so that each has the sizes, the places and
+//! the arrivals of its direction. Where whole percents do not hold the mean size, rare sizes are a job apart; where a whole number
+//! of writes does not hold the rate of flushes, two jobs take turns in it.
+//!
+//! # Limitations
+//! Requests come on a schedule: a program that would have asked for less on a slower device, or for more on a faster one, is not
+//! there. Places are drawn over all that was touched, whatever parts of it were touched more often.
+
+use std::num::NonZeroU32;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_report::document::observation::{ObservedDevice, ObservedDirection, SizeCount};
+use plumb_workload::{
+    Access, Amount, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Durability, Job, Random, Rate, Runs,
+    Scenario, Span, Stop, Workload,
+};
+
+/// The mean size may be off by this share.
+const MEAN_ERROR: f64 = 0.02;
+/// What has at least this share of the requests is common.
+const COMMON: f64 = 0.05;
+/// One job has at most so many sizes; others count as their neighbours.
+const SIZES_MAX: usize = 16;
+/// So often rare sizes become a job apart.
+const CLASSES_MAX: usize = 4;
+/// From so many writes for each flush on a whole number of them is near enough.
+const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
+/// Below this a share counts as none of it, and above the rest as all.
+const SOME: f64 = 0.05;
+/// The deepest queue that is asked for.
+const DEPTH_MAX: u64 = 1024;
+/// Pauses are a little shorter, so that bursts keep up with the rate.
+const PAUSE_SHARE: f64 = 0.9;
+
+/// What `target` is to be given so that it is asked for the same as `device` was in `seconds`; `None` if that was nothing. What
+/// cannot be said in a workload is in the notes.
+pub fn scenario(device: &ObservedDevice, seconds: f64, target: &str) -> Option<(Scenario, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut jobs = Vec::new();
+    for (name, direction) in device.directions() {
+        let all = direction.ios.max(1) as f64;
+        for (number, class) in classes(&direction.sizes, 0).into_iter().enumerate() {
+            let of = Of { name, direction, seconds, share: class.ios as f64 / all, class: &class };
+            if name == "write" {
+                let flushes = if number == 0 { device.flushes.unwrap_or(0) } else { 0 };
+                let every = |fua: u64| NonZeroU32::new((all / fua as f64).round() as u32);
+                let fua_every = device.fua_writes.filter(|fua| *fua > 0).and_then(every);
+                let (parts, missing) = flush_parts(class.ios, flushes);
+                if missing > 0 {
+                    notes.push(format!("{missing} flushes without a write before them are left out."));
+                }
+                for (share, flush_every) in parts {
+                    let of = Of { share: of.share * share, ..of };
+                    let durability = Durability { flush_every, flush_at_end: false, fua_every };
+                    jobs.push(of.job(target, jobs.len(), durability));
+                }
+            } else {
+                jobs.push(of.job(target, jobs.len(), Durability::default()));
+            }
+        }
+    }
+    (!jobs.is_empty()).then(|| (Scenario { spans: vec![Span::of(jobs)] }, notes))
+}
+
+/// A part of the requests of a direction.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    name: &'static str,
+    direction: &'a ObservedDirection,
+    seconds: f64,
+    /// Its share of these requests.
+    share: f64,
+    class: &'a Class,
+}
+
+impl Of<'_> {
+    fn job(&self, target: &str, number: usize, durability: Durability) -> Job {
+        let direction = self.direction;
+        let (from, until) = (direction.from_byte.unwrap_or(0), direction.until_byte.unwrap_or(u64::MAX));
+        let split = BlockSplit(self.class.percents.clone());
+        let longest = split.max().0;
+        let range = ByteRange { offset: Bytes(from), length: Bytes((until - from).max(longest)) };
+        let rate = direction.ios as f64 * self.share / self.seconds;
+        let (burst, arrival) = self.arrivals(rate);
+        let percent = |name: &str| if self.name == name { 100 } else { 0 };
+        let workload = Workload {
+            blocks: BlockSizes { read: split.clone(), write: split.clone(), trim: split },
+            access: access(direction.sequential.unwrap_or(0.0)),
+            write_percent: percent("write"),
+            trim_percent: percent("trim"),
+            depth: direction.depth_max.clamp(1, DEPTH_MAX) as u32,
+            stop: Stop::after(Nanos::from_secs_f64(self.seconds)),
+            durability,
+            rate: Rate::Scheduled { amount: Amount::Iops(rate), arrival },
+            burst,
+            ..Workload::over(range, Bytes(longest))
+        };
+        Job { name: format!("{}-{number}", self.name), ..Job::on(target, workload) }
+    }
+
+    /// Bursts if there were any; otherwise as regular as they came.
+    fn arrivals(&self, rate: f64) -> (Option<Burst>, Arrival) {
+        let arrivals = self.direction.arrivals.unwrap_or_default();
+        let burst = arrivals.bursts.and_then(|bursts| {
+            let operations = (bursts.ios_mean * self.share).round() as u32;
+            let pause = bursts.pause_mean.min(f64::from(operations) / rate) * PAUSE_SHARE;
+            let pause = Nanos::from_secs_f64(pause);
+            (operations >= 2 && pause > Nanos::ZERO).then_some(Burst { operations, pause })
+        });
+        let is_regular = arrivals.variation < 0.5 || burst.is_some();
+        (burst, if is_regular { Arrival::Fixed } else { Arrival::Poisson })
+    }
+}
+
+fn access(sequential: f64) -> Access {
+    let random_percent = ((1.0 - sequential) * 100.0).round().clamp(1.0, 99.0) as u8;
+    match sequential {
+        share if share < SOME => Access::RANDOM,
+        share if share > 1.0 - SOME => Access::SEQUENTIAL,
+        _ => {
+            let Access::Random(random) = Access::RANDOM else { return Access::RANDOM };
+            Access::Random(Random { runs: Runs::Geometric { random_percent }, ..random })
+        }
+    }
+}
+
+/// Sizes of one job, in whole percents.
+#[derive(Debug, Clone, PartialEq)]
+struct Class {
+    ios: u64,
+    percents: Vec<(Bytes, u8)>,
+}
+
+/// Parts sizes so that whole percents hold the mean of each part.
+fn classes(sizes: &[SizeCount], depth: usize) -> Vec<Class> {
+    let ios: u64 = sizes.iter().map(|size| size.ios).sum();
+    if ios == 0 {
+        return Vec::new();
+    }
+    let mean = sizes.iter().map(|size| size.bytes as f64 * size.ios as f64).sum::<f64>() / ios as f64;
+    let percents = percents(sizes, ios);
+    let held =
+        percents.iter().map(|(bytes, percent)| bytes.0 as f64 * f64::from(*percent) / 100.0).sum::<f64>();
+    let (common, rare): (Vec<SizeCount>, Vec<SizeCount>) =
+        sizes.iter().partition(|size| size.ios as f64 >= COMMON * ios as f64);
+    let is_near = (held / mean - 1.0).abs() <= MEAN_ERROR;
+    if is_near || common.is_empty() || rare.is_empty() || depth >= CLASSES_MAX {
+        return vec![Class { ios, percents }];
+    }
+    let mut all = classes(&common, depth + 1);
+    all.extend(classes(&rare, depth + 1));
+    all
+}
+
+/// The most common sizes with whole percents that add up to 100, by the largest remainders; other sizes count as their neighbours.
+fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
+    let mut kept: Vec<SizeCount> = sizes.to_vec();
+    kept.sort_by_key(|size| std::cmp::Reverse(size.ios));
+    let others = kept.split_off(kept.len().min(SIZES_MAX));
+    for other in others {
+        if let Some(nearest) = kept.iter_mut().min_by_key(|size| size.bytes.abs_diff(other.bytes)) {
+            nearest.ios += other.ios;
+        }
+    }
+    let mut shares: Vec<(u64, u64, u64)> =
+        kept.iter().map(|size| (size.bytes, size.ios * 100 / ios, size.ios * 100 % ios)).collect();
+    let left = 100_u64.saturating_sub(shares.iter().map(|(_, percent, _)| percent).sum());
+    shares.sort_by_key(|(.., rest)| std::cmp::Reverse(*rest));
+    shares.iter_mut().take(left as usize).for_each(|(_, percent, _)| *percent += 1);
+    let percents = shares.into_iter().filter(|(_, percent, _)| *percent > 0);
+    let mut percents: Vec<(Bytes, u8)> =
+        percents.map(|(bytes, percent, _)| (Bytes(bytes), percent as u8)).collect();
+    percents.sort_unstable();
+    percents
+}
+
+/// Of `writes` the parts that are flushed every so often, together `flushes` times, and how many flushes that leaves out.
+fn flush_parts(writes: u64, flushes: u64) -> (Vec<(f64, Option<NonZeroU32>)>, u64) {
+    if flushes == 0 {
+        return (vec![(1.0, None)], 0);
+    }
+    let each = writes as f64 / flushes as f64;
+    let fewer = each.floor().max(1.0);
+    let missing = if each < 1.0 { flushes - writes } else { 0 };
+    let whole = |writes: f64| NonZeroU32::new(writes as u32);
+    // The share of the writes that is flushed after the fewer of two whole numbers.
+    let share = (1.0 / each - 1.0 / (fewer + 1.0)) * fewer * (fewer + 1.0);
+    let parts = match share {
+        _ if !(1.0..WRITES_PER_FLUSH_WHOLE).contains(&each) => vec![(1.0, whole(each.round().max(1.0)))],
+        share if share > 1.0 - SOME / 2.0 => vec![(1.0, whole(fewer))],
+        share if share < SOME / 2.0 => vec![(1.0, whole(fewer + 1.0))],
+        share => vec![(share, whole(fewer)), (1.0 - share, whole(fewer + 1.0))],
+    };
+    (parts, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_report::document::observation::{Arrivals, Bursts};
+
+    use super::*;
+
+    fn direction(sizes: &[(u64, u64)]) -> ObservedDirection {
+        let sizes: Vec<SizeCount> =
+            sizes.iter().map(|(bytes, ios)| SizeCount { bytes: *bytes, ios: *ios }).collect();
+        ObservedDirection {
+            ios: sizes.iter().map(|size| size.ios).sum(),
+            bytes: sizes.iter().map(|size| size.bytes * size.ios).sum(),
+            sizes,
+            sequential: Some(0.0),
+            from_byte: Some(1 << 20),
+            until_byte: Some(1 << 30),
+            depth_max: 4,
+            ..ObservedDirection::default()
+        }
+    }
+
+    /// What the jobs would do in all: operations, bytes and flushes.
+    fn done(scenario: &Scenario) -> (f64, f64, f64) {
+        let jobs = scenario.spans.iter().flat_map(|span| &span.jobs).map(|job| &job.workload);
+        jobs.fold((0.0, 0.0, 0.0), |(ios, bytes, flushes), of| {
+            let Rate::Scheduled { amount: Amount::Iops(rate), .. } = of.rate else { panic!("a rate is set") };
+            let count = rate * of.stop.duration.unwrap().as_secs_f64();
+            let each = of.durability.flush_every.map_or(0.0, |every| count / f64::from(every.get()));
+            (ios + count, bytes + count * of.block_mean() as f64, flushes + each)
+        })
+    }
+
+    #[test]
+    fn counts_sizes_and_flushes_are_those_that_were_seen() {
+        let mixes: [&[(u64, u64)]; 4] = [
+            &[(4096, 1000)],
+            &[(4096, 9960), (1 << 20, 40)],
+            &[(512, 333), (4096, 333), (8192, 334), (65536, 7)],
+            &[(4096, 3), (8192, 1)],
+        ];
+        for mix in mixes {
+            let write = direction(mix);
+            for flushes in [0, 1, 7, write.ios / 2, write.ios * 2 / 3, write.ios] {
+                let device = ObservedDevice {
+                    write: write.clone(),
+                    flushes: Some(flushes),
+                    ..ObservedDevice::default()
+                };
+                let (scenario, notes) = scenario(&device, 10.0, "sim:x").unwrap();
+                scenario.validate().unwrap();
+                let (ios, bytes, flushed) = done(&scenario);
+                let near = |one: f64, other: u64| (one - other as f64).abs() <= 0.07 * other as f64 + 1e-6;
+                assert!(near(ios, write.ios) && near(bytes, write.bytes), "{mix:?}: {ios} {bytes}");
+                assert!(
+                    flushes < 2 || near(flushed, flushes),
+                    "{mix:?}: {flushed} flushes instead of {flushes}"
+                );
+                assert!(notes.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn flushes_that_follow_no_write_are_told() {
+        let device = ObservedDevice {
+            write: direction(&[(4096, 10)]),
+            flushes: Some(25),
+            ..ObservedDevice::default()
+        };
+        let (_, notes) = scenario(&device, 1.0, "sim:x").unwrap();
+        assert!(notes[0].starts_with("15 flushes"), "{notes:?}");
+        assert!(scenario(&ObservedDevice::default(), 1.0, "sim:x").is_none(), "nothing was seen");
+    }
+
+    #[test]
+    fn places_and_arrivals_are_those_that_were_seen() {
+        let bursts = Bursts { count: 20, ios_mean: 50.0, pause_mean: 0.4 };
+        let read = ObservedDirection {
+            sequential: Some(0.7),
+            arrivals: Some(Arrivals { variation: 5.0, bursts: Some(bursts) }),
+            ..direction(&[(4096, 1000)])
+        };
+        let write = ObservedDirection {
+            sequential: Some(0.99),
+            arrivals: Some(Arrivals { variation: 1.0, bursts: None }),
+            ..direction(&[(8192, 300)])
+        };
+        let device = ObservedDevice { read, write, ..ObservedDevice::default() };
+        let (scenario, _) = scenario(&device, 10.0, "/dev/x").unwrap();
+        scenario.validate().unwrap();
+        let [read, write] = &scenario.spans[0].jobs[..] else { panic!("two jobs") };
+        let (read, write) = (&read.workload, &write.workload);
+        let Access::Random(Random { runs, .. }) = read.access else { panic!("{:?}", read.access) };
+        assert_eq!(runs, Runs::Geometric { random_percent: 30 });
+        assert_eq!(write.access, Access::SEQUENTIAL);
+        assert_eq!((read.write_percent, write.write_percent, read.depth), (0, 100, 4));
+        assert_eq!(read.burst, Some(Burst { operations: 50, pause: Nanos::millis(360) }));
+        assert_eq!(write.rate, Rate::Scheduled { amount: Amount::Iops(30.0), arrival: Arrival::Poisson });
+        assert_eq!(write.range, ByteRange { offset: Bytes(1 << 20), length: Bytes((1 << 30) - (1 << 20)) });
+    }
+}

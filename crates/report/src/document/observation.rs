@@ -1,0 +1,264 @@
+//! The document of an observation, as `plumb observe --json` prints it: what other programs asked of block devices, and the calls with
+//! which they made files durable. Nothing here was caused by plumb.
+
+use plumb_block::DeviceCounters;
+use plumb_measure::Latency;
+use serde::{Deserialize, Serialize};
+
+use super::run::Environment;
+
+/// All that was seen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservationDocument {
+    /// [`ObservationDocument::SCHEMA`].
+    pub schema: String,
+    /// `none`: an observation judges nothing.
+    pub level: String,
+    /// The result in one sentence.
+    pub headline: String,
+    /// What was observed, as typed.
+    pub target: String,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// How it was seen.
+    pub source: Source,
+    /// Why not by events; null if it was.
+    pub source_because: Option<String>,
+    /// The devices, those first that the target is directly on.
+    pub devices: Vec<ObservedDevice>,
+    /// The calls that made files durable, by process and call; null if they were not seen.
+    pub syncs: Option<Vec<ObservedSync>>,
+    /// How long all of them took, but for those of sync_file_range, which flush no device; null if there were none.
+    pub sync_latency: Option<Latency>,
+    /// Why they were not; null if they were.
+    pub syncs_unknown_because: Option<String>,
+    /// What the kernel counted for the observed process; null if it was not one process.
+    pub process: Option<ProcessIo>,
+    /// What observing cost.
+    pub cost: ObservationCost,
+    /// Whether it ran as long as was asked.
+    pub complete: bool,
+    /// Why not.
+    pub incomplete_because: Option<String>,
+    /// What is worth saying beside the figures.
+    pub notes: Vec<String>,
+    /// A workload of the same kind, in plumb's own language (TOML); empty if nothing was seen that one can be made of.
+    pub workload: String,
+    /// Where and how it was made.
+    pub environment: Environment,
+    /// Where the recording is; null if it is not kept.
+    pub run_directory: Option<String>,
+}
+
+/// How requests were seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Each by itself, through the kernel's tracing.
+    Events,
+    /// As the difference of counters: no latencies of single requests, no sizes, no syncs.
+    #[default]
+    Counters,
+}
+
+/// A device.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedDevice {
+    /// The kernel's name.
+    pub name: String,
+    /// Whether it has requests, which wait in a queue of the kernel. One without (zram, dm, md) was seen by what it was handed.
+    pub has_requests: bool,
+    /// Reads.
+    pub read: ObservedDirection,
+    /// Writes.
+    pub write: ObservedDirection,
+    /// Trims.
+    pub trim: ObservedDirection,
+    /// Flushes that the device was handed; null where the kernel does not count them.
+    pub flushes: Option<u64>,
+    /// The same for each second.
+    pub flushes_per_second: Option<f64>,
+    /// How long the device took for a flush; null if there was none, or flushes were not seen one by one.
+    pub flush_latency: Option<Latency>,
+    /// Of all writes those that were durable when they completed; null if they were not seen one by one.
+    pub fua_writes: Option<u64>,
+    /// Reads and writes that were merged into another one before they were issued.
+    pub merges: u64,
+    /// Requests that the device had at once; null if they were not seen one by one.
+    pub queue_depth: Option<QueueDepth>,
+    /// When reads, writes and trims came, all together; null if they were not seen one by one, or too few.
+    pub arrivals: Option<Arrivals>,
+    /// What /proc/diskstats counted in the same time; null if the device came or went.
+    pub counters: Option<DeviceCounters>,
+    /// Whether the events and the counters say the same; null if there were no events, or if requests were on their way when it
+    /// began or ended.
+    pub counters_agree: Option<bool>,
+    /// What completed in each part of the time.
+    pub over_time: Vec<OverTime>,
+}
+
+/// Requests of one direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedDirection {
+    /// Requests that completed.
+    pub ios: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Bytes of a request; null if there was none.
+    pub io_bytes_mean: Option<f64>,
+    /// How many were of each size, in the order of sizes; empty if they were not seen one by one.
+    pub sizes: Vec<SizeCount>,
+    /// Which share of them began where one of the last few had ended; null if they were not seen one by one.
+    pub sequential: Option<f64>,
+    /// The first byte that was touched; null if none was, or it was not seen.
+    pub from_byte: Option<u64>,
+    /// The byte behind the last one.
+    pub until_byte: Option<u64>,
+    /// The most that the device had at once.
+    pub depth_max: u64,
+    /// How long those waited in a queue of the kernel that did, before the device got them; null if none did.
+    pub queue_latency: Option<Latency>,
+    /// How long the device took, from being handed a request to its completion.
+    pub latency: Option<Latency>,
+    /// When they came; null if there were too few.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Requests of one size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeCount {
+    /// The size.
+    pub bytes: u64,
+    /// How many.
+    pub ios: u64,
+}
+
+/// Requests that a device had at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueDepth {
+    /// The mean over the time.
+    pub mean: f64,
+    /// The same over the time in which it had any; 0 if it never had.
+    pub busy_mean: f64,
+    /// The most.
+    pub max: u64,
+    /// The share of the time in which it had any.
+    pub busy: f64,
+}
+
+/// When requests came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// The standard deviation of the time between two of them, over its mean: 0 of a clock, 1 of independent clients.
+    pub variation: f64,
+    /// The bursts: what lies between pauses that are at least ten times as long as the median of all intervals, and 1 ms. Null if
+    /// such pauses take less than a fifth of the time.
+    pub bursts: Option<Bursts>,
+}
+
+/// Requests with pauses between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bursts {
+    /// How many.
+    pub count: u64,
+    /// Requests of one, in the mean.
+    pub ios_mean: f64,
+    /// The pause between two, in seconds, in the mean.
+    pub pause_mean: f64,
+}
+
+/// What completed in a part of the time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct OverTime {
+    /// When it began, in seconds since the start.
+    pub at: f64,
+    /// How long it is, in seconds.
+    pub seconds: f64,
+    /// Reads, writes and trims.
+    pub ios: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Their mean time at the device, in seconds; null if there were none, or they were not seen one by one.
+    pub latency_mean: Option<f64>,
+}
+
+/// Calls of a process that made files durable.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedSync {
+    /// The process; 0 if it was gone before it could be looked up.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+    /// The call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`.
+    pub call: String,
+    /// One of the files; null if the call names none, or it was gone.
+    pub file: Option<String>,
+    /// Calls that ended.
+    pub count: u64,
+    /// The same for each second.
+    pub per_second: f64,
+    /// Those that failed.
+    pub errors: u64,
+    /// How long they took; null if none ended.
+    pub latency: Option<Latency>,
+}
+
+/// What the kernel counted for a process (proc(5), /proc/PID/io).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessIo {
+    /// The process.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+    /// Bytes that it asked to read, also of those that were in memory; null with the following ones if they may not be read.
+    pub read_calls_bytes: Option<u64>,
+    /// Bytes that it asked to write.
+    pub write_calls_bytes: Option<u64>,
+    /// Bytes that came from storage for it.
+    pub read_bytes: Option<u64>,
+    /// Bytes that it made dirty, or wrote past the page cache.
+    pub write_bytes: Option<u64>,
+}
+
+/// What observing cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservationCost {
+    /// Processor time of plumb, in seconds. What the kernel needed to put events down is part of the programs that caused them, and is
+    /// not in it.
+    pub cpu_seconds: f64,
+    /// The same as a share of one processor.
+    pub cpu_share: f64,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that the kernel had no room for. All counts are lower bounds if there are any.
+    pub events_lost: u64,
+}
+
+impl ObservationDocument {
+    /// The name of the JSON document.
+    pub const SCHEMA: &str = "plumb/observation/1";
+
+    /// As indented JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// If a figure cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        super::json::pretty(self)
+    }
+}
+
+impl ObservedDevice {
+    /// Reads, writes and trims, each with its name.
+    pub fn directions(&self) -> [(&'static str, &ObservedDirection); 3] {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
+    }
+
+    /// Reads, writes and trims that completed.
+    pub fn ios(&self) -> u64 {
+        self.directions().iter().map(|(_, direction)| direction.ios).sum()
+    }
+}

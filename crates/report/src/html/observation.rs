@@ -1,0 +1,75 @@
+//! The page of an observation: requests over time, and the tables of every other report of it.
+
+use askama::Template;
+
+use super::chart_data::{self, Chart, Line, STEPS_MAX};
+use super::charts::ChartView;
+use super::comparison::body;
+use super::frame::Frame;
+use super::style::STYLES;
+use crate::document::ObservationDocument;
+use crate::document::observation::ObservedDevice;
+use crate::observation;
+use crate::printable::printable;
+use crate::quantity::rate;
+
+/// All of a page.
+#[derive(Template)]
+#[template(path = "observation.html")]
+pub(super) struct ObservationPage {
+    frame: Frame,
+    charts: Vec<ChartView>,
+    sections: Vec<(&'static str, String)>,
+    workload: String,
+}
+
+impl ObservationPage {
+    /// The page of `document`.
+    pub(super) fn of(document: &ObservationDocument) -> Self {
+        let mut outline = observation::outline(document);
+        let sections = std::mem::take(&mut outline.sections);
+        let mut frame = Frame::of("plumb observe", outline, None);
+        let (charts, drawn): (Vec<_>, Vec<_>) = over_time(document).into_iter().unzip();
+        frame.data =
+            chart_data::embeddable(&serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned()));
+        let shown = sections.iter().filter(|of| !of.items.is_empty() && !of.is_detail);
+        Self {
+            frame,
+            charts,
+            sections: shown.map(|of| (of.title, body(of))).collect(),
+            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
+        }
+    }
+}
+
+/// Requests per second of each device, if there is anything to draw.
+fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
+    let lines: Vec<Line> = document.devices.iter().take(STYLES).enumerate().map(line).collect();
+    if lines.iter().all(|line| line.x.len() < 2) {
+        return None;
+    }
+    let most = |line: &Line| {
+        let highest = line.y.iter().flatten().copied().fold(0.0, f64::max);
+        format!("{} up to {}", line.name, rate(highest))
+    };
+    let words = format!("requests per second: {}", lines.iter().map(most).collect::<Vec<_>>().join(", "));
+    let anchor = "observed".to_owned();
+    let chart = Chart { anchor, is_share: false, unit: "count", title: "requests per second", lines };
+    let name = "Requests over time";
+    Some((ChartView::of(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
+}
+
+fn line((style, device): (usize, &ObservedDevice)) -> Line {
+    let parts: Vec<_> = device.over_time.chunks(device.over_time.len().div_ceil(STEPS_MAX).max(1)).collect();
+    let per_second = |part: &&[crate::document::observation::OverTime]| {
+        let (ios, seconds) =
+            part.iter().fold((0, 0.0), |(ios, seconds), of| (ios + of.ios, seconds + of.seconds));
+        (seconds > 0.0).then(|| ios as f64 / seconds)
+    };
+    Line {
+        name: printable(&device.name),
+        style,
+        x: parts.iter().filter_map(|part| Some(part.first()?.at)).collect(),
+        y: parts.iter().map(per_second).collect(),
+    }
+}

@@ -1,0 +1,345 @@
+//! An observation in words and tables, which every format sets in its own way. All of it is printable.
+
+use plumb_measure::Latency;
+
+use crate::document::ObservationDocument;
+use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, Source};
+use crate::facts::{Fact, Figure};
+use crate::headline::{Headline, capital, sentence};
+use crate::outline::{Item, Outline, Section};
+use crate::printable::printable;
+use crate::quantity::{
+    NONE, bytes, count, duration, duration_parts, mebibytes, or_dash, percent, rate, three_digits,
+};
+use crate::terminal::{Cell, Side, Table};
+
+/// So many sizes of a direction are shown.
+const SIZES_MAX: usize = 6;
+/// So many callers of syncs are shown to everybody.
+const CALLERS_MAX: usize = 12;
+
+/// The report of `document`.
+pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
+    let sizes = || {
+        document.devices.iter().any(|device| device.directions().iter().any(|(_, of)| !of.sizes.is_empty()))
+    };
+    let table = |table| Item::table(Some(table));
+    let workload: Vec<Item> = document.workload.lines().map(|line| Item::Command(printable(line))).collect();
+    Outline {
+        command: "observe",
+        of: &document.target,
+        headline: headline(document),
+        figures: figures(document),
+        sections: vec![
+            Section::new("What the devices were asked", table(asked(document))),
+            Section::new("Flushes", table(flushes(document))),
+            Section::new("How many at once, and when", table(depths(document))),
+            Section::new("Sizes", if sizes() { table(sizes_of(document)) } else { Vec::new() }),
+            Section::new("Who waited for data to be durable", syncs(document, CALLERS_MAX)),
+            Section::new("What the kernel counted for the process", process(document)),
+            Section::new("How it was seen", Item::lines(&how(document))),
+            Section::new("Notes", Item::lines(&document.notes)),
+            Section::new("As a workload", workload).detail(),
+        ],
+        facts_title: "Where it was seen",
+        facts: facts(document),
+        environment: &document.environment,
+        run_directory: document.run_directory.as_deref(),
+    }
+}
+
+fn headline(document: &ObservationDocument) -> Headline {
+    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
+    let meaning = match (document.source, &document.source_because) {
+        (Source::Counters, Some(because)) => {
+            format!(
+                "Only counters were read: no sizes, no latencies of single requests, no syncs ({because})."
+            )
+        }
+        _ => String::new(),
+    };
+    Headline {
+        severity: None,
+        label: "Observed",
+        verdict: capital(&sentence(&document.headline)),
+        meaning,
+        quality: String::new(),
+        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+    }
+}
+
+fn figures(document: &ObservationDocument) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if let Some(device) = document.devices.first() {
+        let iops: f64 = device.directions().iter().map(|(_, of)| of.iops).sum();
+        let moved: f64 = device.directions().iter().map(|(_, of)| of.bytes_per_second).sum();
+        let note = format!("{} MiB/s at {}", mebibytes(moved), printable(&device.name));
+        figures.push(Figure::new("The device was asked", (rate(iops), "IOPS"), note));
+        if let Some(flushes) = device.flushes_per_second {
+            let note = or_dash(device.flush_latency, |of| format!("half within {}", duration(of.p50)));
+            figures.push(Figure::new("Flushes", (rate(flushes), "per second"), note));
+        }
+    }
+    if let Some(latency) = document.sync_latency {
+        let note = format!("{} calls, half within {}", count(latency.count), duration(latency.p50));
+        figures.push(Figure::new("99 of 100 syncs take at most", duration_parts(latency.p99), note));
+    }
+    let note = format!("{} events, {} lost", count(document.cost.events), count(document.cost.events_lost));
+    figures.push(Figure::new("Observing took", (percent(document.cost.cpu_share), "of a processor"), note));
+    figures
+}
+
+/// The latency that so many do not exceed.
+fn at(latency: Option<Latency>, of: fn(&Latency) -> f64) -> Cell {
+    Cell::plain(or_dash(latency, |latency| duration(of(&latency))))
+}
+
+fn asked(document: &ObservationDocument) -> Table {
+    let mut table = Table::new(&[
+        ("device", Side::Left),
+        ("", Side::Left),
+        ("per second", Side::Right),
+        ("MiB/s", Side::Right),
+        ("mean size", Side::Right),
+        ("sequential", Side::Right),
+        ("in queue p50", Side::Right),
+        ("p99", Side::Right),
+        ("at device p50", Side::Right),
+        ("p99", Side::Right),
+        ("max", Side::Right),
+    ]);
+    for (device, name, of) in directions(document) {
+        table.row(vec![
+            Cell::plain(printable(&device.name)),
+            Cell::plain(name),
+            Cell::plain(rate(of.iops)),
+            Cell::plain(mebibytes(of.bytes_per_second)),
+            Cell::plain(or_dash(of.io_bytes_mean, bytes)),
+            Cell::plain(or_dash(of.sequential, percent)),
+            at(of.queue_latency, |of| of.p50),
+            at(of.queue_latency, |of| of.p99),
+            at(of.latency, |of| of.p50),
+            at(of.latency, |of| of.p99),
+            at(of.latency, |of| of.max),
+        ]);
+    }
+    table
+}
+
+/// Each direction in which a device was asked for something; of a device that was asked for nothing, its reads.
+fn directions(
+    document: &ObservationDocument,
+) -> impl Iterator<Item = (&ObservedDevice, &'static str, &ObservedDirection)> {
+    document.devices.iter().flat_map(|device| {
+        let is_idle = device.ios() == 0;
+        let shown = move |(name, of): &(&str, &ObservedDirection)| of.ios > 0 || (is_idle && *name == "read");
+        device.directions().into_iter().filter(shown).map(move |(name, of)| (device, name, of))
+    })
+}
+
+fn flushes(document: &ObservationDocument) -> Table {
+    let mut table = Table::new(&[
+        ("device", Side::Left),
+        ("flushes", Side::Right),
+        ("per second", Side::Right),
+        ("p50", Side::Right),
+        ("p99", Side::Right),
+        ("max", Side::Right),
+        ("FUA writes", Side::Right),
+        ("merged", Side::Right),
+    ]);
+    for device in &document.devices {
+        table.row(vec![
+            Cell::plain(printable(&device.name)),
+            Cell::plain(or_dash(device.flushes, count)),
+            Cell::plain(or_dash(device.flushes_per_second, rate)),
+            at(device.flush_latency, |of| of.p50),
+            at(device.flush_latency, |of| of.p99),
+            at(device.flush_latency, |of| of.max),
+            Cell::plain(or_dash(device.fua_writes, count)),
+            Cell::plain(count(device.merges)),
+        ]);
+    }
+    table
+}
+
+fn depths(document: &ObservationDocument) -> Table {
+    let mut table = Table::new(&[
+        ("device", Side::Left),
+        ("at once, mean", Side::Right),
+        ("while busy", Side::Right),
+        ("most", Side::Right),
+        ("busy", Side::Right),
+        ("requests came", Side::Left),
+    ]);
+    for device in &document.devices {
+        let depth = device.queue_depth;
+        let most = depth.map(|of| of.max).filter(|_| document.source == Source::Events);
+        table.row(vec![
+            Cell::plain(printable(&device.name)),
+            Cell::plain(or_dash(depth, |of| three_digits(of.mean))),
+            Cell::plain(or_dash(depth, |of| three_digits(of.busy_mean))),
+            Cell::plain(or_dash(most, count)),
+            Cell::plain(or_dash(depth, |of| percent(of.busy))),
+            Cell::plain(or_dash(device.arrivals, came)),
+        ]);
+    }
+    table
+}
+
+/// How regular requests came.
+fn came(arrivals: Arrivals) -> String {
+    match arrivals.bursts {
+        Some(bursts) => format!(
+            "in {} bursts of {} with pauses of {}",
+            count(bursts.count),
+            three_digits(bursts.ios_mean),
+            duration(bursts.pause_mean)
+        ),
+        None if arrivals.variation < 0.5 => "at regular intervals".to_owned(),
+        None if arrivals.variation < 1.5 => "like those of independent clients".to_owned(),
+        None => "irregularly".to_owned(),
+    }
+}
+
+fn sizes_of(document: &ObservationDocument) -> Table {
+    let mut table =
+        Table::new(&[("device", Side::Left), ("", Side::Left), ("sizes, most common first", Side::Left)]);
+    for (device, name, of) in directions(document).filter(|(.., of)| of.ios > 0) {
+        let mut sizes = of.sizes.clone();
+        sizes.sort_by_key(|size| std::cmp::Reverse(size.ios));
+        let share = |ios: u64| percent(ios as f64 / of.ios as f64);
+        let shown = sizes.iter().take(SIZES_MAX);
+        let mut words: Vec<String> =
+            shown.map(|size| format!("{} {}", bytes(size.bytes as f64), share(size.ios))).collect();
+        let rest: u64 = sizes.iter().skip(SIZES_MAX).map(|size| size.ios).sum();
+        if rest > 0 {
+            words.push(format!("others {}", share(rest)));
+        }
+        let name = Cell::plain(name);
+        table.row(vec![Cell::plain(printable(&device.name)), name, Cell::plain(words.join(", "))]);
+    }
+    table
+}
+
+fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
+    let Some(syncs) = &document.syncs else {
+        let why = document.syncs_unknown_because.as_deref().unwrap_or("unknown");
+        return vec![Item::Line(printable(&format!("Not seen: {why}.")))];
+    };
+    if syncs.is_empty() {
+        return vec![Item::Line("No program made anything durable in this time.".to_owned())];
+    }
+    let mut table = Table::new(&[
+        ("process", Side::Left),
+        ("", Side::Left),
+        ("call", Side::Left),
+        ("calls", Side::Right),
+        ("per second", Side::Right),
+        ("p50", Side::Right),
+        ("p99", Side::Right),
+        ("max", Side::Right),
+        ("file", Side::Left),
+    ]);
+    for sync in syncs.iter().take(most) {
+        let (name, number) = match sync.process {
+            0 => ("gone".to_owned(), NONE.to_owned()),
+            number => (sync.name.clone(), number.to_string()),
+        };
+        table.row(vec![
+            Cell::plain(printable(&name)),
+            Cell::plain(number),
+            Cell::plain(printable(&sync.call)),
+            Cell::plain(count(sync.count)),
+            Cell::plain(rate(sync.per_second)),
+            at(sync.latency, |of| of.p50),
+            at(sync.latency, |of| of.p99),
+            at(sync.latency, |of| of.max),
+            Cell::plain(or_dash(sync.file.as_deref(), printable)),
+        ]);
+    }
+    let mut items = vec![Item::Table(table)];
+    if let Some(more) = syncs.len().checked_sub(most).filter(|more| *more > 0) {
+        items.push(Item::Line(format!(
+            "{more} more callers, on whom less time was spent, are in the JSON document."
+        )));
+    }
+    items
+}
+
+fn process(document: &ObservationDocument) -> Vec<Item> {
+    let Some(process) = &document.process else { return Vec::new() };
+    let amount = |of: Option<u64>| or_dash(of, |of| bytes(of as f64));
+    let line = format!(
+        "{} ({}): {} read and {} written by system calls; {} read from storage, {} made dirty or written to it.",
+        process.name,
+        process.process,
+        amount(process.read_calls_bytes),
+        amount(process.write_calls_bytes),
+        amount(process.read_bytes),
+        amount(process.write_bytes)
+    );
+    vec![Item::Line(printable(&line))]
+}
+
+fn how(document: &ObservationDocument) -> Vec<String> {
+    let cost = &document.cost;
+    let mut lines = Vec::new();
+    match document.source {
+        Source::Counters => lines.push(format!(
+            "By the counters of /proc/diskstats, for events could not be had: {}.",
+            document.source_because.as_deref().unwrap_or("unknown")
+        )),
+        Source::Events => {
+            for device in &document.devices {
+                lines.extend(agreement(device));
+            }
+            let lost = match cost.events_lost {
+                0 => "none was lost".to_owned(),
+                lost => format!("{} were lost, so all counts are lower bounds", count(lost)),
+            };
+            lines.push(format!("{} events were read, and {lost}.", count(cost.events)));
+        }
+    }
+    lines.push(format!(
+        "Observing took {} of processor time, {} of one processor, beside what the kernel needed to put events down.",
+        duration(cost.cpu_seconds),
+        percent(cost.cpu_share)
+    ));
+    lines
+}
+
+/// Whether events and counters say the same of a device.
+fn agreement(device: &ObservedDevice) -> Option<String> {
+    let counters = device.counters.as_ref()?;
+    let name = &device.name;
+    Some(match device.counters_agree {
+        Some(true) => format!("{name}: the events are as many as /proc/diskstats counted."),
+        Some(false) => format!(
+            "{name}: /proc/diskstats counted {} reads and {} writes; the events show {} and {}.",
+            count(counters.reads),
+            count(counters.writes),
+            count(device.read.ios),
+            count(device.write.ios)
+        ),
+        None => {
+            format!("{name}: requests were on their way when it began or ended, so counters differ by these.")
+        }
+    })
+}
+
+fn facts(document: &ObservationDocument) -> Vec<Fact> {
+    let environment = &document.environment;
+    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
+    let names: Vec<&str> = document.devices.iter().map(|device| device.name.as_str()).collect();
+    let facts = [
+        ("Observed for", duration(document.seconds)),
+        ("Devices", names.join(", ")),
+        ("Host", or_none(environment.host.as_ref())),
+        ("Kernel", or_none(environment.kernel.as_ref())),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+}
