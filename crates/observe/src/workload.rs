@@ -41,10 +41,14 @@ pub fn scenario(device: &ObservedDevice, seconds: f64, target: &str) -> Option<(
     let mut jobs = Vec::new();
     for (name, direction) in device.directions() {
         let all = direction.ios.max(1) as f64;
-        for (number, class) in classes(&direction.sizes, 0).into_iter().enumerate() {
+        let (mut ios, mut flushed) = (0, 0);
+        for class in classes(&direction.sizes, 0) {
             let of = Of { name, direction, seconds, share: class.ios as f64 / all, class: &class };
             if name == "write" {
-                let flushes = if number == 0 { device.flushes.unwrap_or(0) } else { 0 };
+                // Each class has its share of the flushes, all together all of them.
+                ios += class.ios;
+                let due = (device.flushes.unwrap_or(0) as f64 * ios as f64 / all).round() as u64;
+                let flushes = due - std::mem::replace(&mut flushed, due);
                 let every = |fua: u64| NonZeroU32::new((all / fua as f64).round() as u32);
                 let fua_every = device.fua_writes.filter(|fua| *fua > 0).and_then(every);
                 let (parts, missing) = flush_parts(class.ios, flushes);
@@ -238,7 +242,7 @@ mod tests {
         ];
         for mix in mixes {
             let write = direction(mix);
-            for flushes in [0, 1, 7, write.ios / 2, write.ios * 2 / 3, write.ios] {
+            for flushes in [0, 1, write.ios.min(7), write.ios / 2, write.ios * 2 / 3, write.ios] {
                 let device = ObservedDevice {
                     write: write.clone(),
                     flushes: Some(flushes),

@@ -144,7 +144,7 @@ mod tests {
     /// A page of these words of records.
     fn page(start: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut page = start.to_ne_bytes().to_vec();
-        page.extend((flags | words.len() as u64 * 4).to_ne_bytes());
+        page.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());
         words.iter().for_each(|word| page.extend(word.to_ne_bytes()));
         page.extend(behind);
         page
@@ -165,7 +165,7 @@ mod tests {
             8, // two words, 100 ns later
             30 | 5 << 5,
             1, // a long time: 1 << 27 and 5
-            0 | 3 << 5,
+            3 << 5,
             8,
             9, // length 8 of itself and one word
             29 | 4 << 5,
