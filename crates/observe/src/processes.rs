@@ -13,12 +13,14 @@ use crate::syncs::{Caller, Processes, SyncedFile};
 pub(crate) struct LiveProcesses {
     threads: HashMap<u32, (u32, String)>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
+    /// What the descriptors stood for before: one that was closed since is still known by it.
+    earlier: HashMap<(u32, u32), Option<SyncedFile>>,
 }
 
 impl LiveProcesses {
     /// Some time has passed: a descriptor may stand for another file.
     pub(crate) fn refresh(&mut self) {
-        self.files.clear();
+        self.earlier = std::mem::take(&mut self.files);
     }
 }
 
@@ -27,6 +29,74 @@ impl Processes for LiveProcesses {
         let (process, name) = self.threads.entry(thread).or_insert_with(|| process_of(thread)).clone();
         let file =
             fd.and_then(|fd| self.files.entry((process, fd)).or_insert_with(|| file(thread, fd)).clone());
+        Caller { process, name, file }
+    }
+}
+
+/// The process of a thread, and its name; 0 if it is gone.
+fn process_of(thread: u32) -> (u32, String) {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let process =
+        status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok()).unwrap_or(0);
+    (process, name(process))
+}
+
+/// The name of a process; empty if it is gone.
+fn name(process: u32) -> String {
+    fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
+}
+
+fn file(thread: u32, fd: u32) -> Option<SyncedFile> {
+    let link = format!("/proc/{thread}/fd/{fd}");
+    let found = fs::metadata(&link).ok()?;
+    let is_device = found.file_type().is_block_device();
+    let devices = if is_device { vec![found.rdev()] } else { vec![found.dev()] };
+    Some(SyncedFile { path: fs::read_link(&link).ok()?.to_string_lossy().into_owned(), devices })
+}
+
+/// What the kernel has counted for a process; `None` if it is gone.
+pub(crate) fn io(process: u32) -> Option<ProcessIo> {
+    let name = name(process);
+    let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let count =
+        |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")?.parse().ok());
+    (!name.is_empty()).then(|| ProcessIo {
+        process,
+        name,
+        read_calls_bytes: count("rchar"),
+        write_calls_bytes: count("wchar"),
+        read_bytes: count("read_bytes"),
+        write_bytes: count("write_bytes"),
+    })
+}
+
+/// What was counted between two readings.
+pub(crate) fn io_since(before: &ProcessIo, after: ProcessIo) -> ProcessIo {
+    let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
+    ProcessIo {
+        read_calls_bytes: grown(before.read_calls_bytes, after.read_calls_bytes),
+        write_calls_bytes: grown(before.write_calls_bytes, after.write_calls_bytes),
+        read_bytes: grown(before.read_bytes, after.read_bytes),
+        write_bytes: grown(before.write_bytes, after.write_bytes),
+        ..after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_with_its_files() {
+        let (files, earlier) = (&mut self.files, &self.earlier);
+        let file = fd.and_then(|fd| {
+            let key = (process, fd);
+            let look = || file(thread, fd).or_else(|| earlier.get(&key).cloned().flatten());
+            files.entry(key).or_insert_with(look).clone()
+        });
         Caller { process, name, file }
     }
 }

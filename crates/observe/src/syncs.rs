@@ -67,7 +67,8 @@ pub(crate) struct Syncs {
     /// Not looked at: plumb itself.
     except: u32,
     begun: HashMap<u32, Begun>,
-    by: BTreeMap<(u32, SyncCall), Calls>,
+    /// By process and call, and whether it is known on which file.
+    by: BTreeMap<(u32, SyncCall, bool), Calls>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +104,7 @@ impl Syncs {
         if caller.process == self.except || !self.scope.holds(&caller, begun.call) {
             return;
         }
-        let calls = self.by.entry((caller.process, begun.call)).or_default();
+        let calls = self.by.entry((caller.process, begun.call, caller.file.is_some())).or_default();
         calls.latency.record(at.since(begun.at));
         calls.errors += u64::from(!is_done);
         if calls.name.is_empty() {
@@ -127,7 +128,7 @@ impl Syncs {
     /// How long all of them took that may flush a device.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut all = Histogram::new();
-        let flushing = self.by.iter().filter(|((_, call), _)| *call != SyncCall::SyncFileRange);
+        let flushing = self.by.iter().filter(|((_, call, _), _)| *call != SyncCall::SyncFileRange);
         flushing.for_each(|(_, calls)| all.merge(&calls.latency));
         all.summary()
     }
@@ -136,7 +137,7 @@ impl Syncs {
     pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
         let mut all: Vec<_> = self.by.iter().collect();
         all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));
-        let one = |((process, call), calls): (&(u32, SyncCall), &Calls)| ObservedSync {
+        let one = |((process, call, _), calls): (&(u32, SyncCall, bool), &Calls)| ObservedSync {
             process: *process,
             name: calls.name.clone(),
             call: call.name().to_owned(),
