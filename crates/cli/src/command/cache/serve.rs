@@ -47,7 +47,8 @@ fn stay_in_memory() {
     use rustix::mm::{MlockAllFlags, mlockall};
     if let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
         terminal::say(&format!(
-            "plumb: memory is not locked ({}): do not swap to this cache; root, or a raised limit (ulimit -l), locks it",
+            "plumb: memory is not locked ({}): when memory is short, requests wait until it is read back from swap; root, or a \
+             raised limit (ulimit -l), locks it",
             std::io::Error::from(errno)
         ));
     }
