@@ -138,7 +138,7 @@ fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     })
 }
 
-/// Means and percentiles of a whole span.
+/// Means and percentiles of a whole span. One whose percentiles are not all there is not known.
 fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
     let buckets: Vec<Element<'_>> = latency.children().filter(|child| child.name() == "Bucket").collect();
     let of = |mean, deviation, side, count: u64| {
@@ -148,19 +148,14 @@ fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
             Ok::<_, Error>(bucket.map(|bucket| decimal(bucket, side)).transpose()?.flatten())
         };
         let Some(mean) = decimal(latency, mean)?.filter(|_| count > 0) else { return Ok(None) };
-        let percentile = |wanted: f64| Ok::<_, Error>(at(wanted)?.unwrap_or(mean) * MS);
-        Ok::<_, Error>(Some(Latency {
-            count,
-            mean: mean * MS,
-            std: decimal(latency, deviation)?.unwrap_or(0.0) * MS,
-            min: percentile(0.0)?,
-            p25: percentile(25.0)?,
-            p50: percentile(50.0)?,
-            p75: percentile(75.0)?,
-            p99: percentile(99.0)?,
-            p999: percentile(99.9)?,
-            max: percentile(100.0)?,
-        }))
+        let mut times = [0.0; 7];
+        for (time, wanted) in times.iter_mut().zip([0.0, 25.0, 50.0, 75.0, 99.0, 99.9, 100.0]) {
+            let Some(milliseconds) = at(wanted)? else { return Ok(None) };
+            *time = milliseconds * MS;
+        }
+        let [min, p25, p50, p75, p99, p999, max] = times;
+        let std = decimal(latency, deviation)?.unwrap_or(0.0) * MS;
+        Ok::<_, Error>(Some(Latency { count, mean: mean * MS, std, min, p25, p50, p75, p99, p999, max }))
     };
     let (reads, writes) = (total.read.operations, total.write.operations);
     total.read.latency = of("AverageReadMilliseconds", "ReadLatencyStdev", "ReadMilliseconds", reads)?;

@@ -166,7 +166,7 @@ impl Page<'_> {
         Err(self.wrong(at, format!("the table {heading} has no line `total:`")))
     }
 
-    /// The latencies of reads, writes and both, with percentiles as far as they were printed.
+    /// The latencies of reads, writes and both; `None` where not all percentiles were printed.
     fn percentiles(&self, means: [Option<Latency>; 3], counts: [u64; 3]) -> [Option<Latency>; 3] {
         let begin = self
             .lines
@@ -182,18 +182,17 @@ impl Page<'_> {
         [0, 1, 2].map(|side| {
             let known = means[side].filter(|_| counts[side] > 0)?;
             let at = |label: &str| {
-                let found = row(label).and_then(|row| row.get(side + 1)?.parse::<f64>().ok());
-                found.map_or(known.mean, |ms| ms * MS)
+                row(label).and_then(|row| row.get(side + 1)?.parse::<f64>().ok()).map(|ms| ms * MS)
             };
             Some(Latency {
                 count: counts[side],
-                min: at("min"),
-                p25: at("25th"),
-                p50: at("50th"),
-                p75: at("75th"),
-                p99: at("99th"),
-                p999: at("3-nines"),
-                max: at("max"),
+                min: at("min")?,
+                p25: at("25th")?,
+                p50: at("50th")?,
+                p75: at("75th")?,
+                p99: at("99th")?,
+                p999: at("3-nines")?,
+                max: at("max")?,
                 ..known
             })
         })
