@@ -58,7 +58,7 @@ fn smaller(line: &str, drive: &str) -> String {
     if line.starts_with("plumb load load.toml") {
         words.push("--duration 200ms".to_owned());
     }
-    if line.starts_with("plumb compare") {
+    if line.starts_with("plumb compare") && !line.contains("--duration") {
         words.push("--duration 100ms".to_owned());
     }
     words.join(" ")
