@@ -86,7 +86,9 @@ impl Of<'_> {
         let split = BlockSplit(self.class.percents.clone());
         let longest = split.max().0;
         let range = ByteRange { offset: Bytes(from), length: Bytes((until - from).max(longest)) };
-        let rate = direction.ios as f64 * self.share / self.seconds;
+        // As many operations, not the same time: random arrivals differ in number.
+        let ios = direction.ios as f64 * self.share;
+        let rate = ios / self.seconds;
         let (burst, arrival) = self.arrivals(rate);
         let percent = |name: &str| if self.name == name { 100 } else { 0 };
         let workload = Workload {
@@ -95,7 +97,7 @@ impl Of<'_> {
             write_percent: percent("write"),
             trim_percent: percent("trim"),
             depth: direction.depth_max.clamp(1, DEPTH_MAX) as u32,
-            stop: Stop::after(Nanos::from_secs_f64(self.seconds)),
+            stop: Stop::operations((ios.round() as u64).max(1)),
             durability,
             rate: Rate::Scheduled { amount: Amount::Iops(rate), arrival },
             burst,
@@ -226,7 +228,8 @@ mod tests {
         let jobs = scenario.spans.iter().flat_map(|span| &span.jobs).map(|job| &job.workload);
         jobs.fold((0.0, 0.0, 0.0), |(ios, bytes, flushes), of| {
             let Rate::Scheduled { amount: Amount::Iops(rate), .. } = of.rate else { panic!("a rate is set") };
-            let count = rate * of.stop.duration.unwrap().as_secs_f64();
+            let count = of.stop.operations.unwrap() as f64;
+            assert!((count - rate * 10.0).abs() <= 1.0, "{count} operations at {rate} a second");
             let each = of.durability.flush_every.map_or(0.0, |every| count / f64::from(every.get()));
             (ios + count, bytes + count * of.block_mean() as f64, flushes + each)
         })
