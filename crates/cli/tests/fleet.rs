@@ -83,7 +83,7 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     // The one run directory is shown again, with what each host did.
     let shown = plumb().arg("report").arg(&run).output().unwrap();
     let text = String::from_utf8_lossy(&shown.stdout);
-    assert!(has_run(&shown) && text.contains("a3") && text.contains("GB/s"), "{}", said(&shown));
+    assert!(has_run(&shown) && text.contains("a3") && text.contains("B/s"), "{}", said(&shown));
     let log = std::fs::read_to_string(run.join("hist.hlog")).unwrap();
     assert!((0..4).all(|target| log.contains(&format!("Tag=target-{target}/read,"))), "{log}");
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("a3"));

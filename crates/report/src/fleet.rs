@@ -8,7 +8,7 @@ use crate::facts::{Fact, Figure};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{NONE, count, duration, or_dash, percent, rate};
+use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
 use crate::terminal::{Cell, Ink, Side, Table};
 
 /// The report of `document`.
@@ -51,19 +51,14 @@ fn headline(document: &FleetDocument) -> Headline {
     }
 }
 
-/// Bytes per second in the unit in which such systems are spoken of.
-fn gigabytes(bytes_per_second: f64) -> String {
-    format!("{:.3} GB/s", bytes_per_second / 1e9)
-}
-
 fn figures(document: &FleetDocument) -> Vec<Figure> {
     let done = document.hosts.iter().filter(|host| host.ok).count();
     let hosts = Figure::new("Hosts", (count(done as u64), ""), format!("of {}", document.hosts.len()));
     let Some(total) = &document.total else { return vec![hosts] };
     let each = total.application.bytes_per_second / done.max(1) as f64;
-    let throughput = format!("{:.3}", total.application.bytes_per_second / 1e9);
+    let in_all = throughput_parts(total.application.bytes_per_second);
     let mut figures = vec![
-        Figure::new("In all", (throughput, "GB/s"), format!("{} each", gigabytes(each))),
+        Figure::new("In all", in_all, format!("{} each", throughput(each))),
         Figure::new("Operations", (rate(total.application.iops), "/s"), "of all hosts".to_owned()),
     ];
     let p99 = total.application.latency.map(|latency| duration(latency.p99));
@@ -124,7 +119,7 @@ fn figures_row(name: &str, sides: Option<&crate::document::Sides>, ink: Ink) -> 
     vec![
         Cell::inked(ink, printable(name)),
         Cell::inked(ink, or_dash(of, |of| rate(of.iops))),
-        Cell::inked(ink, or_dash(of, |of| gigabytes(of.bytes_per_second))),
+        Cell::inked(ink, or_dash(of, |of| throughput(of.bytes_per_second))),
         Cell::plain(or_dash(latency, |latency| duration(latency.p50))),
         Cell::plain(or_dash(latency, |latency| duration(latency.p99))),
         Cell::plain(or_dash(syncs, |sync| rate(sync.iops))),
@@ -165,7 +160,7 @@ fn scale(document: &FleetDocument) -> Option<Table> {
             Cell::plain(count(step.hosts)),
             Cell::plain(count(step.measured)),
             Cell::plain(rate(step.iops)),
-            Cell::plain(gigabytes(step.bytes_per_second)),
+            Cell::plain(throughput(step.bytes_per_second)),
             Cell::inked(Ink::Bold, or_dash(step.efficiency, percent)),
         ]);
     }
@@ -183,7 +178,12 @@ fn locality(document: &FleetDocument) -> Vec<String> {
         };
         let (read, write) = (moved(|of| of.read.bytes_per_second), moved(|of| of.write.bytes_per_second));
         (is_known && !hosts.is_empty()).then(|| {
-            format!("{words}: {} hosts, reads {}, writes {}.", hosts.len(), gigabytes(read), gigabytes(write))
+            format!(
+                "{words}: {} hosts, reads {}, writes {}.",
+                hosts.len(),
+                throughput(read),
+                throughput(write)
+            )
         })
     };
     let parts =

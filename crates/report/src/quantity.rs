@@ -92,6 +92,18 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }
 
+/// A throughput and its unit apart, in the unit in which systems of many hosts are spoken of: `("18.3", "GB/s")`.
+pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
+    let (unit, name) = if bytes_per_second < 999.5e6 { (1e6, "MB/s") } else { (1e9, "GB/s") };
+    (rate(bytes_per_second / unit), name)
+}
+
+/// The same in one: `18.3 GB/s`.
+pub fn throughput(bytes_per_second: f64) -> String {
+    let (value, unit) = throughput_parts(bytes_per_second);
+    format!("{value} {unit}")
+}
+
 /// A share between 0 and 1: `4%`, `0.3%`, `< 0.1%`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {

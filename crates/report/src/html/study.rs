@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::chart_data::{self, Chart, Line};
 use super::charts::ChartView;
-use super::comparison::{NAMES, ROW, Scale, WIDTH, drawing, text};
+use super::comparison::{ROW, Scale, WIDTH, drawing, text};
 use super::escape::escape;
 use super::frame::Frame;
 use super::style::STYLES;
@@ -74,12 +74,15 @@ fn beside(rows: &[StudyRow]) -> String {
     if both.is_empty() {
         return String::new();
     }
-    let scale = Scale::holding(both.iter().map(|(_, ratio)| *ratio));
-    let height = ROW * both.len() as f64 + 20.0;
+    // At least from half to twice, so that a few percent do not look like a difference.
+    let least = [-std::f64::consts::LN_2, std::f64::consts::LN_2];
+    let scale = Scale::holding(both.iter().map(|(_, ratio)| *ratio).chain(least));
+    let height = 2.0 * ROW * both.len() as f64 + 20.0;
     let mut out = format!(r#"<path class="rail" d="M{0:.1} 0V{1:.1}"/>"#, scale.x(0.0), height - 16.0);
     for (number, (row, ratio)) in both.iter().enumerate() {
-        let y = ROW * number as f64 + ROW / 2.0;
-        text(&mut out, (0.0, y + 4.0), "", &printable(&row.figure), NAMES - 6.0);
+        // The name has a line of its own above its ratio: it is a sentence.
+        let y = 2.0 * ROW * number as f64 + 1.4 * ROW;
+        text(&mut out, (0.0, y - 0.55 * ROW), "", &printable(&row.figure), WIDTH);
         let (from, until) = (scale.x(0.0), scale.x(*ratio));
         let class = if row.came_out == Some(false) { "costs" } else { "first" };
         let told =

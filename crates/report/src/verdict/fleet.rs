@@ -4,7 +4,7 @@ use plumb_path::{Finding, Severity};
 
 use crate::document::fleet::{FleetDocument, FleetHost};
 use crate::headline::sentence;
-use crate::quantity::{count, duration, or_dash, percent, rate};
+use crate::quantity::{count, duration, or_dash, percent, rate, throughput};
 use crate::{rules, wording};
 
 /// A host with less than this share of the median rate holds the others up.
@@ -150,10 +150,10 @@ fn headline(document: &FleetDocument) -> String {
             let iops =
                 if total.application.operations > 0 { total.application.iops } else { total.sync.iops };
             format!(
-                "{of} reached {}/s and {:.3} GB/s in all, {:.3} GB/s each.",
+                "{of} reached {}/s and {} in all, {} each.",
                 rate(iops),
-                bytes / 1e9,
-                each / 1e9
+                throughput(bytes),
+                throughput(each)
             )
         }
         Some(_) => format!("{of} answered, and nothing was measured."),
