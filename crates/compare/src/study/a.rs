@@ -4,13 +4,14 @@ use plumb_application::Limits;
 use plumb_block::{Bytes, Nanos};
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::Outcome;
-use plumb_report::document::study::{Expected, Study, StudyRow, StudyUnit};
+use plumb_report::document::study::{Expected, StudyRow, StudyUnit};
 use plumb_report::quantity::{duration, ratio};
 use plumb_sim::files::Host;
 
 use super::bench::{Bench, StudyError};
 use super::row::{Learn, row};
 use super::steady_load::{SteadyLoad, Stretch};
+use super::{Chapter, Found};
 
 const SOURCE: &str = "Turning the Windows disk write cache off (Quick Removal) on an all-flash cluster";
 /// 8 KiB, 64 outstanding, for each of eight virtual machines.
@@ -34,22 +35,15 @@ const REPEATED: &str = "Were the runs repeated, on the same files?";
 const WARM: &str = "Were they warm or cold?";
 const LIVE: &str = "Is switching disruptive?";
 
-pub(super) fn study(bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let (rows, answer) = match bench.on() {
-        None => simulated(bench)?,
-        Some(target) => real(bench, target)?,
-    };
-    Ok(Study {
-        name: "A".to_owned(),
-        title: "The write cache turned off on an all-flash cluster".to_owned(),
-        source: SOURCE.to_owned(),
-        finding: "with the cache off it was as fast or faster, and the author does not know why".to_owned(),
-        answer,
-        rows,
-        series: Vec::new(),
-        notes: notes(bench),
-    })
-}
+pub(super) const CHAPTER: Chapter = Chapter {
+    name: "A",
+    title: "The write cache turned off on an all-flash cluster",
+    source: SOURCE,
+    finding: "with the cache off it was as fast or faster, and the author does not know why",
+    simulated,
+    real,
+    notes,
+};
 
 fn notes(bench: &Bench<'_>) -> Vec<String> {
     match bench.on() {
@@ -68,7 +62,7 @@ fn in_state(drive: &str, state: &str, seed: u64) -> String {
     format!("{drive}&seed={seed}&wce={state}")
 }
 
-fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     let seed = bench.seed();
     let (on, off) = (in_state(DRIVE, "on", seed), in_state(DRIVE, "off", seed));
     let levels = |bench: &mut Bench<'_>, words: &str, levels: [(&str, &str); 2]| {
@@ -92,7 +86,7 @@ fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyErro
     rows.push(first_block("8 KiB random writes", &writes));
     rows.push(first_block("8 KiB random reads", &reads));
     rows.extend(live_switch(bench, &on)?);
-    Ok((rows, answer))
+    Ok((rows, Vec::new(), answer))
 }
 
 /// The ratio of the second level to the first.
@@ -203,7 +197,7 @@ fn live_switch(bench: &mut Bench<'_>, on: &str) -> Result<Vec<StudyRow>, StudyEr
 }
 
 /// What can be had without switching: rates, and the same level twice.
-fn real(bench: &mut Bench<'_>, target: &str) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn real(bench: &mut Bench<'_>, target: &str) -> Result<Found, StudyError> {
     const NOT_SWITCHED: &str =
         "the drive stays as it is; `plumb compare --factor policy=off,on` switches it where that is possible";
     let size = bench.size_on(target, Bytes::gib(1)).map_or_else(String::new, |_| " --size 1G".to_owned());
@@ -230,5 +224,5 @@ fn real(bench: &mut Bench<'_>, target: &str) -> Result<(Vec<StudyRow>, String), 
     )?;
     rows.push(compared(REPEATED, "8 KiB random writes, the same level twice", &again));
     rows.push(first_block("8 KiB random writes", &again));
-    Ok((rows, format!("what can be had on {target} without switching its cache")))
+    Ok((rows, Vec::new(), format!("what can be had on {target} without switching its cache")))
 }

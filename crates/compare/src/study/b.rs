@@ -1,7 +1,7 @@
 //! Field report B: does a test reach the disk, or the file-system cache?
 
 use plumb_block::{Bytes, FileId, FileStore as _, Nanos, OpenOptions};
-use plumb_report::document::study::{Expected, Study, StudyRow, StudyUnit};
+use plumb_report::document::study::{Expected, StudyRow, StudyUnit};
 use plumb_report::quantity::{bytes, count, rate};
 use plumb_sim::files::Host;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,6 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::bench::{Bench, Loaded, StudyError};
 use super::row::{Learn, row, within};
+use super::{Chapter, Found};
 
 const SOURCE: &str = "DiskSpd: making sure the test reaches the disk and not the file-system cache";
 /// The class of drive whose rates the report has.
@@ -129,22 +130,15 @@ struct Cached {
     dirty: u64,
 }
 
-pub(super) fn study(bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let (rows, answer) = match bench.on() {
-        None => simulated(bench)?,
-        Some(target) => real(bench, target)?,
-    };
-    Ok(Study {
-        name: "B".to_owned(),
-        title: "The disk, or the file-system cache?".to_owned(),
-        source: SOURCE.to_owned(),
-        finding: "215,000 cached reads a second reach the storage with none, and 158,000 cached writes with 39 of about 244 KB".to_owned(),
-        answer,
-        rows,
-        series: Vec::new(),
-        notes: notes(bench),
-    })
-}
+pub(super) const CHAPTER: Chapter = Chapter {
+    name: "B",
+    title: "The disk, or the file-system cache?",
+    source: SOURCE,
+    finding: "215,000 cached reads a second reach the storage with none, and 158,000 cached writes with 39 of about 244 KB",
+    simulated,
+    real,
+    notes,
+};
 
 fn notes(bench: &Bench<'_>) -> Vec<String> {
     match bench.on() {
@@ -186,7 +180,7 @@ fn both_sides(test: &Test, sides: Option<&Sides>, because: &str, is_simulated: b
     [application, expected.map_or(storage.clone(), |expected| storage.expecting(expected))]
 }
 
-fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     let cached = cached(bench)?;
     let mut rows = Vec::new();
     for (number, test) in TESTS.iter().enumerate() {
@@ -213,7 +207,7 @@ fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyErro
         count(cached.storage_writes),
         bytes(cached.storage_bytes as f64 / cached.storage_writes.max(1) as f64)
     );
-    Ok((rows, answer))
+    Ok((rows, Vec::new(), answer))
 }
 
 fn uncached(bench: &mut Bench<'_>, test: &Test, number: usize) -> Result<Sides, StudyError> {
@@ -315,7 +309,7 @@ fn never_written(bench: &mut Bench<'_>) -> Result<Vec<StudyRow>, StudyError> {
 }
 
 /// The same words on a target of this machine.
-fn real(bench: &mut Bench<'_>, target: &str) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn real(bench: &mut Bench<'_>, target: &str) -> Result<Found, StudyError> {
     let is_file = std::fs::metadata(target).map_or(true, |found| found.is_dir() || found.is_file());
     let size = bench.size_on(target, Bytes(FILE)).map_or_else(String::new, |_| " --size 1G".to_owned());
     let mut rows = Vec::new();
@@ -338,5 +332,5 @@ fn real(bench: &mut Bench<'_>, target: &str) -> Result<(Vec<StudyRow>, String), 
         };
         rows.extend(both_sides(test, None, because, false));
     }
-    Ok((rows, format!("both sides as they were seen on {target}")))
+    Ok((rows, Vec::new(), format!("both sides as they were seen on {target}")))
 }

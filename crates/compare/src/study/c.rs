@@ -1,10 +1,11 @@
 //! Field report C: a write-back cache in front of hard disks, seen from inside a virtual machine.
 
-use plumb_report::document::study::{Expected, Study, StudyRow, StudySeries, StudyUnit};
+use plumb_report::document::study::{Expected, StudyRow, StudySeries, StudyUnit};
 use plumb_report::quantity::{rate, ratio};
 
 use super::bench::{Bench, Loaded, StudyError};
 use super::row::{Learn, row};
+use super::{Chapter, Found};
 
 const SOURCE: &str =
     "Storage Spaces write-back cache (tiered space behind a file share, SQLIO in a virtual machine)";
@@ -49,24 +50,16 @@ fn cached(backing: &str, logs: &[&str], size: &str, more: &str) -> String {
     format!("cache:backing={backing},{},size={size}{more}", logs.join(","))
 }
 
-pub(super) fn study(bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let (rows, series, answer) = match bench.on() {
-        None => simulated(bench)?,
-        Some(target) => real(bench, target)?,
-    };
-    Ok(Study {
-        name: "C".to_owned(),
-        title: "A write-back cache in front of hard disks".to_owned(),
-        source: SOURCE.to_owned(),
-        finding: "random 64 KiB writes in the virtual machine are 6.27 times as fast with 5 GB of write-back cache as on plain disks, 11 times on the \
-                  host"
-            .to_owned(),
-        answer,
-        rows,
-        series,
-        notes: notes(bench),
-    })
-}
+pub(super) const CHAPTER: Chapter = Chapter {
+    name: "C",
+    title: "A write-back cache in front of hard disks",
+    source: SOURCE,
+    finding: "random 64 KiB writes in the virtual machine are 6.27 times as fast with 5 GB of write-back cache as on plain disks, 11 times on the \
+                  host",
+    simulated,
+    real,
+    notes,
+};
 
 fn notes(bench: &Bench<'_>) -> Vec<String> {
     match bench.on() {
@@ -96,7 +89,7 @@ struct Spaces {
     one_column: Loaded,
 }
 
-fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, Vec<StudySeries>, String), StudyError> {
+fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     let spaces = Spaces {
         plain: run(bench, &[PLAIN], "--duration 30s")?,
         fast: run(bench, &[&cached(PLAIN, &[FAST_SSD], "5GB", "")], "--duration 30s")?,
@@ -259,10 +252,7 @@ fn sustained(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, Vec<StudySeries>),
 }
 
 /// Plain disks alone: a cache has to be made first.
-fn real(
-    bench: &mut Bench<'_>,
-    target: &str,
-) -> Result<(Vec<StudyRow>, Vec<StudySeries>, String), StudyError> {
+fn real(bench: &mut Bench<'_>, target: &str) -> Result<Found, StudyError> {
     const NO_CACHE: &str =
         "there is no cache in front of it; `plumb cache create` makes one, which empties or keeps as it says";
     let size = bench

@@ -1,12 +1,13 @@
 //! Field report E: which applications wait for flushes, in the three states of a drive's write cache.
 
 use plumb_application::Limits;
-use plumb_report::document::study::{Expected, Study, StudyRow, StudyUnit};
+use plumb_report::document::study::{Expected, StudyRow, StudyUnit};
 use plumb_report::quantity::{rate, ratio};
 use plumb_sim::files::Host;
 
 use super::bench::{Bench, Profiled, StudyError};
 use super::row::{Learn, row};
+use super::{Chapter, Found};
 
 const SOURCE: &str = "Microsoft KB 332023: slow disk performance when write caching is enabled";
 /// The drive: the kind on which this was seen.
@@ -122,24 +123,16 @@ const REPORT: &str = "Times as slow with flushes (cache on) as without (protecte
 const BY_STATE: &str = "Which applications suffer: transactions a second by state of the cache";
 const SYMPTOM: &str = "The symptom";
 
-pub(super) fn study(bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let (rows, answer) = match bench.on() {
-        None => simulated(bench)?,
-        Some(place) => real(bench, place)?,
-    };
-    Ok(Study {
-        name: "E".to_owned(),
-        title: "Flushes, and the applications that wait for them".to_owned(),
-        source: SOURCE.to_owned(),
-        finding: "with the cache on and flushes sent, many small flushed writes are 10 times slower or more, an accounting program \
-                  on DBF files almost 100 times; Word, copying and unpacking are not"
-            .to_owned(),
-        answer,
-        rows,
-        series: Vec::new(),
-        notes: notes(bench),
-    })
-}
+pub(super) const CHAPTER: Chapter = Chapter {
+    name: "E",
+    title: "Flushes, and the applications that wait for them",
+    source: SOURCE,
+    finding: "with the cache on and flushes sent, many small flushed writes are 10 times slower or more, an accounting program \
+                  on DBF files almost 100 times; Word, copying and unpacking are not",
+    simulated,
+    real,
+    notes,
+};
 
 fn notes(bench: &Bench<'_>) -> Vec<String> {
     match bench.on() {
@@ -154,7 +147,7 @@ fn notes(bench: &Bench<'_>) -> Vec<String> {
     }
 }
 
-fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     let (mut times, mut by_state, mut slowest) = (Vec::new(), Vec::new(), 0.0_f64);
     let writes = flushed_writes(bench)?;
     times.extend(writes.rows);
@@ -192,7 +185,7 @@ fn simulated(bench: &mut Bench<'_>) -> Result<(Vec<StudyRow>, String), StudyErro
          the number of flushes times what each costs, a seek and a turn of the disk",
         rate(slowest)
     );
-    Ok((times, answer))
+    Ok((times, Vec::new(), answer))
 }
 
 /// 4 KiB appended to a log, each flushed, without a file system.
@@ -247,7 +240,7 @@ fn run(bench: &mut Bench<'_>, application: &Application, options: &str) -> Resul
 }
 
 /// The same profiles in a directory of this machine, in the state that its drive is in.
-fn real(bench: &mut Bench<'_>, place: &str) -> Result<(Vec<StudyRow>, String), StudyError> {
+fn real(bench: &mut Bench<'_>, place: &str) -> Result<Found, StudyError> {
     const OTHER_STATES: &str = "the drive stays in its state: the other states cannot be had here";
     let mut rows: Vec<StudyRow> = Vec::new();
     let mut by_state = Vec::new();
@@ -284,6 +277,7 @@ fn real(bench: &mut Bench<'_>, place: &str) -> Result<(Vec<StudyRow>, String), S
     rows.extend(by_state);
     Ok((
         rows,
+        Vec::new(),
         format!(
             "measured in {place} as it is; set beside one another, the rates say which applications wait for syncs"
         ),

@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_report::document::StudyDocument;
-use plumb_report::document::study::Study;
+use plumb_report::document::study::{Study, StudyRow, StudySeries};
 use plumb_report::{Format, Style, render};
 use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, Watcher, environment};
 
@@ -119,14 +119,42 @@ pub fn run(
     Ok((document, ended))
 }
 
+/// A field report as its file has it: what was reported, and how it is run.
+struct Chapter {
+    name: &'static str,
+    title: &'static str,
+    source: &'static str,
+    finding: &'static str,
+    simulated: fn(&mut Bench<'_>) -> Result<Found, StudyError>,
+    real: fn(&mut Bench<'_>, &str) -> Result<Found, StudyError>,
+    notes: fn(&Bench<'_>) -> Vec<String>,
+}
+
+/// What came of a field report: its rows, what happened over time, and the answer.
+type Found = (Vec<StudyRow>, Vec<StudySeries>, String);
+
 fn chapter(name: StudyName, bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    match name {
-        StudyName::A => a::study(bench),
-        StudyName::B => b::study(bench),
-        StudyName::C => c::study(bench),
-        StudyName::D => d::study(bench),
-        StudyName::E => e::study(bench),
-    }
+    let chapter = match name {
+        StudyName::A => a::CHAPTER,
+        StudyName::B => b::CHAPTER,
+        StudyName::C => c::CHAPTER,
+        StudyName::D => d::CHAPTER,
+        StudyName::E => e::CHAPTER,
+    };
+    let (rows, series, answer) = match bench.on() {
+        None => (chapter.simulated)(bench)?,
+        Some(target) => (chapter.real)(bench, target)?,
+    };
+    Ok(Study {
+        name: chapter.name.to_owned(),
+        title: chapter.title.to_owned(),
+        source: chapter.source.to_owned(),
+        finding: chapter.finding.to_owned(),
+        answer,
+        rows,
+        series,
+        notes: (chapter.notes)(bench),
+    })
 }
 
 /// Whether the user has to type something else.
