@@ -76,7 +76,7 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
 }
 
 /// Operations of the scenarios of the write-back cache of which every cut is looked at.
-const CACHE_OPERATIONS: u64 = 4;
+const CACHE_OPERATIONS: u64 = 6;
 
 /// Random histories of the write-back cache, every cut of every short one, and every byte of a small log damaged.
 fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {

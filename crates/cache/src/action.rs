@@ -68,6 +68,9 @@ pub enum Purpose {
     BypassFlush,
     /// Flush of the legs, before what is not known to be durable there is destaged.
     LogFlushBeforeDestage,
+    /// Flush of the backing device before a session destages anything, and again after a write of destaging failed: that write
+    /// cannot land any more.
+    BackingFlushBeforeDestage,
     /// Destaging reads the log.
     DestageRead,
     /// Destaging writes the backing device.

@@ -42,6 +42,8 @@ pub(crate) struct Destage {
     pub(crate) is_draining: bool,
     /// After a failure: not before this.
     not_before: Nanos,
+    /// Whether the backing device was flushed since it was opened, and since a write of it failed.
+    is_settled: bool,
     /// What failed last.
     pub(crate) error: Option<String>,
     /// Where the last run ended.
@@ -73,7 +75,7 @@ struct Batch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The flush of the legs that makes durable what is to be destaged.
+    /// The flush of the legs that makes durable what is to be destaged, and that of the backing device after a failure.
     Begin,
     Sweep,
     /// The flush of the backing device between two flush epochs.
@@ -180,18 +182,23 @@ impl Core {
             cursor: Lba(0),
             swath,
             near: (Lba(0), 0),
-            stage: if waits { Stage::Begin } else { Stage::Sweep },
+            stage: Stage::Begin,
             in_flight: 0,
             has_failed: false,
-            covered: self.log.complete,
+            covered: if waits { self.log.complete } else { 0 },
             swept: Vec::new(),
         });
         let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
+        let mut awaited = 0;
         if waits && !is_durable && self.io.options.mode != Mode::Protected {
-            let awaited = self.flush_legs(Purpose::LogFlushBeforeDestage, true);
-            if let Some(batch) = &mut self.destage.batch {
-                batch.in_flight = awaited;
-            }
+            awaited += self.flush_legs(Purpose::LogFlushBeforeDestage, true);
+        }
+        // A write that failed, in an earlier session too, may land until a flush, and must not land over what is destaged now.
+        if !std::mem::replace(&mut self.destage.is_settled, true) {
+            awaited += self.flush_backing(Purpose::BackingFlushBeforeDestage, waits);
+        }
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight = awaited;
         }
     }
 
@@ -390,6 +397,7 @@ impl Core {
             }
             Stage::Sweep if batch.has_failed => {
                 self.destage.batch = None;
+                self.destage.is_settled = false;
                 self.destage.not_before = self.io.now.saturating_add(RETRY);
                 self.io.steps += 1;
             }
@@ -425,10 +433,7 @@ impl Core {
     /// Flushes what the tail is to pass: the backing device and, with the tail to come, the legs.
     fn flush_batch(&mut self, purpose: Purpose, is_last: bool) {
         let waits = self.io.options.waits;
-        let is_awaited = waits.hold(Wait::BackingDurable);
-        let mut awaited = u32::from(is_awaited);
-        self.io.flush((Member::Backing, purpose), Then::BatchFlush { leg: None, is_awaited });
-        self.figures.backing_flushes += 1;
+        let mut awaited = self.flush_backing(purpose, waits.hold(Wait::BackingDurable));
         if is_last {
             let is_awaited = waits.hold(Wait::SuccessorsDurable);
             awaited += self.flush_legs(Purpose::LogFlushBeforeTail, is_awaited);
@@ -437,6 +442,13 @@ impl Core {
             batch.in_flight = awaited;
             batch.covered = self.log.complete;
         }
+    }
+
+    /// Flushes the backing device for the batch; how many flushes it waits for.
+    fn flush_backing(&mut self, purpose: Purpose, is_awaited: bool) -> u32 {
+        self.io.flush((Member::Backing, purpose), Then::BatchFlush { leg: None, is_awaited });
+        self.figures.backing_flushes += 1;
+        u32::from(is_awaited)
     }
 
     /// Flushes the legs for the batch; how many flushes it waits for.

@@ -133,7 +133,10 @@ impl Core {
                 over.into_iter().flat_map(|over| over.left).for_each(|piece| self.log.unpin(piece.segment));
                 return;
             }
-            if resilver.is_flushing || resilver.in_flight == COPIES_MAX || !self.has_memory_for_run() {
+            // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that one.
+            let is_begun = self.superblocks.legs_durable()[resilver.leg] == LegState::Resilvering;
+            let is_busy = resilver.is_flushing || resilver.in_flight == COPIES_MAX;
+            if !is_begun || is_busy || !self.has_memory_for_run() {
                 return;
             }
             match self.next_piece() {

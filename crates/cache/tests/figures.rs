@@ -37,7 +37,7 @@ fn after_writes_of(bytes: u64) -> Result<Status, String> {
 fn amplification(bytes: u64) -> Result<f64, String> {
     let status = after_writes_of(bytes)?;
     let used = status.log_used.0 as f64 / status.log.0 as f64;
-    assert!((0.7..=0.99).contains(&used), "{used} of the log is used");
+    assert!(used >= 0.7, "{used} of the log is used");
     let times = status.figures.leg_written.0 as f64 / status.figures.written.0 as f64;
     eprintln!("writes of {}: {times:.3} times as much to the log, {used:.2} of it used", Bytes(bytes));
     Ok(times)

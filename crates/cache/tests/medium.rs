@@ -3,22 +3,44 @@
 //!
 //! It keeps plain images rather than the extents of `plumb_sim`, for it is cloned, compared and damaged byte by byte.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::rc::Rc;
 
-use plumb_block::{Bytes, DeviceInfo, LbaRange, Op, Payload, VolatileCache};
+use plumb_block::{DeviceInfo, LbaRange, Op, Payload, VolatileCache};
 use plumb_crash::{Keep, Kind, Landing, Promise, Survival, Survivor, Window, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// One in so many commands in flight at a cut leaves a block that cannot be read.
 const UNREADABLE_ODDS: u64 = 6;
 
+/// The bytes of a block. Devices share them, so that a copy of one costs little, and who they are is found out once.
+#[derive(Debug)]
+struct Page {
+    bytes: Box<[u8]>,
+    hash: OnceCell<u64>,
+}
+
+impl Page {
+    fn new(bytes: &[u8]) -> Rc<Self> {
+        Rc::new(Self { bytes: bytes.into(), hash: OnceCell::new() })
+    }
+
+    fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| {
+            let mut hasher = DefaultHasher::new();
+            self.bytes.hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+}
+
 /// What a command makes of its blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     first: u64,
-    /// `None`: zeroes.
-    bytes: Option<Rc<[u8]>>,
+    pages: Rc<[Rc<Page>]>,
 }
 
 /// The content of one device.
@@ -26,13 +48,15 @@ pub(crate) struct Content {
 pub(crate) struct Medium {
     pub(crate) info: DeviceInfo,
     /// What is left if all is lost that may be lost.
-    stored: Vec<u8>,
-    visible: Vec<u8>,
+    stored: Vec<Rc<Page>>,
+    visible: Vec<Rc<Page>>,
     /// Blocks that cannot be read until they are written: now, and if all is lost that may be lost.
     unreadable: BTreeSet<u64>,
     stored_unreadable: BTreeSet<u64>,
     window: Window<Content>,
     next: u64,
+    /// Commands that failed and may land still, each with the last number that was given before it failed.
+    failed: Vec<(u64, u64)>,
     /// Whether it is gone for good.
     pub(crate) is_dead: bool,
     /// The blocks that were ever read, if anybody wants to know.
@@ -41,11 +65,12 @@ pub(crate) struct Medium {
 }
 
 impl Medium {
-    pub(crate) fn new(info: DeviceInfo, image: Vec<u8>) -> Self {
+    pub(crate) fn new(info: DeviceInfo, image: &[u8]) -> Self {
         assert_eq!(image.len() as u64, info.size.0);
         let volatile = info.volatile_cache == VolatileCache::Enabled;
         let promise = Promise { volatile, discard_zeroes: info.discard_zeroes, ..Promise::VOLATILE };
-        let (stored, visible) = (image.clone(), image);
+        let stored = pages_of(image, info.logical_block.0 as usize);
+        let visible = stored.clone();
         Self {
             info,
             stored,
@@ -54,6 +79,7 @@ impl Medium {
             stored_unreadable: BTreeSet::new(),
             window: Window::new(promise),
             next: 0,
+            failed: Vec::new(),
             is_dead: false,
             read: BTreeSet::new(),
             notes_reads: false,
@@ -64,82 +90,94 @@ impl Medium {
         self.info.logical_block.0 as usize
     }
 
-    fn bytes_of(&self, range: LbaRange) -> std::ops::Range<usize> {
-        range.lba.0 as usize * self.block()..range.end().0 as usize * self.block()
-    }
-
     /// Takes a command: from now on a cut may leave it. Reads have no number.
     pub(crate) fn submit(&mut self, op: Op, range: LbaRange, payload: &Payload) -> Option<u64> {
-        let (kind, bytes) = match op {
+        let kind = match op {
             Op::Read => return None,
             Op::Flush => {
                 self.next += 1;
                 self.window.submit_flush(self.next);
                 return Some(self.next);
             }
-            Op::Write { fua } => (Kind::Write { fua }, Some(self.payload(range, payload))),
-            Op::WriteZeroes { fua, .. } => (Kind::WriteZeroes { fua }, None),
-            Op::Discard => (Kind::Discard { zeroes: self.info.discard_zeroes }, None),
+            Op::Write { fua } => Kind::Write { fua },
+            Op::WriteZeroes { fua, .. } => Kind::WriteZeroes { fua },
+            Op::Discard => Kind::Discard { zeroes: self.info.discard_zeroes },
         };
         assert!(self.info.holds(range), "{op:?} of {range:?} is outside of {}", self.info.name);
         self.next += 1;
-        self.window.submit(self.next, kind, range, Content { first: range.lba.0, bytes });
+        let content = self.content(range, payload);
+        self.window.submit(self.next, kind, range, content);
         Some(self.next)
     }
 
-    fn payload(&self, range: LbaRange, payload: &Payload) -> Rc<[u8]> {
-        let length = range.nlb as usize * self.block();
-        let mut bytes = vec![0; length];
-        match payload {
-            Payload::Bytes(buffer) => bytes.copy_from_slice(buffer),
-            Payload::Pattern(pattern) => pattern.fill(self.block(), &mut bytes),
-            Payload::None | Payload::Into(_) => panic!("a write without bytes to {}", self.info.name),
-        }
-        bytes.into()
+    fn content(&self, range: LbaRange, payload: &Payload) -> Content {
+        let (block, count) = (self.block(), range.nlb as usize);
+        let pages = match payload {
+            Payload::Bytes(buffer) => pages_of(buffer, block).into(),
+            Payload::Pattern(pattern) => {
+                let mut bytes = vec![0; count * block];
+                pattern.fill(block, &mut bytes);
+                pages_of(&bytes, block).into()
+            }
+            Payload::None => vec![Page::new(&vec![0; block]); count].into(),
+            Payload::Into(_) => panic!("a write without bytes to {}", self.info.name),
+        };
+        Content { first: range.lba.0, pages }
     }
 
     /// The command is done. Visible from now on; a flush covers what completed before it was submitted.
     pub(crate) fn complete(&mut self, id: u64, chance: &mut Xoshiro256PlusPlus) {
-        let Some(command) = self.window.command(id).cloned() else { return self.finish(id) };
+        let Some(command) = self.window.command(id).cloned() else {
+            self.finish(id);
+            let landing: Vec<u64> =
+                self.failed.extract_if(.., |(_, last)| *last < id).map(|(id, _)| id).collect();
+            return self.kill(&landing, chance);
+        };
         // A discard without promise may do nothing that one sees.
         let promises = command.kind != (Kind::Discard { zeroes: false });
         if promises || below(chance, 2) == 0 {
-            lay(&mut self.visible, self.info.logical_block, command.range, &command.content);
+            lay(&mut self.visible, command.range, &command.content);
             forget(&mut self.unreadable, command.range);
         }
         self.finish(id);
     }
 
     fn finish(&mut self, id: u64) {
-        let Self { window, stored, stored_unreadable, info, .. } = self;
+        let Self { window, stored, stored_unreadable, .. } = self;
         let mut store = |run: LbaRange, content: &Content| {
-            lay(stored, info.logical_block, run, content);
+            lay(stored, run, content);
             forget(stored_unreadable, run);
         };
         window.complete(id, Landing::AtCompletion, &mut store);
     }
 
-    /// The command is answered with an error. Of a write each block has landed or not, and may land until a cut.
+    /// The command is answered with an error. Of a write each block has landed or not, and may land until a cut, or until a flush
+    /// completes that was submitted after it had failed.
     pub(crate) fn fail(&mut self, id: u64, chance: &mut Xoshiro256PlusPlus) {
         self.window.fail(id);
         if let Some(command) = self.window.command(id).cloned() {
+            self.failed.push((id, self.next));
             for lba in command.range.lba.0..command.range.end().0 {
                 if below(chance, 2) == 0 {
                     let run = LbaRange::new(plumb_block::Lba(lba), 1);
-                    lay(&mut self.visible, self.info.logical_block, run, &command.content);
+                    lay(&mut self.visible, run, &command.content);
                 }
             }
         }
     }
 
-    /// The bytes of `range`; `None` if one of its blocks cannot be read.
-    pub(crate) fn read(&mut self, range: LbaRange) -> Option<&[u8]> {
+    /// Reads `range`; whether all of its blocks can be read.
+    pub(crate) fn read(&mut self, range: LbaRange, into: &mut [u8]) -> bool {
         assert!(self.info.holds(range), "a read of {range:?} is outside of {}", self.info.name);
         if self.notes_reads {
             self.read.extend(range.lba.0..range.end().0);
         }
         let broken = self.unreadable.range(range.lba.0..range.end().0).next();
-        if broken.is_some() { None } else { Some(&self.visible[self.bytes_of(range)]) }
+        let pages = &self.visible[range.lba.0 as usize..range.end().0 as usize];
+        for (page, into) in pages.iter().zip(into.chunks_exact_mut(self.info.logical_block.0 as usize)) {
+            into.copy_from_slice(&page.bytes);
+        }
+        broken.is_none()
     }
 
     /// The process that used the device was killed: of what was in flight all, nothing or some blocks have landed.
@@ -177,7 +215,7 @@ impl Medium {
             for (first, count) in one.keep.runs(command.range.nlb) {
                 let kept = LbaRange::new(command.range.lba + first, count);
                 for (run, _) in self.window.versions(kept).filter(|(_, ids)| ids.contains(&one.id)) {
-                    lay(&mut self.stored, self.info.logical_block, run, &command.content);
+                    lay(&mut self.stored, run, &command.content);
                     forget(&mut self.stored_unreadable, run);
                 }
             }
@@ -192,6 +230,7 @@ impl Medium {
         self.visible.clone_from(&self.stored);
         self.unreadable.clone_from(&self.stored_unreadable);
         self.window.clear();
+        self.failed.clear();
     }
 
     /// The window of what a cut may take: for who enumerates.
@@ -207,7 +246,7 @@ impl Medium {
                 Survivor::Stored => {}
                 Survivor::Command(id) => {
                     let Some(command) = self.window.command(*id) else { continue };
-                    lay(&mut left.stored, self.info.logical_block, *range, &command.content);
+                    lay(&mut left.stored, *range, &command.content);
                     forget(&mut left.stored_unreadable, *range);
                 }
                 Survivor::Unreadable => left.stored_unreadable.extend(range.lba.0..range.end().0),
@@ -219,16 +258,20 @@ impl Medium {
 
     /// Makes these the bytes of `range`, durably, while nothing is at risk.
     pub(crate) fn overwrite(&mut self, range: LbaRange, bytes: &[u8]) {
-        let content = Content { first: range.lba.0, bytes: Some(bytes.into()) };
-        lay(&mut self.stored, self.info.logical_block, range, &content);
+        let content = Content { first: range.lba.0, pages: pages_of(bytes, self.block()).into() };
+        lay(&mut self.stored, range, &content);
         forget(&mut self.stored_unreadable, range);
         self.end_power();
     }
 
     /// Damages the medium itself: flips bits of one byte.
     pub(crate) fn flip(&mut self, byte: usize, bits: u8) {
-        self.stored[byte] ^= bits;
-        self.visible[byte] ^= bits;
+        let (page, byte) = (byte / self.block(), byte % self.block());
+        for pages in [&mut self.stored, &mut self.visible] {
+            let mut flipped = pages[page].bytes.clone();
+            flipped[byte] ^= bits;
+            pages[page] = Page::new(&flipped);
+        }
     }
 
     /// Makes a block unreadable until it is written.
@@ -243,8 +286,14 @@ impl Medium {
     }
 
     /// What one sees of the whole device.
-    pub(crate) fn image(&self) -> &[u8] {
-        &self.visible
+    pub(crate) fn image(&self) -> Vec<u8> {
+        self.visible.iter().map(|page| &page.bytes[..]).collect::<Vec<_>>().concat()
+    }
+
+    /// What tells two devices apart on which nothing is at risk.
+    pub(crate) fn hash(&self, hasher: &mut DefaultHasher) {
+        self.stored.iter().for_each(|page| hasher.write_u64(page.hash()));
+        self.stored_unreadable.hash(hasher);
     }
 }
 
@@ -256,14 +305,12 @@ fn forget(unreadable: &mut BTreeSet<u64>, range: LbaRange) {
 }
 
 /// Puts the part of a content that belongs into `range` there.
-fn lay(image: &mut [u8], block: Bytes, range: LbaRange, content: &Content) {
-    let block = block.0 as usize;
-    let into = &mut image[range.lba.0 as usize * block..range.end().0 as usize * block];
-    match &content.bytes {
-        Some(bytes) => {
-            let from = (range.lba.0 - content.first) as usize * block;
-            into.copy_from_slice(&bytes[from..from + into.len()]);
-        }
-        None => into.fill(0),
-    }
+fn lay(image: &mut [Rc<Page>], range: LbaRange, content: &Content) {
+    let from = (range.lba.0 - content.first) as usize;
+    let pages = &content.pages[from..from + range.nlb as usize];
+    image[range.lba.0 as usize..range.end().0 as usize].clone_from_slice(pages);
+}
+
+fn pages_of(bytes: &[u8], block: usize) -> Vec<Rc<Page>> {
+    bytes.chunks_exact(block).map(Page::new).collect()
 }

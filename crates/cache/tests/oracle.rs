@@ -7,6 +7,7 @@
 //! - A block that was never written reads as generation 0, with which the backing is filled.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _};
 
 use plumb_block::conformance::{Content, History, Moment, Seen, Version};
 use plumb_block::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
@@ -252,6 +253,13 @@ impl Oracle {
             versions[0].is_lost_track_of = was_unreadable || survivors.may_be_unreadable;
             history.versions = versions;
         }
+    }
+
+    /// What tells apart two users who may see different things after a cut now.
+    pub(crate) fn hash_after_cut(&self, hasher: &mut DefaultHasher) {
+        let mut after = self.clone();
+        after.cut();
+        format!("{:?}", after.blocks).hash(hasher);
     }
 
     /// The process of the cache was killed, and its requests are ended.

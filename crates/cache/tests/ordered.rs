@@ -37,12 +37,12 @@ fn run(seed: u64) -> Result<(), String> {
     let mut backing = world.members[setup.legs()].clone();
     backing.cut(&mut chance, Survival::Mixed);
     let answered = world.oracle.answered();
-    let block = setup.block as usize;
+    let mut bytes = vec![0; setup.block as usize];
     let found: Vec<Option<u64>> = (0..setup.blocks())
         .map(|lba| {
-            let bytes = backing.read(LbaRange::new(Lba(lba), 1))?;
-            match Seen::of(bytes, SEED, Lba(lba)) {
-                Seen::Whole(Content::Generation(generation)) if bytes.len() == block => Some(generation),
+            let is_readable = backing.read(LbaRange::new(Lba(lba), 1), &mut bytes);
+            match Seen::of(&bytes, SEED, Lba(lba)) {
+                Seen::Whole(Content::Generation(generation)) if is_readable => Some(generation),
                 _ => None,
             }
         })

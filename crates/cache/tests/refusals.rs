@@ -55,19 +55,19 @@ fn what_is_not_the_log_of_this_backing_is_refused() {
     assert_refused(&single, "no leg at all", |members| members[0].is_dead = true).unwrap();
     assert_refused(&single, "a blank leg", |members| {
         let info = members[0].info.clone();
-        members[0] = Medium::new(info.clone(), vec![0; info.size.0 as usize]);
+        members[0] = Medium::new(info.clone(), &vec![0; info.size.0 as usize]);
     })
     .unwrap();
     assert_refused(&single, "a shrunk leg", |members| {
         let info = plumb_block::DeviceInfo { size: Bytes(64 << 10), ..members[0].info.clone() };
         let image = members[0].image()[..64 << 10].to_vec();
-        members[0] = Medium::new(info, image);
+        members[0] = Medium::new(info, &image);
     })
     .unwrap();
     assert_refused(&single, "a shrunk backing", |members| {
         let info = plumb_block::DeviceInfo { size: Bytes(32 << 10), ..members[1].info.clone() };
         let image = members[1].image()[..32 << 10].to_vec();
-        members[1] = Medium::new(info, image);
+        members[1] = Medium::new(info, &image);
     })
     .unwrap();
     assert_refused(&MIRROR, "one leg of two", |members| members[1].is_dead = true).unwrap();

@@ -22,39 +22,40 @@ use crate::world::World;
 const TRIED_MAX: u64 = 6_000;
 
 /// What is left out, and the first history that showed it; another one may, once histories are made otherwise.
-const PURPOSES: [(Purpose, u64); 18] = [
+const PURPOSES: [(Purpose, u64); 19] = [
+    (Purpose::BackingFlushBeforeDestage, 64273),
     (Purpose::ResilverRead, 3516),
     (Purpose::Resilver, 1144),
-    (Purpose::EpochOnSurvivors, 81),
+    (Purpose::EpochOnSurvivors, 71),
     (Purpose::Equalise, 2548),
     (Purpose::EqualiseFlush, 1859),
-    (Purpose::Session, 406),
-    (Purpose::SessionFlush, 98),
+    (Purpose::Session, 549),
+    (Purpose::SessionFlush, 107),
     (Purpose::LogRecord, 2),
     (Purpose::LogFlush, 20),
     (Purpose::BypassWrite, 4),
-    (Purpose::BypassFlush, 4),
+    (Purpose::BypassFlush, 35),
     (Purpose::LogFlushBeforeDestage, 36),
     (Purpose::BackingDestage, 1),
     (Purpose::BackingFlushBeforeTail, 4),
-    (Purpose::LogFlushBeforeTail, 176),
+    (Purpose::LogFlushBeforeTail, 21),
     (Purpose::TailAdvance, 19),
-    (Purpose::TailFlush, 786),
-    (Purpose::EpochFlush, 178),
+    (Purpose::TailFlush, 1168),
+    (Purpose::EpochFlush, 549),
 ];
 
 /// The same of waits.
 const WAITS: [(Wait, u64); 10] = [
     (Wait::LegCopied, 213),
     (Wait::LowerSequences, 124),
-    (Wait::SuccessorsDurable, 80),
-    (Wait::DurableBeforeDestage, 227),
-    (Wait::BackingDurable, 49),
+    (Wait::SuccessorsDurable, 141),
+    (Wait::DurableBeforeDestage, 1104),
+    (Wait::BackingDurable, 184),
     (Wait::TailDurable, 339),
-    (Wait::FlushCovers, 31),
-    (Wait::LegsEqual, 1538),
+    (Wait::FlushCovers, 125),
+    (Wait::LegsEqual, 402),
     (Wait::LogBeforeBypass, 41),
-    (Wait::SegmentUnread, 2857),
+    (Wait::SegmentUnread, 7502),
 ];
 
 /// What this history shows if this is left out.

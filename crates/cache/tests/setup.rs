@@ -187,8 +187,8 @@ impl Setup {
         }
         let image = initial(self.block as usize, self.backing_bytes as usize);
         let mut members: Vec<Medium> =
-            legs.into_iter().zip(images).map(|(info, image)| Medium::new(info, image)).collect();
-        members.push(Medium::new(self.backing(), image));
+            legs.into_iter().zip(images).map(|(info, image)| Medium::new(info, &image)).collect();
+        members.push(Medium::new(self.backing(), &image));
         Ok(members)
     }
 

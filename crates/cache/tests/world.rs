@@ -281,12 +281,10 @@ impl World {
             }
         } else if let Some(ticket) = ticket {
             medium.complete(ticket, chance);
-        } else if kind == FaultKind::Read && self.left_out != LeftOut::Purpose(action.purpose) {
-            match (medium.read(action.request.range), &mut payload) {
-                (Some(bytes), Payload::Into(buffer)) => buffer.copy_from_slice(bytes),
-                (Some(_), _) => {}
-                (None, _) => fails = true,
-            }
+        } else if let Payload::Into(buffer) = &mut payload
+            && self.left_out != LeftOut::Purpose(action.purpose)
+        {
+            fails |= !medium.read(action.request.range, buffer);
         }
         let outcome = if fails { Outcome::Failed(Errno::EIO) } else { Outcome::Done };
         if self.trace {
@@ -440,9 +438,10 @@ impl World {
                     if is_detached {
                         let mut backing = self.members[self.setup.legs()].clone();
                         backing.cut(chance, Survival::Mixed);
+                        let mut bytes = vec![0; self.setup.block as usize];
                         for range in self.oracle.written(1) {
-                            if let Some(bytes) = backing.read(range) {
-                                self.oracle.detached(range, bytes)?;
+                            if backing.read(range, &mut bytes) {
+                                self.oracle.detached(range, &bytes)?;
                             }
                         }
                     }

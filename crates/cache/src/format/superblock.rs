@@ -162,6 +162,17 @@ impl Superblock {
         is_sound.then_some(found)
     }
 
+    /// Of two versions the one of higher rank counts. The session is first: a leg that was away while others were opened without it may
+    /// have the epoch that they took, or a higher one, from a version that was written to it alone.
+    pub(crate) const fn rank(&self) -> (u64, u64, u64) {
+        (self.session, self.epoch, self.generation)
+    }
+
+    /// Whether the leg that it was read from has everything, as it says itself.
+    pub(crate) fn calls_itself_live(&self) -> bool {
+        self.legs.get(usize::from(self.leg)) == Some(&LegState::Live)
+    }
+
     /// The blocks of a leg at which slot `slot` (0 or 1) is.
     pub(crate) fn slots(slot: u64, geometry: &Geometry) -> [u64; 2] {
         [slot, geometry.leg_blocks() - 2 + slot]

@@ -23,7 +23,7 @@ impl LegFound {
 
     fn newest_in(&self, places: u64) -> Option<&(u64, Superblock)> {
         let found = self.superblocks.iter().filter(|(place, _)| *place < places);
-        found.max_by_key(|(_, found)| (found.epoch, found.generation))
+        found.max_by_key(|(_, found)| found.rank())
     }
 
     /// The slot of this leg that the next version goes to: not that of the last whole one at the front, which may be the only one there.
@@ -45,7 +45,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
         }
     }
     let newest: Vec<_> = found.iter().map(|found| found.as_ref().and_then(LegFound::newest)).collect();
-    let best = newest.iter().flatten().max_by_key(|found| (found.epoch, found.generation));
+    // A leg that is being copied to may have begun what the others, which have gone on without it since, know nothing of.
+    let best = newest.iter().flatten().max_by_key(|found| (found.calls_itself_live(), found.rank()));
     let Some(best) = best.copied() else {
         return Err("no leg has a superblock of a cache: are these the right devices?".to_owned());
     };
@@ -67,7 +68,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
         let lost =
             |superblock: &Superblock, leg: u8| superblock.legs.get(usize::from(leg)) == Some(&LegState::Lost);
         let have_parted = lost(own, best.leg) && lost(best, own.leg) && !lost(own, own.leg);
-        if have_parted || (own.epoch == best.epoch && own.legs != best.legs) {
+        let is_other = own.epoch == best.epoch && own.legs != best.legs && !lost(best, own.leg);
+        if have_parted || is_other {
             return Err(
                 "legs have gone on without each other: decide which of them counts, and give that one alone"
                     .to_owned(),

@@ -340,8 +340,9 @@ impl Recovery {
         let Stage::Equalise { chosen, walk, .. } = &mut self.stage else { return };
         let Some(copy) = walk.copies.last() else { return };
         let Some(buffer) = buffer else {
-            let leg = copy.from;
-            return self.refuse(format!("leg {leg} can no longer be read where it was read a moment ago"));
+            // It was read a moment ago: as if it had not been there, then. What others lack may be in the index by now.
+            (self.found[copy.from], self.io.legs[copy.from]) = (None, None);
+            return self.choose();
         };
         let at = chosen.geometry.leg_block(copy.segment, copy.block);
         self.in_flight += 1;

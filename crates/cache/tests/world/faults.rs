@@ -28,7 +28,7 @@ impl World {
         match fault {
             Fault::Fails { member, kind, nth } => self.faults.push((member, kind, nth)),
             Fault::Flip { leg, byte, bits } => {
-                let byte = byte % self.members[leg].image().len() as u64;
+                let byte = byte % self.members[leg].info.size.0;
                 self.members[leg].flip(byte as usize, bits);
                 self.damaged(is_mirror);
             }

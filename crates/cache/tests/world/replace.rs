@@ -76,7 +76,7 @@ impl World {
             medium.is_dead = false;
         } else {
             let info = medium.info.clone();
-            *medium = Medium::new(info.clone(), vec![0xa5; info.size.0 as usize]);
+            *medium = Medium::new(info.clone(), &vec![0xa5; info.size.0 as usize]);
         }
         by.writes.iter().for_each(|write| medium.overwrite(write.range, &write.bytes));
     }
