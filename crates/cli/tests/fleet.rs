@@ -2,8 +2,12 @@
 //! controller that goes silent, names that a shell would take for something else; and over real sshds where there are any.
 
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
 
 use crate::common::{document, entries, has_run, holds, plumb, said, scratch};
 use plumb_testkit::skip;
@@ -98,11 +102,24 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         hung) exec sleep 60;;
         endless) exec yes;;
         stderr) head -c 20000000 /dev/zero >&2; exec sh -c \"$1\";;
+        stopped) exec 3<&0; $PLUMB agent --stdio <&3 & while [ ! -e stopped.dat ]; do sleep 0.05; done; kill -STOP $!; wait $!;;
+        full) exec unshare --mount sh -c \"mkdir -p small && mount -t tmpfs -o size=1m none small && cd small && $1\";;
         killed) exec 3<&0; $PLUMB agent --stdio <&3 & while [ ! -e killed.dat ]; do sleep 0.05; done; kill -9 $!; wait $!;;
         *) exec sh -c \"$1\";;
         esac";
-    let mut load = fleet("load", "well,gone,loud,hung,endless,stderr,killed,foreign", script);
-    load.args(["--connect-timeout", "10s", "{host}.dat", "--size", "16M", "--random", "--write", "100"]);
+    let mut load = fleet("load", "well,gone,loud,hung,endless,stderr,killed,stopped,foreign,full", script);
+    load.args([
+        "--connect-timeout",
+        "10s",
+        "--heartbeat",
+        "2s",
+        "{host}.dat",
+        "--size",
+        "16M",
+        "--random",
+        "--write",
+        "100",
+    ]);
     load.args(["--duration", "500ms", "--warmup", "0", "--remove-after", "--no-record"]);
     // Not made by plumb: refused there.
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
@@ -121,6 +138,11 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     assert!(because("hung").starts_with("it did not answer within 1"), "{}", because("hung"));
     assert!(because("endless").contains("does not speak as an agent does"), "{}", because("endless"));
     assert!(because("killed").contains("the connection ended"), "{}", because("killed"));
+    assert!(because("stopped").starts_with("it was silent for"), "{}", because("stopped"));
+    if Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        assert!(because("full").contains("small"), "{}", because("full"));
+        assert!(because("full").contains("No space left"), "{}", because("full"));
+    }
     assert!(because("foreign").contains("--overwrite"), "{}", because("foreign"));
     for name in ["well", "stderr"] {
         assert_eq!(host(&document, name)["ok"], json!(true), "{name}: {}", said(&output));
@@ -241,22 +263,90 @@ fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
     assert_eq!(entries(place.path()), [""; 0]);
 }
 
-/// A namespace in which CLOCK_MONOTONIC is ahead: the true offset is known.
+/// Learns of the files that come and go in a directory.
+struct Watch<'a> {
+    directory: &'a Path,
+    events: OwnedFd,
+}
+
+impl<'a> Watch<'a> {
+    fn of(directory: &'a Path) -> Self {
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        let wanted = inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE;
+        inotify::add_watch(&events, directory, wanted).unwrap();
+        Self { directory, events }
+    }
+
+    /// Waits until these files are there, and no others. A minute is too long for anything here.
+    fn until(&self, files: &[&str]) {
+        let are_there = || {
+            let mut there = entries(self.directory);
+            there.sort();
+            there == files
+        };
+        while !are_there() {
+            let mut ready = [PollFd::new(&self.events, PollFlags::IN)];
+            let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+            assert_eq!(
+                poll(&mut ready, Some(&within)).unwrap(),
+                1,
+                "{:?} became {files:?}",
+                entries(self.directory)
+            );
+            rustix::io::read(&self.events, &mut [0; 4096]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn hosts_whose_controller_is_killed_end_and_leave_nothing() {
+    let place = scratch();
+    let watch = Watch::of(place.path());
+    let mut load = fleet("load", "a,b", SHELL);
+    load.args([
+        "{host}.dat",
+        "--size",
+        "1M",
+        "--write",
+        "100",
+        "--duration",
+        "1h",
+        "--remove-after",
+        "--no-record",
+    ]);
+    let mut load =
+        load.current_dir(place.path()).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    watch.until(&["a.dat", "b.dat"]);
+    load.kill().unwrap();
+    load.wait().unwrap();
+    watch.until(&[]);
+}
+
+/// Time namespaces in which CLOCK_MONOTONIC is ahead, so that the true offset is known, behind relays that delay both directions alike or
+/// not. `PLUMB_OFFSETS` says how many.
 #[test]
 fn the_bound_of_the_clock_holds_the_offset_of_a_time_namespace() {
-    let can = Command::new("unshare").args(["--time", "--monotonic", "1", "true"]).output();
+    let can = Command::new("unshare").args(["--time", "--monotonic", "1", "perl", "-v"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return skip("no time namespaces here");
+        return skip("no time namespaces here, or no perl");
     }
-    let script = "exec unshare --time --monotonic $0 sh -c \"$1\"";
-    let mut survey = fleet("survey", "500,86400", script);
-    survey.args(["--no-record", "--", "."]);
+    let place = scratch();
+    let relay = "while (sysread(STDIN, $b, 65536)) { select(undef, undef, undef, $ARGV[0] / 1000); syswrite(STDOUT, $b) }";
+    std::fs::write(place.path().join("relay.pl"), relay).unwrap();
+    let script = "way=${0#*-}; perl relay.pl ${way%-*} | unshare --time --monotonic ${0%%-*} sh -c \"$1\" | perl relay.pl ${way#*-}";
+    let count: u64 = std::env::var("PLUMB_OFFSETS").map_or(12, |count| count.parse().unwrap());
+    // Ahead by so many seconds; milliseconds there, and back.
+    let name = |number: u64| format!("{}-{}-{}", number * 7919 % 86_400, number % 4 * 5, number / 4 % 3 * 7);
+    let names: Vec<String> = (0..count).map(name).collect();
+    let mut survey = fleet("survey", &names.join(","), script);
+    survey.args(["--no-record", "--", "."]).current_dir(place.path());
     let document = answered_any(&mut survey);
-    for name in ["500", "86400"] {
+    for name in &names {
         let seen = host(&document, name);
-        let (offset, error) = (seen["clock_offset"].as_f64().unwrap(), seen["clock_error"].as_f64().unwrap());
-        let wrong = (offset - name.parse::<f64>().unwrap()).abs();
-        assert!(wrong <= error + 1e-7, "{name}: {offset} within {error}");
+        let number = |field: &str| seen[field].as_f64().unwrap_or_else(|| panic!("{field} of {seen:#}"));
+        let truth: f64 = name.split('-').next().unwrap().parse().unwrap();
+        let (offset, error) = (number("clock_offset"), number("clock_error"));
+        assert!((offset - truth).abs() <= error + 1e-7, "{name}: {offset} within {error}");
     }
 }
 
@@ -351,6 +441,22 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     }
     let refused = host(&document, "127.0.1.4")["because"].as_str().unwrap();
     assert!(refused.contains("Host key verification failed"), "{refused}");
+    // The ssh client of one host is killed while its load runs.
+    let script = format!(
+        "exec 3<&0; [ $0 = 127.0.1.1 ] || exec ssh -F {0} $0 \"$1\"; ssh -F {0} $0 \"$1\" <&3 & while [ ! -e $0.dat ]; do sleep 0.05; \
+         done; kill -9 $!; wait $!",
+        sshds.config
+    );
+    let mut load = fleet("load", "127.0.1.[1-2]", &script);
+    let here = scratch();
+    let watch = Watch::of(here.path());
+    load.arg(here.path().join("{host}.dat")).args(["--size", "1M", "--write", "100", "--duration", "1s"]);
+    load.args(["--remove-after", "--no-record"]).current_dir(here.path());
+    let document = answered_any(&mut load);
+    watch.until(&[]);
+    let (cut, whole) = (host(&document, "127.0.1.1"), host(&document, "127.0.1.2"));
+    assert!(cut["because"].as_str().unwrap().starts_with("the connection ended"), "{cut:#}");
+    assert_eq!((&whole["ok"], &document["partial"]), (&json!(true), &json!(true)), "{whole:#}");
 }
 
 #[test]
@@ -373,4 +479,16 @@ fn levels_are_compared_on_all_hosts_at_once() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!((&document["outcome"], &document["blocks"]), (&json!("different"), &json!(8)), "{document:#}");
     assert!(document["ratio"]["median"].as_f64().unwrap() > 1.5, "{document:#}");
+    // A level that is set on the machine is refused where it cannot be, before anything is done.
+    for (factor, code, expected) in [
+        ("policy=on,off", 3, "no disk of this machine is known"),
+        ("fs=ext4,xfs", 2, "on each host for itself"),
+    ] {
+        let output = fleet("compare", "a", SHELL)
+            .args(["--factor", factor, "/proc/x", "--no-record"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
+    }
 }

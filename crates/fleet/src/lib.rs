@@ -33,5 +33,5 @@ pub use clock::{Estimate, MonotonicClock};
 pub use controller::{Controller, HostNow, Settings};
 pub use hosts::HostsError;
 pub use launcher::Launcher;
-pub use message::{Identity, Task, TaskResult};
+pub use message::{Identity, Level, Task, TaskResult};
 pub use processes::Processes;

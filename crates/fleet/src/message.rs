@@ -70,12 +70,24 @@ pub enum Task {
         destroy: Vec<String>,
         /// Whether targets that it makes are removed at the end.
         remove_after: bool,
+        /// What is set on the host before, and put back after.
+        #[serde(default)]
+        level: Option<Level>,
     },
     /// A command of plumb that prints one JSON document, without `plumb` in front.
     Command {
         /// `survey /srv --json`, word by word.
         arguments: Vec<String>,
     },
+}
+
+/// A level of a factor that is set on a machine, such as the policy of its disks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// The factor with all its levels, as typed: `policy=on,off`.
+    pub factor: String,
+    /// Which of the levels.
+    pub number: usize,
 }
 
 /// What became of a task.

@@ -13,6 +13,9 @@ pub trait Observer {
         now
     }
 
+    /// All teams have begun, the last of them so much later than they were told to. Not in virtual time, where none is late.
+    fn begun(&mut self, _late: Nanos) {}
+
     /// About ten times a second, and once at the end.
     fn look(&mut self, progress: &Progress);
 

@@ -295,6 +295,12 @@ impl Observer for Sides<'_> {
         if self.so_far.is_some() { self.watcher.start_at(now, &self.targets.time) } else { now }
     }
 
+    fn begun(&mut self, late: Nanos) {
+        if self.so_far.is_some() {
+            self.watcher.begun(late);
+        }
+    }
+
     fn sample(&mut self, progress: &Progress) {
         let at = progress.elapsed.since(self.warmup);
         let is_measured = self.before.is_some() && self.after.is_none();

@@ -72,6 +72,9 @@ pub trait Watcher {
         now
     }
 
+    /// They have all begun, the last of them so much later than [`start_at`](Self::start_at) said. Not in virtual time.
+    fn begun(&mut self, _late: Nanos) {}
+
     /// Asked about ten times a second while it is measured: whether all that was measured until now is wanted.
     fn wants_figures(&mut self) -> bool {
         false

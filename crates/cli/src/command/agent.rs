@@ -12,14 +12,15 @@ use clap::Args;
 use plumb_block::{Clock, Nanos, Time};
 use plumb_dialect::{Meaning, native};
 use plumb_fleet::stdio::{self, Link, Work};
-use plumb_fleet::{Agent, Identity, MonotonicClock, Task, TaskResult};
+use plumb_fleet::{Agent, Identity, Level, MonotonicClock, Task, TaskResult};
 use plumb_load::{LoadOutcome, Progress, SpanResult};
 use plumb_measure::Series;
 use plumb_trial::{Context, Phase, TargetNow, Trial, Watcher};
-use plumb_workload::{Scenario, Warmup};
+use plumb_workload::Scenario;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::arguments::{OwnArguments, RecordingArguments};
+use crate::command::compare::{self, Factor};
 use crate::command::running::{Running, exit_of, exit_of_kind};
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
@@ -74,13 +75,10 @@ pub(crate) fn own_identity() -> anyhow::Result<Identity> {
 
 fn work(task: Task, link: &Link) -> TaskResult {
     let done = match task {
-        Task::Load { words, overwrite, destroy, remove_after } => {
+        Task::Load { words, overwrite, destroy, remove_after, level } => {
             let recording = RecordingArguments { no_record: true, ..RecordingArguments::default() };
-            load(
-                &words,
-                OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() },
-                link,
-            )
+            let own = OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() };
+            load(&words, own, level, link)
         }
         Task::Command { arguments } => command(&arguments, &link.stop),
     };
@@ -91,21 +89,31 @@ fn work(task: Task, link: &Link) -> TaskResult {
     })
 }
 
-/// Runs a load, which starts with those of the other hosts.
-fn load(words: &str, own: OwnArguments, link: &Link) -> anyhow::Result<TaskResult> {
+/// Runs a load, which starts with those of the other hosts; at a level that is set before it, and whatever was there is put back.
+fn load(words: &str, own: OwnArguments, level: Option<Level>, link: &Link) -> anyhow::Result<TaskResult> {
     let scenario = native::read(words, "the workload", 0).map_err(crate::exit::usage)?;
+    let Some(level) = level else { return load_here(scenario, words, own, link) };
+    let targets: Vec<String> = scenario
+        .spans
+        .iter()
+        .flat_map(|span| &span.jobs)
+        .flat_map(|job| &job.targets)
+        .map(|target| target.name.clone())
+        .collect();
+    let factor: Factor = level.factor.parse().map_err(|problem| Refusal::new(Exit::Usage, problem))?;
+    let mut setting = factor.setting_of_disks(&targets)?;
+    let set = setting.set(level.number).map_err(compare::refused);
+    let ran = set.map_err(Into::into).and_then(|()| load_here(scenario, words, own, link));
+    setting.restore().map_err(compare::refused)?;
+    ran
+}
+
+fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) -> anyhow::Result<TaskResult> {
     let running = Running::begin("load", own);
     let request = running.request(Meaning { scenario, notes: Vec::new() }, words.to_owned());
     let request = traces::read(request)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
-    let mut watcher = Together {
-        link,
-        warmups: Vec::new(),
-        start: None,
-        lasted: Nanos::ZERO,
-        before: Nanos::ZERO,
-        sent: None,
-    };
+    let mut watcher = Together { link, lasted: Nanos::ZERO, before: Nanos::ZERO, sent: None };
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
     let trial = plumb_trial::run(&request, &context, &mut watcher)
         .map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?;
@@ -131,10 +139,6 @@ fn outcome(trial: &Trial) -> Option<LoadOutcome> {
 /// Watches a load that runs together with those of other hosts.
 struct Together<'a> {
     link: &'a Link,
-    /// How long each span warms up.
-    warmups: Vec<Warmup>,
-    /// When it was told to start, until it has.
-    start: Option<Nanos>,
     /// How long the span runs that runs now, and how long those before it ran.
     lasted: Nanos,
     before: Nanos,
@@ -143,26 +147,11 @@ struct Together<'a> {
 }
 
 impl Watcher for Together<'_> {
-    fn begins(&mut self, scenario: &Scenario) {
-        self.warmups = scenario.spans.iter().map(|span| span.warmup).collect();
-    }
-
-    fn phase(&mut self, span: usize, phase: &Phase, _expected: Option<Nanos>) {
-        // The runner looks at the clock just then, and at the start itself only now and then.
-        if let (Phase::Measuring, Some(Warmup::For(warmup))) = (phase, self.warmups.get(span))
-            && let Some(start) = self.start.take()
-        {
-            self.link.begun(MonotonicClock.now().since(start + *warmup));
-        }
-    }
+    fn phase(&mut self, _span: usize, _phase: &Phase, _expected: Option<Nanos>) {}
 
     fn bytes(&mut self, _done: plumb_block::Bytes) {}
 
     fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
-        let is_auto = self.warmups.contains(&Warmup::Auto);
-        if let Some(start) = self.start.take_if(|_| is_auto) {
-            self.link.begun(MonotonicClock.now().since(start));
-        }
         self.lasted = progress.elapsed;
     }
 
@@ -174,7 +163,6 @@ impl Watcher for Together<'_> {
         self.before += std::mem::take(&mut self.lasted);
         let Some(at) = self.link.wait_for_start() else { return now };
         if !time.is_virtual() {
-            self.start = Some(at);
             return at.max(MonotonicClock.now());
         }
         while MonotonicClock.now() < at && !self.link.stop.load(Ordering::Relaxed) {
@@ -182,6 +170,10 @@ impl Watcher for Together<'_> {
         }
         self.link.begun(MonotonicClock.now().since(at));
         now
+    }
+
+    fn begun(&mut self, late: Nanos) {
+        self.link.begun(late);
     }
 
     fn wants_figures(&mut self) -> bool {

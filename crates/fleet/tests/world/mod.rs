@@ -143,8 +143,13 @@ impl World {
 
     /// Runs a load on all hosts to its end.
     pub(crate) fn run(&mut self) {
-        let task =
-            Task::Load { words: String::new(), overwrite: false, destroy: Vec::new(), remove_after: false };
+        let task = Task::Load {
+            words: String::new(),
+            overwrite: false,
+            destroy: Vec::new(),
+            remove_after: false,
+            level: None,
+        };
         self.controller.begin(|_| Some(task.clone()));
         self.turn_until(Controller::is_done);
     }

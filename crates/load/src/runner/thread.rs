@@ -38,6 +38,8 @@ pub(super) struct TeamThread {
     pub(super) seen_at: Arc<AtomicU64>,
     /// Told once the thread runs and is ready to start.
     pub(super) ready: Sender<()>,
+    /// Told once its first requests are submitted how much later than at the start that was.
+    pub(super) begun: Sender<Nanos>,
     pub(super) report: Sender<Report>,
 }
 
@@ -74,6 +76,7 @@ impl TeamThread {
     fn run_to_end(&self, steps: &mut Steps, start: Nanos, usage: &mut CpuUsage) -> Result<(), Fault> {
         steps.start(start, &self.window);
         let mut just_read = None;
+        let mut begun = Some(&self.begun);
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 steps.interrupt();
@@ -83,6 +86,12 @@ impl TeamThread {
             usage.follow(&self.window, now, || steps.measured_until());
             let step = steps.step(now)?;
             steps.show();
+            if let Some(begun) = begun.take_if(|_| now >= start) {
+                // Fails only if the calling thread has given this one up.
+                begun.send(now.since(start)).ok();
+                // Where there are more threads than processors, all begin before one goes on.
+                thread::yield_now();
+            }
             match step {
                 Step::Progressed => just_read = steps.time_just_read(),
                 // It has waited in its own queue.

@@ -60,6 +60,9 @@ pub(super) struct Threads<'a> {
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
     ready: Receiver<()>,
+    /// How late each thread has begun, from those that the observer was not told of.
+    begun: Receiver<Nanos>,
+    lateness: Vec<Nanos>,
     reports: Receiver<Report>,
     fault: Option<Fault>,
     /// Whether the workers were asked for their figures and have not all given them.
@@ -71,6 +74,7 @@ impl<'a> Threads<'a> {
     pub(super) fn spawn(teams: Vec<Team>, options: &'a RunOptions<'_>, clock: &'a dyn Clock) -> Self {
         let (report, reports) = channel();
         let (tell_ready, ready) = channel();
+        let (tell_begun, begun) = channel();
         let mut threads = Self {
             clock,
             stop_wanted: options.stop,
@@ -78,6 +82,8 @@ impl<'a> Threads<'a> {
             stop: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
             ready,
+            begun,
+            lateness: Vec::new(),
             reports,
             fault: None,
             awaits_figures: false,
@@ -91,6 +97,7 @@ impl<'a> Threads<'a> {
                 window: threads.phases.window(),
                 seen_at: Arc::clone(&seen_at),
                 ready: tell_ready.clone(),
+                begun: tell_begun.clone(),
                 report: report.clone(),
             };
             if !threads.spawn_one(thread, team, seen_at) {
@@ -151,10 +158,13 @@ impl<'a> Threads<'a> {
 
     /// Sees them through to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
-        let mut next_view = self.phases.started_at();
+        // What can be done before the start takes no processor from the workers at it.
+        self.phases.move_window(self.phases.started_at(), observer);
+        let mut next_view = self.phases.started_at() + OBSERVED_EVERY;
         while self.members.iter().any(|member| !member.over) {
             let now = self.clock.now();
             self.phases.move_window(now, observer);
+            self.tell_begun(observer);
             if now >= next_view {
                 let progress = self.progress(now);
                 self.give_figures(observer);
@@ -173,8 +183,18 @@ impl<'a> Threads<'a> {
         }
         let now = self.clock.now();
         self.phases.move_window(now, observer);
+        self.tell_begun(observer);
         self.phases.end(observer);
         observer.look(&self.progress(now));
+    }
+
+    /// Tells the observer once how late the last thread began.
+    fn tell_begun(&mut self, observer: &mut dyn Observer) {
+        let before = self.lateness.len();
+        self.lateness.extend(self.begun.try_iter());
+        if before < self.members.len() && self.lateness.len() == self.members.len() {
+            observer.begun(self.lateness.iter().max().copied().unwrap_or_default());
+        }
     }
 
     /// How long to wait for a report: until the window begins or ends, but not for long.

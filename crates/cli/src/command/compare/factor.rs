@@ -143,25 +143,7 @@ impl Factor {
             Kind::Policy if are_simulated(&targets) => return Ok(None),
             Kind::Cache if are_simulated(&targets) && typed.together => return Ok(None),
             Kind::Cache if are_simulated(&targets) => Box::new(Anew),
-            Kind::Policy => {
-                root("change the write cache of a disk")?;
-                let disks = machine::of_all(&machine::paths(&targets)?, WritePath::block_devices);
-                if disks.is_empty() {
-                    let problem = "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
-                    return Err(Refusal::new(Exit::Usage, problem).into());
-                }
-                let levels = self.levels.iter().map(|level| level.parse::<State>());
-                let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
-                Box::new(PolicySetting::new(machine::this()?, disks, levels))
-            }
-            Kind::Scheduler => {
-                root("set the I/O scheduler of a disk")?;
-                let paths = machine::paths(&targets)?;
-                let ways = [WritePath::first_devices, WritePath::block_devices];
-                let ways = ways.map(|names| machine::of_all(&paths, names));
-                let setting = SchedulerSetting::new(machine::this()?, &ways, self.levels.clone());
-                Box::new(setting.map_err(super::refused)?)
-            }
+            Kind::Policy | Kind::Scheduler => return self.setting_of_disks(&targets).map(Some),
             Kind::Cache => {
                 let levels = self.levels.iter().filter_map(|level| level.parse().ok()).collect();
                 let backing = only(&targets)?;
@@ -192,6 +174,50 @@ impl Factor {
                 Box::new(setting.map_err(super::refused)?)
             }
         }))
+    }
+
+    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of the load.
+    ///
+    /// # Errors
+    /// If it takes more of a machine than its targets say.
+    pub(super) fn of_hosts(&self, targets: &[String]) -> Result<Option<String>, Refusal> {
+        match self.kind {
+            Kind::Buffering | Kind::Drive => Ok(None),
+            Kind::Policy if are_simulated(targets) => Ok(None),
+            Kind::Policy | Kind::Scheduler => Ok(Some(format!("{}={}", self.name(), self.levels.join(",")))),
+            Kind::Cache | Kind::FileSystem => {
+                let name = self.name();
+                let problem = format!(
+                    "{name}= needs a place on each machine: run `plumb compare` on each host for itself"
+                );
+                Err(Refusal::new(Exit::Usage, problem))
+            }
+        }
+    }
+
+    /// What sets a policy or a scheduler on the disks beneath `targets`.
+    ///
+    /// # Errors
+    /// If there are no such disks, or the user may not change them.
+    pub(crate) fn setting_of_disks(&self, targets: &[String]) -> anyhow::Result<Box<dyn Setting>> {
+        let paths = machine::paths(targets)?;
+        if self.kind == Kind::Scheduler {
+            machine::need_root("set the I/O scheduler of a disk")?;
+            let ways = [WritePath::first_devices, WritePath::block_devices];
+            let ways = ways.map(|names| machine::of_all(&paths, names));
+            let setting = SchedulerSetting::new(machine::this()?, &ways, self.levels.clone());
+            return Ok(Box::new(setting.map_err(super::refused)?));
+        }
+        machine::need_root("change the write cache of a disk")?;
+        let disks = machine::of_all(&paths, WritePath::block_devices);
+        if disks.is_empty() {
+            let problem =
+                "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
+            return Err(Refusal::new(Exit::Usage, problem).into());
+        }
+        let levels = self.levels.iter().map(|level| level.parse::<State>());
+        let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
+        Ok(Box::new(PolicySetting::new(machine::this()?, disks, levels)))
     }
 }
 

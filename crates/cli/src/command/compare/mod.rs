@@ -20,7 +20,7 @@ use plumb_workload::Scenario;
 
 pub(crate) use self::machine::restore_left_behind;
 
-use self::factor::Factor;
+pub(crate) use self::factor::Factor;
 pub(crate) use self::recorded::{Earlier, compare_earlier};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
@@ -164,7 +164,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 }
 
 /// A setting that cannot be, as the exit code of its kind.
-fn refused(error: TrialError) -> Refusal {
+pub(crate) fn refused(error: TrialError) -> Refusal {
     Refusal::because(exit_of_kind(error.kind()), error)
 }
 
@@ -173,21 +173,21 @@ pub(crate) fn show(document: &ComparisonDocument, as_json: bool, style: Style) -
     terminal::print(&render(document, format, style)?)
 }
 
-/// What was asked of blocks that run elsewhere: the question, and the scenario of each level.
+/// What was asked of blocks that run elsewhere: the question, the scenario of each level, and the factor where its levels are to be
+/// set there.
 ///
 /// # Errors
 /// A usage error that names what makes no sense.
-pub(crate) fn asked(arguments: &CompareArguments) -> anyhow::Result<(Question, Vec<Scenario>)> {
+pub(crate) fn asked(
+    arguments: &CompareArguments,
+) -> anyhow::Result<(Question, Vec<Scenario>, Option<String>)> {
     if !arguments.against.is_empty() {
         let problem = "--against compares recorded runs: use `plumb compare`";
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let factor = arguments.factor.as_ref();
-    if let Some(factor) = factor.filter(|factor| !matches!(factor.setting(arguments), Ok(None))) {
-        let problem =
-            format!("levels of {} are set on a machine: compare them on each host for itself", factor.name());
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let targets = arguments.words.targets();
+    let set = factor.map(|factor| factor.of_hosts(&targets)).transpose()?.flatten();
     let experiment = experiment(arguments)?;
     let question = Question {
         factor: experiment.factor,
@@ -196,7 +196,7 @@ pub(crate) fn asked(arguments: &CompareArguments) -> anyhow::Result<(Question, V
         terms: experiment.terms,
         limits: experiment.limits,
     };
-    Ok((question, experiment.levels.into_iter().map(|level| level.scenario).collect()))
+    Ok((question, experiment.levels.into_iter().map(|level| level.scenario).collect(), set))
 }
 
 impl CompareArguments {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use plumb_compare::{Design, block_of_sides, document};
-use plumb_fleet::merge;
+use plumb_fleet::{Level, merge};
 use plumb_report::Format;
 use plumb_report::document::comparison::Block;
 
@@ -32,7 +32,7 @@ pub(super) struct FleetCompareArguments {
 
 /// Runs the blocks and judges them.
 pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
-    let (question, scenarios) = compare::asked(&arguments.compare)?;
+    let (question, scenarios, set) = compare::asked(&arguments.compare)?;
     let own = arguments.compare.own();
     let first = scenarios.first().and_then(|scenario| scenario.spans.first()?.jobs.first());
     let seed = first.map_or(0, |job| job.workload.seed);
@@ -51,7 +51,9 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
                 job.workload.seed = job.workload.seed.wrapping_add(round << 32);
             }
             let names = session.names.clone();
-            session.run(&|number| Some(task(&scenario, number, &names[number], own)), &mut progress)?;
+            let set = set.clone().map(|factor| Level { factor, number: level });
+            let task = |number: usize| task(&scenario, number, &names[number], own, set.clone());
+            session.run(&|number| Some(task(number)), &mut progress)?;
             let answers = merge::answers(&session.controller);
             let measured = merge::document(&answers);
             // Fewer hosts would be another level.

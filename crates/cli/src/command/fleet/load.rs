@@ -2,7 +2,7 @@
 
 use clap::Args;
 use plumb_dialect::native::{Words, write};
-use plumb_fleet::{Task, merge};
+use plumb_fleet::{Level, Task, merge};
 use plumb_report::document::FleetDocument;
 use plumb_report::document::fleet::ScaleStep;
 use plumb_workload::Scenario;
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         .names
         .iter()
         .enumerate()
-        .map(|(number, host)| task(&scenario, number, host, &arguments.own))
+        .map(|(number, host)| task(&scenario, number, host, &arguments.own, None))
         .collect();
     let mut progress = Progress::of_load(arguments.own.tui, expected(&scenario));
     let mut scale: Vec<ScaleStep> = Vec::new();
@@ -92,7 +92,13 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
 }
 
 /// What a host is to do: the same as the others, on targets that may have its name, with a seed of its own.
-pub(super) fn task(scenario: &Scenario, number: usize, host: &str, own: &OwnArguments) -> Task {
+pub(super) fn task(
+    scenario: &Scenario,
+    number: usize,
+    host: &str,
+    own: &OwnArguments,
+    level: Option<Level>,
+) -> Task {
     let mut scenario = scenario.clone();
     for job in scenario.spans.iter_mut().flat_map(|span| &mut span.jobs) {
         job.workload.seed = job.workload.seed.wrapping_add(number as u64);
@@ -105,6 +111,7 @@ pub(super) fn task(scenario: &Scenario, number: usize, host: &str, own: &OwnArgu
         overwrite: own.overwrite,
         destroy: own.destroy.clone(),
         remove_after: own.remove_after,
+        level,
     }
 }
 
