@@ -78,11 +78,15 @@ fn cuts(arguments: &Arguments, root: &Path) -> Result<bool> {
 /// Operations of the scenarios of the write-back cache of which every cut is looked at.
 const CACHE_OPERATIONS: u64 = 6;
 
-/// Random histories of the write-back cache, every cut of every short one, and every byte of a small log damaged.
+/// How many servers of a cache live and are killed under verification.
+const CACHE_LIVES: u64 = 300;
+
+/// Random histories of the write-back cache, every cut of every short one, every byte of a small log damaged, and servers killed.
 fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (histories, seed) = (arguments.histories, arguments.seed);
-    let tests = "--package plumb-cache --test all -- random:: exhaustive:: flips:: --nocapture";
+    let tests = "--package plumb-cache --package plumb --test all -- random:: exhaustive:: flips:: cache_killed:: --nocapture";
     let variables = [
+        ("PLUMB_CACHE_LIVES", CACHE_LIVES),
         ("PLUMB_FLIP_STEP", 1),
         ("PLUMB_HISTORIES", histories),
         ("PLUMB_OPERATIONS", CACHE_OPERATIONS),

@@ -83,14 +83,11 @@ pub enum Purpose {
     TailAdvance,
     /// Flush after that, before segments are used again: order (c).
     TailFlush,
-    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again; orders (e) and (g).
+    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again, or the log has become larger; orders
+    /// (e) and (g).
     EpochOnSurvivors,
     /// Flush after that, before anything is acknowledged.
     EpochFlush,
-    /// Superblocks with the shape of a larger log.
-    Grow,
-    /// Flush after that, before the log is used in that shape.
-    GrowFlush,
     /// Superblocks of a cache that was stopped.
     Stop,
     /// Flush after that.
@@ -112,14 +109,13 @@ pub enum Wait {
     TailDurable,
     /// (d) A flush waits for a round of flushes that began after it came; without this it joins one that is on its way.
     FlushCovers,
-    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable.
+    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable, and a larger log is not used in its new shape before
+    /// two versions of the superblock with that shape are.
     EpochDurable,
     /// (f) Recovery serves after the legs are equal and flushed.
     LegsEqual,
     /// (g) A leg that replaces another counts after everything has been copied to it and flushed.
     LegCopied,
-    /// The log is used in a larger shape after two versions of the superblock with that shape are durable.
-    GrownDurable,
     /// A write goes past the log only where nothing in the log overlaps.
     LogBeforeBypass,
     /// A segment is used again after the reads of its last contents.

@@ -345,6 +345,7 @@ impl Core {
     ) {
         if !outcome.is_done() {
             let (lba, errno) = (range.lba, errno_of(outcome));
+            self.destage.is_settled = false;
             self.run_failed(format!(
                 "the backing device could not write {} blocks at {lba}: {errno}",
                 range.nlb
@@ -397,7 +398,6 @@ impl Core {
             }
             Stage::Sweep if batch.has_failed => {
                 self.destage.batch = None;
-                self.destage.is_settled = false;
                 self.destage.not_before = self.io.now.saturating_add(RETRY);
                 self.io.steps += 1;
             }

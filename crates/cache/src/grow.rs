@@ -10,7 +10,6 @@ use plumb_block::{Bytes, DeviceInfo, Nanos};
 use crate::action::Wait;
 use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
-use crate::superblocks::Reason;
 
 impl Core {
     /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
@@ -57,9 +56,8 @@ impl Core {
         };
         if let Some(grown) = self.log.grown(per_leg) {
             self.superblock.geometry = grown;
-            self.superblocks.want(Reason::Grow);
-            self.io.steps += 1;
-            if !self.io.options.waits.hold(Wait::GrownDurable) {
+            self.begin_epoch();
+            if !self.io.options.waits.hold(Wait::EpochDurable) {
                 self.take_shape();
             }
         }

@@ -53,6 +53,11 @@ impl Core {
     /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable.
     pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
         self.superblock.legs[leg] = state;
+        self.begin_epoch();
+    }
+
+    /// Begins an epoch: which legs count, or the shape of the log, has changed.
+    pub(crate) fn begin_epoch(&mut self) {
         self.superblock.epoch += 1;
         self.superblocks.want(Reason::Epoch);
         self.io.steps += 1;

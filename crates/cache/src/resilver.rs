@@ -61,6 +61,11 @@ impl Core {
                 "a leg of a mirror can be replaced; leg {leg} is none, the log is a {layout:?} of {count}"
             ));
         }
+        if self.log.grows_to.is_some() {
+            return Err(
+                "its log grows, which the other device may be too small for: wait for that".to_owned()
+            );
+        }
         if !(0..states.len()).any(|other| other != leg && states[other] == LegState::Live) {
             return Err(format!(
                 "leg {leg} is the last that has everything: nothing could be copied from another"
@@ -75,11 +80,8 @@ impl Core {
 
     /// What makes a device the next leg of this number: see [`Cache::replacement`](crate::Cache::replacement).
     pub(crate) fn replacement(&self, leg: usize, info: DeviceInfo) -> Result<Replacement, String> {
-        let size = self.superblock.leg_size();
         block_fits(&info)?;
-        if info.size < size {
-            return Err(format!("{} has {}, and the log takes {size} of it", info.name, info.size));
-        }
+        self.has_room(&info)?;
         let scale = LOG_BLOCK / info.logical_block.0;
         let slots = [0, 1].map(|slot| Superblock::slots(slot, &self.superblock.geometry));
         let blank = |slot: u64| InitialWrite {
@@ -90,13 +92,25 @@ impl Core {
         Ok(Replacement { leg, info, writes: slots.into_iter().flatten().map(blank).collect() })
     }
 
+    fn has_room(&self, info: &DeviceInfo) -> Result<(), String> {
+        let (name, found, size) = (&info.name, info.size, self.superblock.leg_size());
+        if found >= size {
+            Ok(())
+        } else {
+            Err(format!("{name} has {found}, and the log takes {size} of it"))
+        }
+    }
+
     /// Begins to copy to a device that takes the place of a leg: see [`Cache::replace_leg`](crate::Cache::replace_leg).
     pub(crate) fn replace_leg(&mut self, by: Replacement, now: Nanos) -> Result<(), String> {
         self.io.now = now;
         let Replacement { leg, info, .. } = by;
-        if self.condition != Condition::Serving || self.resilver.is_some() {
-            return Err("the cache does not serve, or copies to a leg already: wait for that".to_owned());
+        let is_growing = self.log.grows_to.is_some();
+        if self.condition != Condition::Serving || self.resilver.is_some() || is_growing {
+            return Err("the cache does not serve, copies to a leg already, or its log grows: wait for that"
+                .to_owned());
         }
+        self.has_room(&info)?;
         if self.superblocks.legs_durable().get(leg) != Some(&LegState::Lost) {
             return Err(format!("leg {leg} still counts: take it out first"));
         }

@@ -13,12 +13,10 @@ use crate::settings::LOG_BLOCK;
 /// Why a version is written, the most urgent first. Each version has everything that has changed until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
-    /// A leg no longer counts, or is to count (orders (e) and (g)).
+    /// A leg no longer counts, or is to count (orders (e) and (g)); or the log is to become larger.
     Epoch,
     /// The log was opened.
     Session,
-    /// The log is to become larger.
-    Grow,
     /// Segments are to become free.
     Tail,
     /// The cache stops.
@@ -31,7 +29,6 @@ impl Reason {
         match self {
             Self::Epoch => (Purpose::EpochOnSurvivors, Purpose::EpochFlush),
             Self::Session => (Purpose::Session, Purpose::SessionFlush),
-            Self::Grow => (Purpose::Grow, Purpose::GrowFlush),
             Self::Tail => (Purpose::TailAdvance, Purpose::TailFlush),
             Self::Stop => (Purpose::Stop, Purpose::StopFlush),
         }
@@ -169,13 +166,13 @@ impl Core {
             self.superblocks.is_grown ^= true;
             if self.superblocks.is_grown {
                 // The other slot has the old shape still.
-                self.superblocks.want(Reason::Grow);
+                self.superblocks.want(Reason::Epoch);
             } else {
                 self.take_shape();
             }
         }
         match reason {
-            Reason::Epoch | Reason::Grow => {}
+            Reason::Epoch => {}
             Reason::Session if self.condition == Condition::Opening => self.condition = Condition::Serving,
             Reason::Session => {}
             Reason::Tail => self.tail_durable(content.tail),

@@ -156,7 +156,8 @@ impl Core {
         let largest = (self.io.options.record_max.0).min(self.io.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
         let (pieces, blocks) = self.take_pieces(u64::from(room - 1).min(largest.max(1)));
         if pieces.is_empty() {
-            return false;
+            // There is room for a header alone.
+            return self.refuse_first();
         }
         self.put_record(&pieces, blocks);
         let pressure = self.pressure();

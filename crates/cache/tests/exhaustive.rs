@@ -9,6 +9,7 @@
 //! | `D` | drain: destage everything |
 //! | `K` | kill the process and recover |
 //! | `G` | a larger log; in scenarios of up to two operations |
+//! | `R` | another device for leg 0; in scenarios of up to two operations, on a mirror |
 //!
 //! Each scenario runs on each of these schedules: every operation is answered before the next; or all are submitted at
 //! once, and their commands complete first to last, or last to first. Scenarios that differ only in the names of A and B
@@ -34,7 +35,7 @@ use crate::random::number;
 use crate::setup::{LeftOut, Legs, Setup};
 use crate::world::World;
 
-const ALPHABET: [char; 9] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K', 'G'];
+const ALPHABET: [char; 10] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K', 'G', 'R'];
 
 /// As small as it can be, with room for one segment more.
 const SETUP: Setup = Setup { room: 1, ..Setup::SMALL };
@@ -97,7 +98,7 @@ fn explore(setup: Setup, operations: u64, torn: u64) -> Result<Count, String> {
         count.grain = if length <= torn { Grain::Blocks } else { Grain::Commands };
         for number in 0..(ALPHABET.len() as u64).pow(length as u32) {
             let scenario = scenario(number, length);
-            if !is_first_of_its_kind(&scenario) {
+            if !is_first_of_its_kind(&scenario, setup.layout) {
                 continue;
             }
             for schedule in SCHEDULES.into_iter().filter(|one| length > 1 || *one == Schedule::OneByOne) {
@@ -117,10 +118,17 @@ fn scenario(number: u64, length: u64) -> Vec<char> {
     (0..length as u32).map(|place| ALPHABET[(number / base.pow(place) % base) as usize]).collect()
 }
 
-/// Of two scenarios that differ in the names of A and B, the one that names A first; and growing only in short ones.
-fn is_first_of_its_kind(scenario: &[char]) -> bool {
+/// Of two scenarios that differ in the names of A and B, the one that names A first; and changes of the log only in short ones.
+fn is_first_of_its_kind(scenario: &[char], layout: Legs) -> bool {
     let is_b_alone = scenario.contains(&'V') && !scenario.iter().any(|letter| "WUZ".contains(*letter));
-    !is_b_alone && (scenario.len() <= 2 || !scenario.contains(&'G'))
+    let changes = if scenario.len() > 2 {
+        "GR"
+    } else if layout == Legs::Mirror {
+        ""
+    } else {
+        "R"
+    };
+    !is_b_alone && !scenario.iter().any(|letter| changes.contains(*letter))
 }
 
 fn step(letter: char) -> Step {
@@ -133,6 +141,7 @@ fn step(letter: char) -> Step {
         'Z' => Step::Zeroes { lba: 0, nlb: 1, fua: false },
         'F' => Step::Flush,
         'D' => Step::Ask { what: Ask::Drain, roll: 0 },
+        'R' => Step::Ask { what: Ask::Replace { leg: 0, is_same: false }, roll: 0 },
         'G' => Step::Ask { what: Ask::Grow { segments: 1 }, roll: 0 },
         _ => Step::Kill { roll: 0 },
     }
@@ -181,7 +190,10 @@ fn finish(world: &mut World, schedule: Schedule, mut count: Option<&mut Count>) 
             _ => (!flights.is_empty()).then_some(0),
         };
         let becomes_durable = next.is_none_or(|index| {
-            matches!(flights[index], Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
+            matches!(
+                flights[index].1,
+                Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. }
+            )
         });
         if let Some(count) = count.as_deref_mut().filter(|_| becomes_durable) {
             cuts(world, count)?;
@@ -213,7 +225,7 @@ fn cuts(world: &World, count: &mut Count) -> Result<(), String> {
 }
 
 /// Calls with each combination of what the cut may leave on each member.
-fn every(
+pub(crate) fn every(
     world: &World,
     grain: Grain,
     left: &mut Vec<Medium>,
@@ -230,7 +242,7 @@ fn every(
 }
 
 /// Recovers over these members, and reads everything.
-fn judge(world: &World, left: &[Medium]) -> Result<(), String> {
+pub(crate) fn judge(world: &World, left: &[Medium]) -> Result<(), String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut again = world.reborn(left.to_vec())?;
     again.verify(&mut chance)

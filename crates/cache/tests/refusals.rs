@@ -2,11 +2,11 @@
 //! refused with a sentence, and nothing is served.
 
 use plumb_block::Bytes;
-use plumb_cache::State;
+use plumb_cache::{LegState, State};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
-use crate::history::{Fault, Step};
+use crate::history::{Ask, Fault, Step};
 use crate::medium::Medium;
 use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Legs, Setup};
@@ -27,7 +27,7 @@ fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
 /// Why a cache over these members is refused.
 fn refused(setup: &Setup, members: Vec<Medium>) -> Result<String, String> {
     let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
-    let mut world = match World::over(setup, LeftOut::Nothing, members, oracle) {
+    let mut world = match World::over(setup, LeftOut::Nothing, members, oracle, false) {
         Ok(world) => world,
         Err(because) => return Ok(because),
     };
@@ -97,12 +97,40 @@ fn a_stale_leg_alone_is_refused() {
     eprintln!("a stale leg alone: {because}");
 }
 
+/// The leg that is left after the other one was lost so many times, and replaced in between.
+fn went_on_alone(lost: usize, times: u64) -> Medium {
+    let mut world = World::new(&MIRROR, LeftOut::Nothing).unwrap();
+    for time in 0..times {
+        if time > 0 {
+            world.step(Step::Ask { what: Ask::Replace { leg: lost, is_same: false }, roll: time }).unwrap();
+            world.step(Step::Pass { millis: 1, roll: time }).unwrap();
+        }
+        world.step(Step::Break { fault: Fault::Lost { leg: lost } }).unwrap();
+        world.step(Step::Write { lba: 0, nlb: 1, fua: true }).unwrap();
+        world.step(Step::Settle { roll: time }).unwrap();
+    }
+    let states = world.status().unwrap().legs;
+    assert_eq!((states[lost], states[1 - lost]), (LegState::Lost, LegState::Live));
+    world.members_after_kill().swap_remove(1 - lost)
+}
+
+/// Each may have what no other has, whichever of them has the later epoch or session.
+#[test]
+fn legs_that_have_lost_each_other_are_refused() {
+    for (of_first, of_second) in [(1, 1), (1, 3), (3, 1)] {
+        let mut members = used(&MIRROR).unwrap();
+        (members[0], members[1]) = (went_on_alone(1, of_first), went_on_alone(0, of_second));
+        let because = refused(&MIRROR, members).unwrap();
+        assert!(because.contains("gone on without each other"), "{of_first}, {of_second}: {because}");
+    }
+}
+
 /// The members after the cache was opened once more, and the slot of leg 1 that its superblock went to.
 fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), String> {
     let slots = |medium: &Medium| [0, 1].map(|slot| medium.image()[slot * 4096..(slot + 1) * 4096].to_vec());
     let before = slots(&members[1]);
     let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
-    let mut world = World::over(setup, LeftOut::Nothing, members, oracle)?;
+    let mut world = World::over(setup, LeftOut::Nothing, members, oracle, false)?;
     world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
     world.step(Step::Pass { millis: 1, roll: 0 })?;
     let after = world.members_after_kill();

@@ -1,20 +1,18 @@
 //! Every flush, every write and every wait of the cache is needed: without any single one of them some history fails.
 //!
 //! A purpose is left out by answering its commands as done without carrying them out; a wait by
-//! [`Waits::without`](plumb_cache::Waits::without). Left out of the list, since no history needs them:
-//!
-//! - `ReadRepair`: it matters once the other leg is lost, and has a test of its own below.
-//! - `EpochDurable`: what is acknowledged too early is on the leg that is left, and the next superblock has the epoch; a leg that comes back
-//!   before that is read like the others. `EpochFlush`, which it waits for, is shown.
-//! - `ResilverFlush`: the flush after the superblocks that have the leg count makes durable what was copied, too. It matters if the other
-//!   leg and the power go between the two.
-//! - `GrownDurable`, `Grow`, `GrowFlush`: the cut has to come after a record in the room that is new, and before any superblock after the
-//!   growing is durable; both are in flight for a moment. `docs/ON_DISK_FORMAT.md` says why they are there.
-//! - `Stop`, `StopFlush`: they make known where the log ends; that a test of the crate itself shows.
+//! [`Waits::without`](plumb_cache::Waits::without). Those that matter for a moment that few histories hit have a test of their own, which brings
+//! that moment about.
 
-use plumb_cache::{Purpose, Wait};
+use std::ops::ControlFlow;
 
-use crate::history::{Fault, History, Step};
+use plumb_cache::{Purpose, State, Wait};
+use plumb_crash::{Grain, Strategy, Survival};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng as _;
+
+use crate::exhaustive::{every, judge};
+use crate::history::{Ask, Fault, History, Step};
 use crate::setup::{Faults, LeftOut, Legs, Setup};
 use crate::world::World;
 
@@ -86,6 +84,96 @@ fn assert_shown(all: impl IntoIterator<Item = (LeftOut, u64)>) {
         unnoticed.is_empty(),
         "nobody notices within {TRIED_MAX} histories that {unnoticed:?} is left out"
     );
+}
+
+/// Lets every action complete but those of these purposes.
+fn hold(world: &mut World, held: &[Purpose]) -> Result<(), String> {
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
+    while let Some(next) = world.in_flight().iter().position(|(purpose, _)| !held.contains(purpose)) {
+        world.complete(next, &mut chance)?;
+    }
+    Ok(())
+}
+
+/// The first outcome of a cut now that shows the user what must not be seen, but for refusals with these words.
+fn shown_by_a_cut(world: &World, but_for: &str) -> Result<(), String> {
+    let mut shown = String::new();
+    let all = every(world, Grain::Blocks, &mut Vec::new(), &mut |left| match judge(world, left) {
+        Err(why) if !why.contains(but_for) => {
+            shown = why;
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if all.is_break() { Err(shown) } else { Ok(()) }
+}
+
+/// A full log becomes larger; a record is flushed in its new room while the superblocks that have that shape are on their way.
+fn written_in_new_room(left_out: LeftOut) -> Result<(), String> {
+    let setup =
+        Setup { room: 1, record_max: 28 << 10, destage_start: 2.0, bypass_after: None, ..Setup::SMALL };
+    let mut world = World::new(&setup, left_out)?;
+    let segment = Step::Write { lba: 0, nlb: 7, fua: true };
+    for _ in 0..setup.segments {
+        world.step(segment)?;
+        world.step(Step::Pass { millis: 100, roll: 0 })?;
+    }
+    world.step(Step::Ask { what: Ask::Grow { segments: 1 }, roll: 0 })?;
+    world.step(segment)?;
+    hold(&mut world, &[Purpose::EpochOnSurvivors, Purpose::BackingDestage])?;
+    shown_by_a_cut(&world, "\0")
+}
+
+#[test]
+fn a_larger_log_is_used_once_that_is_durable() {
+    assert_eq!(written_in_new_room(LeftOut::Nothing), Ok(()));
+    written_in_new_room(LeftOut::Wait(Wait::EpochDurable)).unwrap_err();
+}
+
+/// A leg was replaced; the other one is lost, and the power with it, as the superblocks are written that have it count.
+fn other_leg_lost(left_out: LeftOut) -> Result<(), String> {
+    let mut world = World::new(&Setup { layout: Legs::Mirror, ..Setup::SMALL }, left_out)?;
+    world.step(Step::Write { lba: 0, nlb: 2, fua: true })?;
+    world.step(Step::Settle { roll: 0 })?;
+    world.step(Step::Ask { what: Ask::Replace { leg: 0, is_same: false }, roll: 0 })?;
+    hold(&mut world, &[Purpose::ResilverFlush])?;
+    hold(&mut world, &[Purpose::EpochFlush])?;
+    world.members[1].is_dead = true;
+    world.is_degraded = true;
+    shown_by_a_cut(&world, "no leg is left")
+}
+
+#[test]
+fn a_leg_is_flushed_before_it_counts() {
+    assert_eq!(other_leg_lost(LeftOut::Nothing), Ok(()));
+    other_leg_lost(LeftOut::Purpose(Purpose::ResilverFlush)).unwrap_err();
+}
+
+/// Whether damage of the last record is told from a crash, once the cache has stopped and the power gone.
+fn is_damage_known(left_out: LeftOut) -> Result<bool, String> {
+    let mut world = World::new(&Setup::SMALL, left_out)?;
+    world.step(Step::Write { lba: 0, nlb: 1, fua: true })?;
+    world.step(Step::Settle { roll: 0 })?;
+    world.step(Step::Ask { what: Ask::Stop, roll: 0 })?;
+    let mut members = world.members.clone();
+    let lost = Survival::By(Strategy::AllLost);
+    members.iter_mut().for_each(|medium| medium.cut(&mut Xoshiro256PlusPlus::seed_from_u64(0), lost));
+    let header = members[0].image().windows(8).position(|bytes| bytes == b"plumbrec").ok_or("no record")?;
+    members[0].flip(header + 100, 1);
+    let mut world = world.reborn(members)?;
+    world.expect_failures();
+    world.pump()?;
+    hold(&mut world, &[])?;
+    Ok(matches!(world.state(), State::Failed { because } if because.contains("were durable")))
+}
+
+/// Stopping is the only time at which the end of the log is said to be durable before another record says so.
+#[test]
+fn the_superblocks_of_a_stop_tell_damage_of_the_last_record_from_a_crash() {
+    assert_eq!(is_damage_known(LeftOut::Nothing), Ok(true));
+    for purpose in [Purpose::Stop, Purpose::StopFlush] {
+        assert_eq!(is_damage_known(LeftOut::Purpose(purpose)), Ok(false), "{purpose:?}");
+    }
 }
 
 /// A damaged block of one leg is read from the other, which is lost then.

@@ -58,7 +58,7 @@ pub(crate) struct World {
     /// Whether a leg was replaced, and nothing has happened since.
     is_replaced: bool,
     /// Whether the cache was opened so that a leg may be missing.
-    is_degraded: bool,
+    pub(crate) is_degraded: bool,
     /// Whether anything broke, so that requests may fail.
     is_broken: bool,
     /// Whether so much broke that nothing can be asked of the cache any more.
@@ -76,7 +76,7 @@ impl World {
     /// A cache newly made, empty, and serving.
     pub(crate) fn new(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
         let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
-        let mut world = Self::over(setup, left_out, setup.members()?, oracle)?;
+        let mut world = Self::over(setup, left_out, setup.members()?, oracle, false)?;
         world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
         Ok(world)
     }
@@ -87,9 +87,10 @@ impl World {
         left_out: LeftOut,
         members: Vec<Medium>,
         oracle: Oracle,
+        is_degraded: bool,
     ) -> Result<Self, String> {
         let buffers = Buffers::of_this_thread();
-        let cache = open(setup, left_out, &buffers, &members, false)?;
+        let cache = open(setup, left_out, &buffers, &members, is_degraded)?;
         if cache.info().discard_zeroes && !setup.discard_zeroes {
             return Err("the cache promises zeroes that the backing does not".to_owned());
         }
@@ -111,7 +112,7 @@ impl World {
             failed_legs: BTreeSet::new(),
             weak_leg: (setup.segments % 2) as usize,
             is_replaced: false,
-            is_degraded: false,
+            is_degraded,
             is_broken: false,
             is_hopeless: false,
             is_hopeless_later: false,
@@ -125,7 +126,7 @@ impl World {
     pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
         let mut oracle = self.oracle.clone();
         oracle.cut();
-        Self::over(&self.setup, self.left_out, members, oracle)
+        Self::over(&self.setup, self.left_out, members, oracle, self.is_degraded)
     }
 
     /// What is on the members if nothing is lost.
@@ -145,8 +146,8 @@ impl World {
     }
 
     /// What is in flight, in the order of submission.
-    pub(crate) fn in_flight(&self) -> Vec<Op> {
-        self.flights.iter().map(|flight| flight.action.request.op).collect()
+    pub(crate) fn in_flight(&self) -> Vec<(Purpose, Op)> {
+        self.flights.iter().map(|flight| (flight.action.purpose, flight.action.request.op)).collect()
     }
 
     /// Does one step. What the user must not see is an error.

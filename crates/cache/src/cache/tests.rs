@@ -32,8 +32,6 @@ struct Rig {
     tag: u64,
     /// Actions of this purpose fail on this member.
     failing: Option<(Member, Purpose)>,
-    /// Actions of this purpose are answered as done, and are not.
-    left_out: Option<Purpose>,
     seen: BTreeMap<Purpose, u64>,
 }
 
@@ -75,7 +73,6 @@ impl Rig {
             pool: pool(64),
             tag: 0,
             failing: None,
-            left_out: None,
             seen: BTreeMap::new(),
         };
         rig.run();
@@ -101,8 +98,6 @@ impl Rig {
             *self.seen.entry(action.purpose).or_default() += 1;
             let (outcome, payload) = if self.failing == Some((action.member, action.purpose)) {
                 (Outcome::Failed(Errno::EIO), action.request.payload)
-            } else if self.left_out == Some(action.purpose) {
-                (Outcome::Done, action.request.payload)
             } else {
                 self.perform(action.member, action.request)
             };
@@ -315,27 +310,6 @@ fn damage_of_one_leg_is_read_from_the_other_and_repaired_and_of_both_is_an_error
     (rig.legs[0][at], rig.legs[1][at]) = (0, 0);
     assert_eq!(rig.done(Op::Read, 0, 1, 0).outcome, Outcome::Failed(Errno::EIO));
     assert_eq!(rig.cache.status().unwrap().figures.repaired, 2);
-}
-
-/// Stopping is the only time at which the end of the log is said to be durable before another record says so.
-#[test]
-fn the_superblocks_of_a_stop_tell_damage_of_the_last_record_from_a_crash() {
-    for left_out in [None, Some(Purpose::Stop)] {
-        let mut rig = Rig::new(11, 1, Layout::Mirror, options());
-        rig.write(0, 8, 1);
-        assert_eq!(rig.done(Op::Flush, 0, 0, 0).outcome, Outcome::Done);
-        rig.left_out = left_out;
-        rig.cache.stop(rig.now);
-        rig.wait(|cache| matches!(cache.state(), State::Stopped { .. }));
-        let header = rig.legs[0].windows(8).position(|window| window == b"plumbrec").unwrap();
-        rig.legs[0][header + 100] ^= 1;
-        rig.reopen(options(), &[true]);
-        match (left_out, rig.cache.state()) {
-            (None, State::Failed { because }) => assert!(because.contains("durable"), "{because}"),
-            (Some(_), State::Serving) => assert_eq!(rig.bytes(0, 8), [0; 4096], "what was flushed is gone"),
-            (left_out, state) => panic!("without {left_out:?}: {state:?}"),
-        }
-    }
 }
 
 #[test]
