@@ -144,7 +144,7 @@ impl Core {
         self.pace.asked(now);
         match request.op {
             Op::Read => self.read(asked, request.range, request.payload),
-            Op::Flush => self.flushes.ask(asked, self.io.options.waits),
+            Op::Flush => self.flushes.ask(asked, Payload::None, self.io.options.waits),
             Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => self.write(asked, request),
         }
         self.pump();

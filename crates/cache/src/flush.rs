@@ -44,13 +44,8 @@ impl Flushes {
         Self { waiting: Vec::new(), round: None, bypassed: true, is_wanted: false, legs_due: false }
     }
 
-    /// A client asks for a flush.
-    pub(crate) fn ask(&mut self, asked: Asked, waits: Waits) {
-        self.ask_for(asked, Payload::None, waits);
-    }
-
     /// A client waits for what is complete now to be durable.
-    pub(crate) fn ask_for(&mut self, asked: Asked, payload: Payload, waits: Waits) {
+    pub(crate) fn ask(&mut self, asked: Asked, payload: Payload, waits: Waits) {
         let waiter = Waiter { asked, payload };
         match &mut self.round {
             Some(round) if !waits.hold(Wait::FlushCovers) => round.waiters.push(waiter),

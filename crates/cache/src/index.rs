@@ -18,6 +18,9 @@ pub(crate) struct Entry {
     pub(crate) is_clean: bool,
 }
 
+/// With the checksums of the segments, 15.5 MiB for a GiB of 4 KiB writes at random places, each in a record of its own: 61 bytes for each.
+const _: () = assert!(size_of::<Entry>() == 16, "the memory for a dirty GiB follows from this");
+
 impl Entry {
     /// What `kind` from `range` on is, whose payload, if it has one, begins at `block` of `segment`.
     pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, (segment, block): (u64, u32)) -> Self {

@@ -38,8 +38,7 @@ impl Core {
         if state == LegState::Lost {
             return;
         }
-        let live = self.superblock.legs.iter().filter(|state| **state == LegState::Live).count();
-        if self.log.geometry.layout == Layout::Stripe || (state == LegState::Live && live == 1) {
+        if self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg]) {
             let because = format!(
                 "leg {leg} {what}, and no other leg has what it has: what was not flushed may be lost"
             );

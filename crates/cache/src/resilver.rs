@@ -66,7 +66,7 @@ impl Core {
                 "its log grows, which the other device may be too small for: wait for that".to_owned()
             );
         }
-        if !(0..states.len()).any(|other| other != leg && states[other] == LegState::Live) {
+        if !self.superblock.live().any(|other| other != leg) {
             return Err(format!(
                 "leg {leg} is the last that has everything: nothing could be copied from another"
             ));

@@ -40,14 +40,11 @@ impl Reason {
 pub(crate) struct Superblocks {
     wanted: BTreeSet<Reason>,
     round: Option<Round>,
-    durable_epoch: u64,
-    /// The states of the legs as they are durable.
-    durable_legs: Vec<LegState>,
+    /// The last version that is durable; of epoch 0 until this opening has written one.
+    durable: Superblock,
     /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg and not on another, so that
     /// the legs have their last whole one in different slots.
     slots: Vec<u64>,
-    /// Whether the last version that is durable has another shape of the log than the one in use.
-    is_grown: bool,
 }
 
 #[derive(Debug)]
@@ -65,16 +62,14 @@ impl Superblocks {
         Self {
             wanted: BTreeSet::new(),
             round: None,
-            durable_epoch: found.durable_epoch,
-            durable_legs: found.superblock.legs.clone(),
+            durable: Superblock { epoch: 0, ..found.superblock.clone() },
             slots: found.slots.clone(),
-            is_grown: false,
         }
     }
 
     /// Which legs count, as the superblocks say that are durable.
     pub(crate) fn legs_durable(&self) -> &[LegState] {
-        &self.durable_legs
+        &self.durable.legs
     }
 
     /// A version is to be written for this reason.
@@ -90,7 +85,7 @@ impl Superblocks {
 impl Core {
     /// Order (e): whether the epoch that excludes the last leg that was lost is durable.
     pub(crate) fn is_epoch_durable(&self) -> bool {
-        self.superblocks.durable_epoch == self.superblock.epoch
+        self.superblocks.durable.epoch == self.superblock.epoch
             || !self.io.options.waits.hold(Wait::EpochDurable)
     }
 
@@ -155,20 +150,18 @@ impl Core {
     fn superblocks_durable(&mut self) {
         let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
         self.io.steps += 1;
-        self.superblocks.durable_epoch = content.epoch;
-        self.superblocks.durable_legs.clone_from(&content.legs);
+        let before = std::mem::replace(&mut self.superblocks.durable, content.clone());
         // A version that a leg has failed to take says of that leg that it counts: the next one, which is wanted by now, does not.
         if !self.is_epoch_durable() && reason != Reason::Epoch {
             self.superblocks.want(reason);
             return;
         }
         if content.geometry != self.log.geometry {
-            self.superblocks.is_grown ^= true;
-            if self.superblocks.is_grown {
+            if before.geometry == content.geometry {
+                self.take_shape();
+            } else {
                 // The other slot has the old shape still.
                 self.superblocks.want(Reason::Epoch);
-            } else {
-                self.take_shape();
             }
         }
         match reason {

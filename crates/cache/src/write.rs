@@ -305,7 +305,7 @@ impl Core {
         match client.error {
             Some(errno) => self.io.refuse(&client.asked, errno, client.payload),
             None if client.is_fua => {
-                self.flushes.ask_for(client.asked, client.payload, self.io.options.waits);
+                self.flushes.ask(client.asked, client.payload, self.io.options.waits);
             }
             None => self.io.answer(&client.asked, Outcome::Done, client.payload),
         }

@@ -8,6 +8,7 @@ mod cache_documents;
 mod cache_killed;
 mod cache_refusals;
 mod cache_support;
+mod cache_unit;
 mod check_document;
 mod check_ends;
 mod check_places;

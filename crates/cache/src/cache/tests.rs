@@ -311,38 +311,3 @@ fn damage_of_one_leg_is_read_from_the_other_and_repaired_and_of_both_is_an_error
     assert_eq!(rig.done(Op::Read, 0, 1, 0).outcome, Outcome::Failed(Errno::EIO));
     assert_eq!(rig.cache.status().unwrap().figures.repaired, 2);
 }
-
-#[test]
-fn no_bit_of_a_stopped_log_can_flip_without_being_noticed() {
-    let mut rig = Rig::new(9, 1, Layout::Mirror, options());
-    for turn in 0..12 {
-        rig.write(turn * 8, 3, turn as u8 + 1);
-    }
-    rig.cache.stop(rig.now);
-    rig.wait(|cache| matches!(cache.state(), State::Stopped { is_clean: false }));
-    let whole = rig.legs[0].clone();
-    let written = whole.len() - whole.iter().rev().take_while(|byte| **byte == 0).count();
-    let (mut refused, mut failed) = (0, 0);
-    let shared = options();
-    for byte in (0..written).step_by(397) {
-        rig.legs[0].copy_from_slice(&whole);
-        rig.legs[0][byte] ^= 0x10;
-        rig.reopen(shared.clone(), &[true]);
-        if let State::Failed { because } = rig.cache.state() {
-            assert!(because.len() > 40, "{because}");
-            refused += 1;
-            continue;
-        }
-        for turn in 0..12 {
-            let answer = rig.done(Op::Read, turn * 8, 3, 0);
-            match (answer.outcome, answer.payload) {
-                (Outcome::Done, Payload::Into(bytes)) => {
-                    assert!(bytes.iter().all(|it| *it == turn as u8 + 1), "byte {byte}: block {turn}");
-                }
-                (Outcome::Failed(Errno::EIO), _) => failed += 1,
-                (outcome, _) => panic!("byte {byte}: {outcome:?}"),
-            }
-        }
-    }
-    assert!(refused > 0 && failed > 0, "{refused} refused, {failed} reads failed");
-}

@@ -173,6 +173,12 @@ impl Superblock {
         self.legs.get(usize::from(self.leg)) == Some(&LegState::Live)
     }
 
+    /// The legs that have everything.
+    pub(crate) fn live(&self) -> impl Iterator<Item = usize> + '_ {
+        let states = self.legs.iter().enumerate();
+        states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
+    }
+
     /// The blocks of a leg at which slot `slot` (0 or 1) is.
     pub(crate) fn slots(slot: u64, geometry: &Geometry) -> [u64; 2] {
         [slot, geometry.leg_blocks() - 2 + slot]

@@ -152,7 +152,7 @@ fn without_missing(
         best.legs[leg] = LegState::Lost;
         best.epoch += 1;
     }
-    if best.legs.iter().all(|state| *state != LegState::Live) {
+    if best.live().next().is_none() {
         return Err("no leg is left that has the whole log".to_owned());
     }
     Ok(best)

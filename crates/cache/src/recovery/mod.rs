@@ -36,8 +36,6 @@ const SINGLE_MAX: usize = 2;
 pub(crate) struct Recovered {
     /// As it is to be written for the new session.
     pub(crate) superblock: Superblock,
-    /// The epoch that is durable.
-    pub(crate) durable_epoch: u64,
     /// Of each leg, the slot that the next version of the superblock goes to.
     pub(crate) slots: Vec<u64>,
     pub(crate) index: ExtentMap<Entry>,
@@ -196,7 +194,7 @@ impl Recovery {
             // The segment at this position that is live, if any is.
             let rotation = chosen.geometry.position(0);
             let segment = position + chosen.geometry.count() - rotation;
-            for leg in live(&chosen).filter(|leg| chosen.geometry.is_on(*leg, segment)) {
+            for leg in chosen.live().filter(|leg| chosen.geometry.is_on(*leg, segment)) {
                 left.push_back((leg, segment));
             }
         }
@@ -255,7 +253,7 @@ impl Recovery {
         walking.read = next;
         walking.chunk.clear();
         let chosen = &walking.chosen;
-        let legs: Vec<_> = live(chosen).filter(|leg| chosen.geometry.is_on(*leg, next.segment)).collect();
+        let legs: Vec<_> = chosen.live().filter(|leg| chosen.geometry.is_on(*leg, next.segment)).collect();
         let at = chosen.geometry.leg_block(next.segment, next.block);
         for leg in legs {
             let range = (at, u64::from(next.blocks));
@@ -328,7 +326,7 @@ impl Recovery {
             let from = (copy.from, Purpose::Equalise);
             return self.read(from, range, Step::EqualiseRead);
         }
-        let legs: Vec<_> = live(chosen).collect();
+        let legs: Vec<_> = chosen.live().collect();
         self.in_flight += legs.len();
         for leg in legs {
             let then = Then::Recovery(Step::EqualiseFlush { leg });
@@ -371,7 +369,7 @@ impl Recovery {
             return;
         }
         let errno = errno_of(outcome);
-        if live(chosen).count() == 1 || chosen.geometry.layout == Layout::Stripe {
+        if chosen.live().count() == 1 || chosen.geometry.layout == Layout::Stripe {
             return self.refuse(format!(
                 "leg {leg} could not be written or flushed ({errno}), and no other leg has what it has"
             ));
@@ -384,20 +382,12 @@ impl Recovery {
         let Stage::Equalise { mut chosen, walk, .. } = std::mem::replace(&mut self.stage, Stage::Over) else {
             return;
         };
-        let durable_epoch = self.found.iter().flatten().filter_map(LegFound::newest).map(|found| found.epoch);
-        let durable_epoch = durable_epoch.max().unwrap_or(0);
         let Walk { mut log, index, session, .. } = *walk;
         log.durable = log.complete;
         chosen.session = chosen.session.max(session) + 1;
         chosen.first = log.next_sequence;
         chosen.is_clean = false;
         let slots = self.found.iter().map(|found| found.as_ref().map_or(0, LegFound::next_slot)).collect();
-        self.result = Some(Ok(Recovered { superblock: chosen, durable_epoch, slots, index, log }));
+        self.result = Some(Ok(Recovered { superblock: chosen, slots, index, log }));
     }
-}
-
-/// The legs that have everything.
-fn live(superblock: &Superblock) -> impl Iterator<Item = usize> + '_ {
-    let states = superblock.legs.iter().enumerate();
-    states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
 }

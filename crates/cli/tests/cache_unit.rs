@@ -1,0 +1,59 @@
+//! The systemd unit of a cache: systemd takes it, and what it runs serves, stops at SIGTERM with what is dirty, and serves again after that
+//! and after SIGKILL. It is run here as systemd would, for the process with number 1 need not be systemd.
+
+use std::io::{Read as _, Write as _};
+use std::process::Command;
+
+use rustix::process::{Signal, kill_process};
+
+use crate::cache_support::Place;
+use crate::common::said;
+use crate::drive_support::{cannot_attach, served};
+
+const UNIT: &str = include_str!("../../../integrations/systemd/plumb-cache@.service");
+const PROGRAM: &str = "/usr/bin/plumb";
+
+#[test]
+fn systemd_takes_the_unit_of_a_cache() {
+    let place = Place::new(1 << 20);
+    let file = place.path("plumb-cache@.service");
+    std::fs::write(&file, UNIT.replace(PROGRAM, env!("CARGO_BIN_EXE_plumb"))).unwrap();
+    let instance = place.path("plumb-cache@x.service");
+    match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&instance).output() {
+        Ok(output) => assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output)),
+        Err(error) => plumb_testkit::skip(&format!("systemd-analyze: {error}")),
+    }
+}
+
+#[test]
+fn what_the_unit_runs_keeps_what_is_dirty_over_stops_and_kills() {
+    if let Some(reason) = cannot_attach(&[]) {
+        return plumb_testkit::skip(&reason);
+    }
+    assert!(!UNIT.contains("ExecStop") && !UNIT.contains("KillSignal"), "it is stopped by SIGTERM");
+    let start = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let words = start.strip_prefix(PROGRAM).unwrap();
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let words: Vec<String> = words.split_whitespace().map(|word| word.replace("%i", &place.name)).collect();
+    for (life, signal) in [Signal::TERM, Signal::KILL, Signal::TERM].into_iter().enumerate() {
+        let (document, mut child) = served(place.plumb().args(&words).arg("--json"));
+        let mut device = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(document["device"].as_str().unwrap())
+            .unwrap();
+        let mut bytes = [0; 4096];
+        device.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, [life as u8; 4096], "life {life}");
+        std::io::Seek::rewind(&mut device).unwrap();
+        device.write_all(&[life as u8 + 1; 4096]).unwrap();
+        device.sync_all().unwrap();
+        drop(device);
+        kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, (signal == Signal::TERM).then_some(0), "life {life}");
+    }
+    place.cache(&["detach", &place.name]);
+    assert_eq!(std::fs::read(place.path("backing")).unwrap()[..4096], [3; 4096]);
+}
