@@ -237,8 +237,8 @@ impl Core {
             batch.in_flight += 1;
         }
         let [(range, entry), ..] = run.pieces[..] else { return false };
-        if entry.kind != Kind::Data {
-            let op = match entry.kind {
+        if entry.kind() != Kind::Data {
+            let op = match entry.kind() {
                 Kind::Discard => Op::Discard,
                 kind => {
                     Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
@@ -268,7 +268,7 @@ impl Core {
             for (range, entry) in map.over(rest) {
                 let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
                 let is_young = entry.segment(&geometry, range.lba) >= batch.young;
-                if is_young || (entry.is_clean && !is_ordered) {
+                if is_young || (entry.is_clean() && !is_ordered) {
                     if !run.pieces.is_empty() {
                         break;
                     }
@@ -278,16 +278,16 @@ impl Core {
                     batch.cursor = range.end();
                     continue;
                 }
-                let most = match entry.kind {
+                let most = match entry.kind() {
                     Kind::Data => data_max,
                     Kind::Discard => self.io.backing.discard_max.0,
                     Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
                 } / u64::from(geometry.logical_block);
                 let is_next =
-                    range.lba == run.range.end() && entry.kind == Kind::Data && run.range.nlb < most;
+                    range.lba == run.range.end() && entry.kind() == Kind::Data && run.range.nlb < most;
                 match run.pieces.last() {
                     None => run.range = LbaRange::new(range.lba, 0),
-                    Some((_, last)) if is_next && last.kind == Kind::Data => {}
+                    Some((_, last)) if is_next && last.kind() == Kind::Data => {}
                     Some(_) => break,
                 }
                 let part = LbaRange::new(range.lba, range.nlb.min(most - run.range.nlb));

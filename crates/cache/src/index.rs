@@ -9,44 +9,50 @@ use crate::format::record::Kind;
 use crate::geometry::Geometry;
 
 /// The newest version of a run of blocks. It holds for each block alike, so that a run can be divided anywhere.
+///
+/// Bits 0 to 60, where: of data the address in the log less the LBA, wrapping, of others the segment of the record. Bits 61 and 62, the kind.
+/// Bit 63, whether the backing device has it too, durable or not. Addresses stay below 2^57, LBAs below 2^53.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Of data: the address in the log less the LBA, wrapping. Of others: the segment of the record.
-    at: u64,
-    pub(crate) kind: Kind,
-    /// Whether the backing device has it too, durable or not.
-    pub(crate) is_clean: bool,
-}
+pub(crate) struct Entry(u64);
 
-/// With the checksums of the segments, 15.5 MiB for a GiB of 4 KiB writes at random places, each in a record of its own: 61 bytes for each.
-const _: () = assert!(size_of::<Entry>() == 16, "the memory for a dirty GiB follows from this");
+const KIND: u32 = 61;
+const AT: u64 = (1 << KIND) - 1;
+const CLEAN: u64 = 1 << 63;
 
 impl Entry {
-    /// What `kind` from `range` on is, whose payload, if it has one, begins at `block` of `segment`.
+    /// What `kind` from `lba` on is, whose payload, if it has one, begins at `block` of `segment`.
     pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, (segment, block): (u64, u32)) -> Self {
         let at = match kind {
-            Kind::Data => geometry.address(segment, block).wrapping_sub(lba.0),
+            Kind::Data => geometry.address(segment, block).wrapping_sub(lba.0) & AT,
             Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => segment,
         };
-        Self { at, kind, is_clean: false }
+        Self(at | (kind as u64) << KIND)
+    }
+
+    pub(crate) const fn kind(self) -> Kind {
+        Kind::ALL[(self.0 >> KIND & 3) as usize]
+    }
+
+    pub(crate) const fn is_clean(self) -> bool {
+        self.0 & CLEAN != 0
     }
 
     /// The address in the log of the payload of `lba`, which the entry covers.
     pub(crate) fn address(self, lba: Lba) -> u64 {
-        self.at.wrapping_add(lba.0)
+        self.0.wrapping_add(lba.0) & AT
     }
 
     /// The segment of the record.
     pub(crate) fn segment(self, geometry: &Geometry, lba: Lba) -> u64 {
-        match self.kind {
+        match self.kind() {
             Kind::Data => geometry.locate(self.address(lba)).0,
-            Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => self.at,
+            Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => self.0 & AT,
         }
     }
 
     /// The same, but destaged.
-    pub(crate) fn cleaned(self) -> Self {
-        Self { is_clean: true, ..self }
+    pub(crate) const fn cleaned(self) -> Self {
+        Self(self.0 | CLEAN)
     }
 }
 
@@ -86,6 +92,35 @@ pub(crate) fn forget(index: &mut ExtentMap<Entry>, geometry: &Geometry, ranges: 
             .collect();
         for range in old {
             index.remove(range);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Layout;
+
+    #[test]
+    fn an_entry_holds_the_last_block_of_the_largest_log_and_of_the_largest_device() {
+        let (logical_block, segment_blocks) = (512, 16384);
+        let geometry = Geometry {
+            logical_block,
+            segment_blocks,
+            per_leg: 3,
+            rotation: 0,
+            layout: Layout::Mirror,
+            legs: 1,
+        };
+        for kind in Kind::ALL {
+            for (lba, place) in [(Lba((1 << 53) - 2), (0, 1)), (Lba(0), ((1 << 40) - 1, 16383))] {
+                let entry = Entry::new(&geometry, kind, lba, place).cleaned();
+                assert_eq!((entry.kind(), entry.is_clean()), (kind, true));
+                assert_eq!(entry.segment(&geometry, lba), place.0);
+                if kind == Kind::Data {
+                    assert_eq!(entry.address(lba + 1), geometry.address(place.0, place.1) + 1);
+                }
+            }
         }
     }
 }

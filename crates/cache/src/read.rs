@@ -35,7 +35,7 @@ impl Core {
         let mut parts = VecDeque::new();
         for (run, entry) in found {
             let (is_log, most) = match entry {
-                Some(entry) if entry.kind == Kind::Data => (true, log_max),
+                Some(entry) if entry.kind() == Kind::Data => (true, log_max),
                 Some(_) => (false, u64::MAX),
                 None => (false, backing_max),
             };

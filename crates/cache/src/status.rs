@@ -134,7 +134,7 @@ impl Core {
     pub(crate) fn status(&self) -> Status {
         let geometry = &self.log.geometry;
         let segment = u64::from(geometry.segment_blocks) * LOG_BLOCK;
-        let dirty = self.index.iter().filter(|(_, entry)| !entry.is_clean);
+        let dirty = self.index.iter().filter(|(_, entry)| !entry.is_clean());
         let dirty = Bytes(dirty.map(|(range, _)| geometry.bytes(range)).sum());
         let rate = self.pace.rate();
         let oldest = self.log.segments.get(&self.log.tail);

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Data, Self::Zeroes, Self::ZeroesReserved, Self::Discard];
+    pub(crate) const ALL: [Self; 4] = [Self::Data, Self::Zeroes, Self::ZeroesReserved, Self::Discard];
 }
 
 /// A run of blocks that a record changes.
