@@ -141,41 +141,19 @@ pub enum Rendered<'a> {
     Observation(&'a ObservationDocument),
 }
 
-impl<'a> From<&'a RunRecording> for Rendered<'a> {
-    fn from(recording: &'a RunRecording) -> Self {
-        Self::Run(recording)
-    }
+macro_rules! rendered {
+    ($($variant:ident: $document:ident),*) => {$(
+        impl<'a> From<&'a $document> for Rendered<'a> {
+            fn from(document: &'a $document) -> Self {
+                Self::$variant(document)
+            }
+        }
+    )*};
 }
-
-impl<'a> From<&'a ProofDocument> for Rendered<'a> {
-    fn from(document: &'a ProofDocument) -> Self {
-        Self::Proof(document)
-    }
-}
-
-impl<'a> From<&'a ComparisonDocument> for Rendered<'a> {
-    fn from(document: &'a ComparisonDocument) -> Self {
-        Self::Comparison(document)
-    }
-}
-
-impl<'a> From<&'a ObservationDocument> for Rendered<'a> {
-    fn from(document: &'a ObservationDocument) -> Self {
-        Self::Observation(document)
-    }
-}
-
-impl<'a> From<&'a StudyDocument> for Rendered<'a> {
-    fn from(document: &'a StudyDocument) -> Self {
-        Self::Study(document)
-    }
-}
-
-impl<'a> From<&'a FleetDocument> for Rendered<'a> {
-    fn from(document: &'a FleetDocument) -> Self {
-        Self::Fleet(document)
-    }
-}
+rendered!(
+    Run: RunRecording, Proof: ProofDocument, Comparison: ComparisonDocument, Study: StudyDocument,
+    Fleet: FleetDocument, Observation: ObservationDocument
+);
 
 impl<'a> From<&'a Recorded> for Rendered<'a> {
     fn from(recorded: &'a Recorded) -> Self {
@@ -190,68 +168,55 @@ impl<'a> From<&'a Recorded> for Rendered<'a> {
     }
 }
 
+impl Rendered<'_> {
+    fn to_json(self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::Run(recording) => recording.document.to_json(),
+            Self::Proof(document) => document.to_json(),
+            Self::Comparison(document) => document.to_json(),
+            Self::Study(document) => document.to_json(),
+            Self::Fleet(document) => document.to_json(),
+            Self::Observation(document) => document.to_json(),
+        }
+    }
+}
+
 /// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
 ///
 /// # Errors
 /// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's template fails: neither
 /// happens to documents that came from JSON.
 pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
+    let of = of.into();
     let none = |what, expected| Err(RenderError::NoSuchFormat { format, what, expected });
-    Ok(match (of.into(), format) {
-        (of, Format::Html) => html::page(of)?,
-        (Rendered::Run(recording), _) => match format {
-            Format::Terminal => terminal::run(&recording.document, style),
-            Format::Json => recording.document.to_json()?,
-            Format::Csv => export::csv::csv(recording),
-            Format::Prometheus => export::prometheus::prometheus(recording),
-            Format::Fio => export::fio::fio(recording)?,
-            Format::Html | Format::Markdown => markdown::markdown(recording),
-            Format::Junit => {
-                return none("a load", "terminal, html, markdown, json, csv, prometheus or fio");
-            }
-        },
-        (Rendered::Proof(document), _) => match format {
-            Format::Terminal => terminal::outline(&proof::outline(document), style),
-            Format::Json => document.to_json()?,
-            Format::Junit => export::junit::junit(document)?,
-            Format::Html | Format::Markdown => markdown::outline(&proof::outline(document)),
-            Format::Csv | Format::Prometheus | Format::Fio => {
-                return none("a proof", "terminal, html, markdown, json or junit");
-            }
-        },
-        (Rendered::Comparison(document), _) => match format {
-            Format::Terminal => terminal::outline(&comparison::outline(document), style),
-            Format::Json => document.to_json()?,
-            Format::Html | Format::Markdown => markdown::outline(&comparison::outline(document)),
-            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
-                return none("a comparison", "terminal, html, markdown or json");
-            }
-        },
-        (Rendered::Observation(document), _) => match format {
-            Format::Terminal => terminal::outline(&observation::outline(document), style),
-            Format::Json => document.to_json()?,
-            Format::Html | Format::Markdown => markdown::outline(&observation::outline(document)),
-            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
-                return none("an observation", "terminal, html, markdown or json");
-            }
-        },
-        (Rendered::Study(document), _) => match format {
-            Format::Terminal => terminal::outline(&study::outline(document), style),
-            Format::Json => document.to_json()?,
-            Format::Html | Format::Markdown => markdown::outline(&study::outline(document)),
-            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
-                return none("a study", "terminal, html, markdown or json");
-            }
-        },
-        (Rendered::Fleet(document), _) => match format {
-            Format::Terminal => terminal::outline(&fleet::outline(document), style),
-            Format::Json => document.to_json()?,
-            Format::Html | Format::Markdown => markdown::outline(&fleet::outline(document)),
-            Format::Csv | Format::Prometheus | Format::Fio | Format::Junit => {
-                return none("many hosts", "terminal, html, markdown or json");
-            }
-        },
-    })
+    let (what, outline) = match of {
+        _ if format == Format::Html => return Ok(html::page(of)?),
+        _ if format == Format::Json => return Ok(of.to_json()?),
+        Rendered::Run(recording) => {
+            return Ok(match format {
+                Format::Terminal => terminal::run(&recording.document, style),
+                Format::Csv => export::csv::csv(recording),
+                Format::Prometheus => export::prometheus::prometheus(recording),
+                Format::Fio => export::fio::fio(recording)?,
+                Format::Html | Format::Json | Format::Markdown => markdown::markdown(recording),
+                Format::Junit => {
+                    return none("a load", "terminal, html, markdown, json, csv, prometheus or fio");
+                }
+            });
+        }
+        Rendered::Proof(document) if format == Format::Junit => return Ok(export::junit::junit(document)?),
+        Rendered::Proof(document) => ("a proof", proof::outline(document)),
+        Rendered::Comparison(document) => ("a comparison", comparison::outline(document)),
+        Rendered::Observation(document) => ("an observation", observation::outline(document)),
+        Rendered::Study(document) => ("a study", study::outline(document)),
+        Rendered::Fleet(document) => ("many hosts", fleet::outline(document)),
+    };
+    match (format, of) {
+        (Format::Terminal, _) => Ok(terminal::outline(&outline, style)),
+        (Format::Html | Format::Json | Format::Markdown, _) => Ok(markdown::outline(&outline)),
+        (_, Rendered::Proof(_)) => none(what, "terminal, html, markdown, json or junit"),
+        _ => none(what, "terminal, html, markdown or json"),
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use plumb_block::Nanos;
 use plumb_measure::run::{Recording, TimeseriesRow};
 use plumb_measure::{Histogram, SeriesPoint};
+use serde::de::DeserializeOwned;
 
 use super::check::CheckDocument;
 use super::comparison::ComparisonDocument;
@@ -166,21 +167,11 @@ impl Recorded {
         let document = match kind.schema.as_str() {
             CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
             RunDocument::SCHEMA => recording.result::<RunDocument>()?,
-            ProofDocument::SCHEMA => {
-                return Ok(recording.result()?.map(|proof| Self::Proof(Box::new(proof))));
-            }
-            ComparisonDocument::SCHEMA => {
-                return Ok(recording.result()?.map(|comparison| Self::Comparison(Box::new(comparison))));
-            }
-            ObservationDocument::SCHEMA => {
-                return Ok(recording.result()?.map(|seen| Self::Observation(Box::new(seen))));
-            }
-            StudyDocument::SCHEMA => {
-                return Ok(recording.result()?.map(|study| Self::Study(Box::new(study))));
-            }
-            FleetDocument::SCHEMA => {
-                return Ok(recording.result()?.map(|fleet| Self::Fleet(Box::new(fleet))));
-            }
+            ProofDocument::SCHEMA => return boxed(&recording, Self::Proof),
+            ComparisonDocument::SCHEMA => return boxed(&recording, Self::Comparison),
+            ObservationDocument::SCHEMA => return boxed(&recording, Self::Observation),
+            StudyDocument::SCHEMA => return boxed(&recording, Self::Study),
+            FleetDocument::SCHEMA => return boxed(&recording, Self::Fleet),
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {
@@ -190,6 +181,14 @@ impl Recorded {
             Self::Run(Box::new(RunRecording::of(document, &recording)))
         }))
     }
+}
+
+/// The result of `recording`, if it has one.
+fn boxed<T: DeserializeOwned>(
+    recording: &Recording,
+    kind: fn(Box<T>) -> Recorded,
+) -> Result<Option<Recorded>, OpenError> {
+    Ok(recording.result()?.map(|document| kind(Box::new(document))))
 }
 
 impl RunRecording {

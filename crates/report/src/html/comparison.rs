@@ -8,7 +8,7 @@ use super::table;
 use crate::comparison::{self, signed, term_words};
 use crate::document::ComparisonDocument;
 use crate::document::comparison::{Block, Contrast, Estimate, LevelResult};
-use crate::outline::{Item, Section};
+use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::duration;
 
@@ -40,7 +40,7 @@ impl ComparisonPage {
     /// The page of `document`.
     pub(super) fn of(document: &ComparisonDocument) -> Self {
         let mut outline = comparison::outline(document);
-        let sections = std::mem::take(&mut outline.sections);
+        let sections = sections(&mut outline);
         let drawn = |contrast: &Contrast| {
             let name = printable(&format!("{} against {}", contrast.compared, contrast.against));
             (name, forest(contrast, &document.figure), waterfall(contrast))
@@ -52,18 +52,25 @@ impl ComparisonPage {
             distributions: distributions(&document.levels),
             key: key(&document.levels),
             figure: document.figure.clone(),
-            sections: sections
-                .iter()
-                .filter(|of| !of.items.is_empty())
-                .map(|of| (of.title, body(of)))
-                .collect(),
-            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
+            sections,
+            workload: lines(&document.workload),
         }
     }
 }
 
+/// The sections that say something, taken out of `outline`: each title with what stands below it.
+pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<(&'static str, String)> {
+    let all = std::mem::take(&mut outline.sections);
+    all.iter().filter(|of| !of.items.is_empty()).map(|of| (of.title, body(of))).collect()
+}
+
+/// `text` made printable line by line.
+pub(super) fn lines(text: &str) -> String {
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
+}
+
 /// What a section says.
-pub(super) fn body(section: &Section) -> String {
+fn body(section: &Section) -> String {
     let item = |item: &Item| match item {
         Item::Table(of) => table::table(of, ""),
         Item::Line(line) | Item::Remedy(line) => format!("<p>{}</p>", escape(line)),

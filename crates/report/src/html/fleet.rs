@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::comparison::body;
+use super::comparison::sections;
 use super::frame::Frame;
 use crate::document::FleetDocument;
 use crate::fleet;
@@ -19,11 +19,6 @@ impl FleetPage {
     /// The page of `document`.
     pub(super) fn of(document: &FleetDocument) -> Self {
         let mut outline = fleet::outline(document);
-        let sections = std::mem::take(&mut outline.sections);
-        let shown = sections.iter().filter(|of| !of.items.is_empty());
-        Self {
-            sections: shown.map(|of| (of.title, body(of))).collect(),
-            frame: Frame::of("plumb fleet", outline, document.seed),
-        }
+        Self { sections: sections(&mut outline), frame: Frame::of("plumb fleet", outline, document.seed) }
     }
 }

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::chart_data::{self, Chart, Line, STEPS_MAX};
 use super::charts::ChartView;
-use super::comparison::body;
+use super::comparison::{lines, sections};
 use super::frame::Frame;
 use super::style::STYLES;
 use crate::document::ObservationDocument;
@@ -27,18 +27,14 @@ impl ObservationPage {
     /// The page of `document`.
     pub(super) fn of(document: &ObservationDocument) -> Self {
         let mut outline = observation::outline(document);
-        let sections = std::mem::take(&mut outline.sections);
+        // The workload stands in a part of its own.
+        outline.sections.retain(|of| !of.is_detail);
+        let sections = sections(&mut outline);
         let mut frame = Frame::of("plumb observe", outline, None);
         let (charts, drawn): (Vec<_>, Vec<_>) = over_time(document).into_iter().unzip();
         frame.data =
             chart_data::embeddable(&serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned()));
-        let shown = sections.iter().filter(|of| !of.items.is_empty() && !of.is_detail);
-        Self {
-            frame,
-            charts,
-            sections: shown.map(|of| (of.title, body(of))).collect(),
-            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
-        }
+        Self { frame, charts, sections, workload: lines(&document.workload) }
     }
 }
 
