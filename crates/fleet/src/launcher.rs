@@ -22,11 +22,6 @@ impl Launcher {
         Some(Self { words, program: program.to_owned() })
     }
 
-    /// Whether it reaches one host only, whatever its name.
-    pub fn names_host(&self) -> bool {
-        self.words.iter().any(|word| word.contains(HOST))
-    }
-
     /// The command line that starts the agent of a host.
     pub fn agent(&self, host: &str) -> Vec<String> {
         self.command(host, format!("{} agent --stdio", shell_word(&self.program)))
