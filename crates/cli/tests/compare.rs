@@ -59,6 +59,7 @@ fn flushes_explain_what_a_write_cache_costs() {
     let shown = plumb().arg("report").arg(place.run_directory()).output().unwrap();
     assert!(String::from_utf8_lossy(&shown.stdout).contains("DIFFERENT"), "{}", said(&shown));
     let page = std::fs::read_to_string(place.run_directory().join("report.html")).unwrap();
+    assert!(page.contains(">Blocks</h2>"), "the table of the blocks is not on the page");
     assert!(page.contains("<svg") && page.len() < 1 << 20, "{} bytes", page.len());
 }
 
