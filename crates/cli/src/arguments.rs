@@ -217,6 +217,11 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
+    /// Everything, unless the verdict alone is asked for.
+    pub(crate) const fn or_everything(self) -> Self {
+        Self { verbose: !self.quiet, ..self }
+    }
+
     /// How to write for stdout.
     pub(crate) fn style(self) -> Style {
         let verbosity = match self {
@@ -266,6 +271,10 @@ pub(crate) struct ReportArguments {
     /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in plumb-runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
+
+    /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation: both as one path
+    #[arg(long, value_name = "HOST-RUN", requires = "run")]
+    pub(crate) beneath: Option<PathBuf>,
 
     /// terminal, html, markdown, json, csv, prometheus or fio; of a proof also junit
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]

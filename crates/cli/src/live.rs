@@ -11,6 +11,7 @@ use plumb_report::tui::{
     TerminalError,
 };
 use plumb_trial::{Phase, TargetNow, Watcher};
+use plumb_workload::Scenario;
 
 use crate::terminal;
 
@@ -24,8 +25,16 @@ pub(crate) struct Live {
     expected: Option<Nanos>,
     /// When the phase began.
     begun: Nanos,
+    /// How long the turns before this one ran, and how long this one has.
+    passed: Nanos,
     last: Nanos,
     span: usize,
+    /// The names of the spans.
+    spans: Vec<String>,
+    /// What the targets of each span had done when it ran last.
+    seen: Vec<Vec<LiveTarget>>,
+    /// What is known beside the figures.
+    standing: Vec<String>,
     /// What each target had done at the last look and at the first.
     before: Vec<Before>,
     /// What is said once the terminal is given back.
@@ -51,8 +60,12 @@ impl Live {
             phase: LivePhase::Preparing,
             expected: None,
             begun: Nanos::ZERO,
+            passed: Nanos::ZERO,
             last: Nanos::ZERO,
             span: 0,
+            spans: Vec::new(),
+            seen: Vec::new(),
+            standing: Vec::new(),
             before: Vec::new(),
             notes: Vec::new(),
         })
@@ -82,6 +95,24 @@ impl Live {
         }
     }
 
+    /// Another turn begins: its totals begin at nothing.
+    fn next_turn(&mut self) {
+        self.passed += std::mem::take(&mut self.last);
+        self.before.clear();
+    }
+
+    /// Shows a look, of things that began at nothing.
+    pub(crate) fn show(&mut self, elapsed: Nanos, targets: Vec<LiveTarget>) {
+        self.view.feed(LiveSample {
+            elapsed: elapsed.as_secs_f64(),
+            expected: self.expected.map(Nanos::as_secs_f64),
+            phase: self.phase,
+            targets,
+            remarks: self.standing.clone(),
+        });
+        self.draw();
+    }
+
     /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the load.
     fn draw(&mut self) {
         let drawn = self.terminal.draw(&self.view);
@@ -94,6 +125,11 @@ impl Live {
 }
 
 impl Watcher for Live {
+    fn begins(&mut self, scenario: &Scenario) {
+        let first_jobs = scenario.spans.iter().filter_map(|span| span.jobs.first());
+        self.spans = first_jobs.map(|job| job.name.clone()).collect();
+    }
+
     fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.phase = match phase {
             Phase::LayingOut { .. } | Phase::Preconditioning | Phase::LoadingPageCache => {
@@ -105,10 +141,10 @@ impl Watcher for Live {
             Phase::Verifying => LivePhase::Verifying,
         };
         if span != self.span {
-            (self.span, self.last) = (span, Nanos::ZERO);
-            self.before.clear();
+            self.span = span;
+            self.next_turn();
         }
-        self.begun = self.last;
+        self.begun = self.passed + self.last;
         self.expected = expected.map(|expected| self.begun.saturating_add(expected));
         self.draw();
     }
@@ -118,17 +154,29 @@ impl Watcher for Live {
     }
 
     fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>) {
+        if progress.elapsed < self.last {
+            self.next_turn();
+        }
         self.last = progress.elapsed;
-        let now = targets();
-        let targets = now.into_iter().enumerate().map(|(index, target)| self.target(index, target)).collect();
-        self.view.feed(LiveSample {
-            elapsed: progress.elapsed.as_secs_f64(),
-            expected: self.expected.map(Nanos::as_secs_f64),
-            phase: self.phase,
-            targets,
-            remarks: Vec::new(),
-        });
-        self.draw();
+        let now =
+            targets().into_iter().enumerate().map(|(index, target)| self.target(index, target)).collect();
+        self.seen.resize(self.seen.len().max(self.span + 1), Vec::new());
+        self.seen[self.span] = now;
+        // Of several spans, each target has the name of its own.
+        let named = |(span, targets): (usize, &Vec<LiveTarget>)| {
+            let name = self.spans.get(span).filter(|_| self.spans.len() > 1);
+            let named = targets.iter().cloned().map(|target| match name {
+                Some(name) => LiveTarget { name: format!("{name}: {}", target.name), ..target },
+                None => target,
+            });
+            named.collect::<Vec<_>>()
+        };
+        let targets = self.seen.iter().enumerate().flat_map(named).collect();
+        self.show(self.passed + progress.elapsed, targets);
+    }
+
+    fn standing(&mut self, lines: &[String]) {
+        self.standing = lines.to_vec();
     }
 
     fn note(&mut self, line: &str) {

@@ -1,7 +1,7 @@
 //! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a recording.
 
 use crate::common;
-use crate::common::{check, plumb, said, scratch};
+use crate::common::{check, document, has_run, plumb, said, scratch};
 
 #[test]
 fn a_recorded_survey_says_what_the_live_one_said() {
@@ -56,4 +56,54 @@ fn every_format_is_made_from_the_recording_alone() {
     assert_eq!(written.status, checked.status);
     let first = std::fs::read(run.path().join("report.html")).unwrap();
     assert_eq!(std::fs::read(file).unwrap(), first, "the page cannot be made again");
+}
+
+#[test]
+fn a_guest_and_its_host_are_one_path_if_they_ran_at_the_same_time() {
+    let place = scratch();
+    let run = |name: &str, target: &str| {
+        let mut load = plumb();
+        load.args([
+            "load",
+            target,
+            "--write",
+            "100",
+            "--duration",
+            "1h",
+            "--rate",
+            "10iops",
+            "--sync-every",
+            "1",
+            "--out",
+            name,
+        ]);
+        let output = load.current_dir(place.path()).output().unwrap();
+        assert!(has_run(&output), "{}", said(&output));
+    };
+    run("guest", "sim:nearline-4tb");
+    run("host", "sim:nearline-4tb?wce=off");
+    let report = |guest: &str| {
+        let mut report = plumb();
+        report
+            .args(["report", guest, "--beneath", "host", "--json"])
+            .current_dir(place.path())
+            .output()
+            .unwrap()
+    };
+    let joined = document(&report("guest"));
+    let notes = joined["notes"].to_string();
+    assert!(
+        notes.contains("ran together for") && notes.contains("there for each operation in the guest"),
+        "{notes}"
+    );
+    let layers = joined["path"]["layers"].as_array().unwrap();
+    assert!(layers.iter().any(|layer| layer["name"].as_str().unwrap().contains(": ")), "{layers:#?}");
+    // A recording of another time.
+    let manifest = place.path().join("guest/result.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let year = joined["environment"]["started_at"].as_str().unwrap()[..4].to_owned();
+    std::fs::write(&manifest, text.replace(&format!("\"{year}-"), "\"1999-")).unwrap();
+    let refused = report("guest");
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("of another time"), "{}", said(&refused));
 }

@@ -35,7 +35,7 @@ pub(crate) fn each_anew(
     let mut measured = Nanos::ZERO;
     while let Some(turn) = course(&so_far, context.clock.now().since(began).max(measured)) {
         told.span = turn.span;
-        let ran = setting.set(turn.span).and_then(|()| block(request, turn, context, &mut told, setting));
+        let ran = setting.set(turn.span).and_then(|()| block(request, &turn, context, &mut told, setting));
         let (document, ended) = match ran {
             Ok(trial) => {
                 spans.extend(trial.spans);
@@ -60,7 +60,7 @@ pub(crate) fn each_anew(
 
 fn block(
     request: &Request,
-    turn: Turn,
+    turn: &Turn,
     context: &Context<'_>,
     told: &mut Told<'_>,
     setting: &dyn Setting,
@@ -73,7 +73,7 @@ fn block(
         permission: setting.permission(turn.span, &request.permission),
         ..request.clone()
     };
-    let mut once = Some(Turn { span: 0, ..turn });
+    let mut once = Some(Turn { span: 0, ..turn.clone() });
     run_turns(&alone, context, told, &mut |_, _| once.take())
 }
 
@@ -114,6 +114,10 @@ impl Watcher for Told<'_> {
 
     fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>) {
         self.watcher.progress(progress, targets);
+    }
+
+    fn standing(&mut self, lines: &[String]) {
+        self.watcher.standing(lines);
     }
 
     fn note(&mut self, line: &str) {

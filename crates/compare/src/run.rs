@@ -327,7 +327,18 @@ impl<'a> Course<'a> {
 
     fn turn(&mut self, level: usize, round: u64, warmup: Nanos) -> Turn {
         self.turns.push((level, round));
-        Turn { span: level, round, warmup: Some(warmup), is_block: true }
+        Turn { span: level, round, warmup: Some(warmup), is_block: true, standing: self.standing(round) }
+    }
+
+    /// What the blocks until now say of each level, and of the difference.
+    fn standing(&self, round: u64) -> Vec<String> {
+        let Some((design, _)) = &self.design else {
+            return vec!["practice: how long a block runs before it is measured".to_owned()];
+        };
+        let known = document(&self.question, design, self.blocks.clone());
+        let mut lines = vec![format!("round {round} of at most {}", design.rounds())];
+        lines.extend(plumb_report::comparison_standing(&known));
+        lines
     }
 
     /// The design that fits what is left of the budget, and how long each block is to run before it is measured.

@@ -33,7 +33,7 @@ mod tracer;
 pub mod workload;
 
 pub use observer::{Finished, Observer, SoFar, Watched};
-pub use session::{Keep, Options, Surroundings, observe};
+pub use session::{Keep, Look, Options, Surroundings, observe};
 pub use sides::run_document;
 pub use syncs::{Caller, Processes, Scope, SyncedFile};
 pub use target::{NoTarget, Target, Wanted};

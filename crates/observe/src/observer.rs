@@ -92,7 +92,7 @@ impl Observer {
         self.syncs.latency()
     }
 
-    /// All that was seen until `end`. Of each device also how many completions were without data, and whether nothing is on its way.
+    /// All that was seen until `end`; more may follow. Of each device also how many completions were without data, and whether nothing is on its way.
     pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<Finished>, Vec<ObservedSync>) {
         let devices = &mut self.devices;
         let finished = self.watched.iter().filter_map(|of| {

@@ -10,7 +10,7 @@ use plumb_linux::BlockCounters;
 use plumb_linux::thread::cpu_times;
 use plumb_measure::storage::delta;
 use plumb_report::document::ObservationDocument;
-use plumb_report::document::observation::{ObservationCost, ObservedDevice, Source};
+use plumb_report::document::observation::{ObservationCost, ObservedDevice, ObservedSync, Source};
 
 use crate::counted::Counted;
 use crate::event::Request;
@@ -45,9 +45,12 @@ pub struct Surroundings<'a> {
     pub now: &'a dyn Fn() -> Nanos,
     /// Becomes true when it is to end early.
     pub stop: &'a AtomicBool,
-    /// Is told how far it is.
-    pub progress: &'a mut dyn FnMut(Nanos, SoFar),
+    /// Is told how far it is, and may look at what was seen until then.
+    pub progress: &'a mut dyn FnMut(Nanos, SoFar, &mut Look<'_>),
 }
+
+/// What was seen of the devices until now, and the syncs by process.
+pub type Look<'a> = dyn FnMut() -> (Vec<ObservedDevice>, Vec<ObservedSync>) + 'a;
 
 /// Observes `target`. What it cannot see is said in the document; the facts of the run (environment, directory) are left empty.
 ///
@@ -125,7 +128,7 @@ fn by_events(
             not_kept = Some(error);
         }
     };
-    progress(Nanos::ZERO, SoFar::default());
+    progress(Nanos::ZERO, SoFar::default(), &mut Default::default);
     let mut is_whole = false;
     while !is_whole && !stop.load(Ordering::Acquire) {
         std::thread::sleep(READ_EVERY.min(Duration::from_nanos((start + options.duration).since(now()).0)));
@@ -134,7 +137,10 @@ fn by_events(
         let lost = tracer.read(at, |event| observer.take(event, &mut processes, &mut arrived))?;
         observer.lost(at, lost);
         processes.refresh();
-        progress(at.since(start), observer.so_far());
+        progress(at.since(start), observer.so_far(), &mut || {
+            let (devices, syncs) = observer.finish(start, at);
+            (devices.into_iter().map(|finished| finished.device).collect(), syncs)
+        });
     }
     tracer.turn(false)?;
     let end = now();
@@ -180,7 +186,7 @@ fn by_counters(
     let Surroundings { clock, stop, progress, .. } = around;
     let before = snapshot(target, clock)?;
     let mut counted = Counted::new(before);
-    progress(Nanos::ZERO, SoFar::default());
+    progress(Nanos::ZERO, SoFar::default(), &mut Default::default);
     let mut is_whole = false;
     while !is_whole && !stop.load(Ordering::Acquire) {
         std::thread::sleep(READ_EVERY);
@@ -189,7 +195,7 @@ fn by_counters(
         if is_whole || counted.is_due(clock.now()) || stop.load(Ordering::Acquire) {
             counted.take(snapshot(target, clock)?)?;
         }
-        progress(elapsed, SoFar::default());
+        progress(elapsed, SoFar::default(), &mut || (counted.finish(&target.devices), Vec::new()));
     }
     Ok(ObservationDocument {
         seconds: counted.length().as_secs_f64(),

@@ -36,6 +36,40 @@ pub struct WritePath {
     pub findings: Vec<Finding>,
 }
 
+impl WritePath {
+    /// This path continued by that of the machine beneath it, as of a guest and its host. The layers of that machine have its name before
+    /// their own, and it has no application.
+    #[must_use]
+    pub fn continued_by(mut self, beneath: &Self, machine: &str) -> Self {
+        let named = |name: &String| format!("{machine}: {name}");
+        let all_named = |names: &[String]| names.iter().map(named).collect::<Vec<_>>();
+        let (above, layers): (Vec<&Layer>, Vec<&Layer>) =
+            beneath.layers.iter().partition(|layer| layer.kind == LayerKind::Application);
+        let top: Vec<String> = above.iter().flat_map(|layer| all_named(&layer.below)).collect();
+        for layer in self.layers.iter_mut().filter(|layer| layer.below.is_empty()) {
+            layer.below.clone_from(&top);
+        }
+        let below = layers.into_iter().map(|layer| Layer {
+            name: named(&layer.name),
+            below: all_named(&layer.below),
+            ..layer.clone()
+        });
+        self.layers.extend(below);
+        // Durable is what is durable on both machines.
+        let both = |here: Option<String>, there: &Option<String>| here.and(there.as_ref().map(named));
+        let (here, there) = (self.durable_at, &beneath.durable_at);
+        self.durable_at = DurableAt {
+            write: both(here.write, &there.write),
+            direct: both(here.direct, &there.direct),
+            fsync: both(here.fsync, &there.fsync),
+            sentence: format!("{} On {machine}, if it passes flushes on: {}", here.sentence, there.sentence),
+        };
+        self.unknown_below.clone_from(&beneath.unknown_below);
+        self.findings.extend(beneath.findings.iter().cloned());
+        self
+    }
+}
+
 /// At which layer data is durable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableAt {

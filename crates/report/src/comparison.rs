@@ -61,6 +61,18 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
 }
 
 /// What to say first.
+/// What blocks say while there are more to come: the median of each level, and of each difference the sentence of its outcome.
+pub fn standing(document: &ComparisonDocument) -> Vec<String> {
+    let figure = &document.figure;
+    let median = |level: &crate::document::comparison::LevelResult| {
+        let median = level.figures.get(figure).map(|of| value(figure, of.median));
+        format!("{}: {figure} {}", printable(&level.name), median.unwrap_or_else(|| NONE.to_owned()))
+    };
+    let mut lines: Vec<String> = document.levels.iter().map(median).collect();
+    lines.push(sentence(&document.headline));
+    lines
+}
+
 fn headline(document: &ComparisonDocument) -> Headline {
     let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
     let label = match (exceeded, document.contrast.ratio, document.contrast.outcome) {

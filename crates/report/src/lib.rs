@@ -37,10 +37,12 @@ pub mod tui;
 pub mod verdict;
 pub mod wording;
 
+pub use comparison::standing as comparison_standing;
 pub use document::{
     Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, ObservationDocument,
     OpenError, ProofDocument, Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;
+pub use observation::standing as observation_standing;
 pub use terminal::{Style, Verbosity};

@@ -3,7 +3,7 @@
 use plumb_measure::Latency;
 
 use crate::document::ObservationDocument;
-use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, Source};
+use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, ObservedSync, Source};
 use crate::facts::{Fact, Figure};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
@@ -185,6 +185,38 @@ fn depths(document: &ObservationDocument) -> Table {
         ]);
     }
     table
+}
+
+/// What a live view says beside rates and times: of each device that was asked for something, and of the first callers of syncs.
+pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<String> {
+    let device = |device: &ObservedDevice| {
+        let (ios, bytes_all) =
+            (device.ios(), device.directions().iter().map(|(_, of)| of.bytes).sum::<u64>());
+        let mut parts = vec![
+            format!("{} of requests write", percent(device.write.ios as f64 / ios as f64)),
+            format!("{} on average", bytes(bytes_all as f64 / ios as f64)),
+            format!("{} merged", count(device.merges)),
+        ];
+        parts.extend(
+            device.queue_depth.map(|of| format!("{} at once, at most {}", three_digits(of.mean), of.max)),
+        );
+        let waits = device
+            .write
+            .queue_latency
+            .map(|of| format!("99 of 100 writes wait up to {} before the device", duration(of.p99)));
+        parts.extend(waits);
+        parts.extend(device.arrivals.map(|arrivals| format!("they come {}", came(arrivals))));
+        format!("{}: {}", printable(&device.name), parts.join(", "))
+    };
+    let sync = |sync: &ObservedSync| {
+        let times = sync
+            .latency
+            .map(|of| format!(", half within {}, 99 of 100 within {}", duration(of.p50), duration(of.p99)));
+        let (name, times) = (printable(&sync.name), times.unwrap_or_default());
+        format!("{name} ({}): {} {} a second{times}", sync.process, rate(sync.per_second), sync.call)
+    };
+    let asked = devices.iter().filter(|device| device.ios() > 0).map(device);
+    asked.chain(syncs.iter().take(CALLERS_MAX).map(sync)).collect()
 }
 
 /// How regular requests came.

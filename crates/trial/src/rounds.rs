@@ -70,7 +70,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If it could not be started.
-    pub fn run_span(&mut self, turn: Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+    pub fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
         let number = turn.span;
         if turn.is_block {
             self.drain()?;

@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
                     lacking.get_or_insert(reason);
                     TrialEnded::Complete
                 }
-                None => self.run_span(turn, targets, context, watcher)?,
+                None => self.run_span(&turn, targets, context, watcher)?,
             };
             self.book(name_of(scenario, number));
             so_far = self.save(targets);
@@ -162,13 +162,14 @@ impl<'a> Session<'a> {
 
     fn run_span(
         &mut self,
-        turn: Turn,
+        turn: &Turn,
         targets: &Targets,
         context: &Context<'_>,
         watcher: &mut dyn Watcher,
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
         let number = turn.span;
+        watcher.standing(&turn.standing);
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
         let session = &*self;

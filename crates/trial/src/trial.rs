@@ -87,7 +87,7 @@ pub struct Context<'a> {
 }
 
 /// One turn of a span.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The number of the span in the scenario.
     pub span: usize,
@@ -98,6 +98,8 @@ pub struct Turn {
     /// Whether it is one of many that are compared: what earlier turns have written is made durable first, so that this one does not
     /// pay for it; and the run goes on if nothing completes in it.
     pub is_block: bool,
+    /// What earlier turns have shown, a line each, for whoever watches.
+    pub standing: Vec<String>,
 }
 
 /// Says which turn is next, from what was measured until now and the time since the targets are open; `None` ends the run.

@@ -55,6 +55,9 @@ pub trait Watcher {
     /// About ten times a second while a span runs. `targets` looks at each target of the span.
     fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>);
 
+    /// What is known before a turn, in place of what was known before the last.
+    fn standing(&mut self, _lines: &[String]) {}
+
     /// Something that the user should know now.
     fn note(&mut self, line: &str);
 

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod agent;
+mod beneath;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use plumb_report::{Format, Recorded, RenderError, RunRecording, render};
+use plumb_observe::run_document;
+use plumb_report::{Format, Recorded, RenderError, RunDocument, RunRecording, render};
 
 use crate::arguments::ReportArguments;
-use crate::command::fleet;
+use crate::command::{beneath, fleet};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::newest_run;
 use crate::{files, terminal};
@@ -28,6 +29,31 @@ pub(super) fn opened(run: &Path) -> Result<Recorded, Refusal> {
     })
 }
 
+/// Puts the recording of a host beneath that of its guest.
+fn put_beneath(guest: &mut Recorded, host: &Path) -> Result<(), Refusal> {
+    let problem = |problem: String| Refusal::new(Exit::Usage, problem);
+    let only = || problem("--beneath: only runs of a load and observations are put together".to_owned());
+    let host_document = match opened(host)? {
+        Recorded::Run(recording) => recording.document,
+        Recorded::Observation(seen) => {
+            RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }
+        }
+        _ => return Err(only()),
+    };
+    let guest = match guest {
+        Recorded::Run(recording) => recording,
+        Recorded::Observation(seen) => {
+            let document = RunDocument { environment: seen.environment.clone(), ..run_document(seen) };
+            *guest = Recorded::Run(Box::new(RunRecording::without_distributions(document)));
+            let Recorded::Run(recording) = guest else { return Err(only()) };
+            recording
+        }
+        _ => return Err(only()),
+    };
+    beneath::join(&mut guest.document, &host_document)
+        .map_err(|why| problem(format!("{}: {why}", host.display())))
+}
+
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let run = match &arguments.run {
@@ -38,9 +64,15 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
-    let recorded = opened(&run)?;
+    let mut recorded = opened(&run)?;
+    if let Some(host) = &arguments.beneath {
+        put_beneath(&mut recorded, host)?;
+    }
     let format = if arguments.json { Format::Json } else { arguments.format };
-    let text = match render(&recorded, format, arguments.detail.style()) {
+    // What was put together is the path and the counts of both.
+    let detail =
+        if arguments.beneath.is_some() { arguments.detail.or_everything() } else { arguments.detail };
+    let text = match render(&recorded, format, detail.style()) {
         Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error).into()),
         text => text?,
     };

@@ -1,11 +1,13 @@
 //! `plumb observe`: what other programs ask of devices, and how long they wait for their data to be durable.
 
 mod compare;
+mod view;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use plumb_block::{Clock, Nanos, RealClock};
@@ -13,12 +15,15 @@ use plumb_dialect::native;
 use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
-use plumb_observe::{NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload};
+use plumb_observe::{
+    Look, NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload,
+};
 use plumb_report::document::observation::ObservedDevice;
 use plumb_report::quantity::{count, duration};
 use plumb_report::{Format, ObservationDocument, Recorded, Style, render};
 use plumb_trial::environment;
 
+use self::view::View;
 use crate::arguments::{Detail, RecordingArguments};
 use crate::exit::{Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
@@ -77,6 +82,10 @@ pub(crate) struct ObserveArguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+
+    /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole observation
+    #[arg(long, conflicts_with = "from")]
+    tui: bool,
 
     #[command(flatten)]
     recording: RecordingArguments,
@@ -137,7 +146,7 @@ fn observed(
     arguments: &ObserveArguments,
     target: &Target,
     directory: Option<&RunDirectory>,
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<ObservationDocument> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let kept =
@@ -156,10 +165,15 @@ fn observed(
     };
     let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
     let mut line = Line { what: names.join(", "), shown: None };
-    let mut progress = |elapsed: Nanos, so_far: SoFar| line.show(elapsed, arguments.duration, so_far);
+    let mut view = View::open(arguments, stop);
+    let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| match &mut view {
+        Some(view) => view.show(elapsed, look),
+        None => line.show(elapsed, arguments.duration, so_far),
+    };
     let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
     let document = observe(target, options, around);
     line.end();
+    drop(view);
     let document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
     if let Some(mut file) = file {
         file.flush()?;

@@ -1,0 +1,91 @@
+//! `plumb report GUEST --beneath HOST`: a guest's and its host's recordings of the same minutes as one path.
+//!
+//! # Limitations
+//! The clocks of both machines are taken as they are. Counters of the host are of all programs there.
+
+use jiff::Timestamp;
+use plumb_block::in_one_line;
+use plumb_measure::StorageSide;
+use plumb_report::RunDocument;
+use plumb_report::document::Sides;
+use plumb_report::printable::printable;
+use plumb_report::quantity::{bytes, count, duration, ratio};
+
+/// Continues what `guest` has recorded by what `host` has.
+///
+/// # Errors
+/// Why they do not belong together.
+pub(crate) fn join(guest: &mut RunDocument, host: &RunDocument) -> Result<(), String> {
+    let together = overlap(guest, host)?;
+    let machine = host.environment.host.as_deref().map_or_else(|| "the host".to_owned(), printable);
+    guest.notes.push(format!(
+        "Beneath it is what {machine} recorded, of {}: by the clocks of both they ran together for {} of {}.",
+        printable(&host.target),
+        duration(together),
+        duration(guest.duration)
+    ));
+    match (&guest.total.storage, &host.total.storage) {
+        (Some(above), Some(below)) => guest.notes.extend(passed_on(&guest.total, above, below, &machine)),
+        _ => guest.notes.push("What the devices of both were handed is not known of both.".to_owned()),
+    }
+    guest.path = match (guest.path.take(), &host.path) {
+        (Some(path), Some(beneath)) => Some(path.continued_by(beneath, &machine)),
+        (path, _) => path,
+    };
+    Ok(())
+}
+
+/// For how many seconds both ran.
+fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
+    let span = |document: &RunDocument| -> Result<(f64, f64), String> {
+        let started_at = &document.environment.started_at;
+        let at: Timestamp = started_at
+            .parse()
+            .map_err(|error| format!("when it was made, `{started_at}`: {}", in_one_line(&error)))?;
+        let from = at.as_duration().as_secs_f64();
+        // What was made ready before the measuring is in no duration.
+        Ok((from, from + document.duration))
+    };
+    let ((from, until), (host_from, host_until)) = (span(guest)?, span(host)?);
+    let together = until.min(host_until) - from.max(host_from);
+    if together > 0.0 {
+        return Ok(together);
+    }
+    let (guest, host) = (&guest.environment.started_at, &host.environment.started_at);
+    Err(format!(
+        "it is of another time (begun {host}, the guest's {guest}): record both at once, with the clocks of both set"
+    ))
+}
+
+/// How much of what the guest asked for reached the devices of the host.
+fn passed_on(asked: &Sides, above: &StorageSide, below: &StorageSide, machine: &str) -> Vec<String> {
+    let requests = |side: &StorageSide| side.reads + side.writes;
+    let of = |side: &StorageSide| {
+        let flushes =
+            side.flushes.map_or_else(String::new, |flushes| format!(" and {} flushes", count(flushes)));
+        format!(
+            "{} requests ({}){flushes}",
+            count(requests(side)),
+            bytes((side.read_bytes + side.write_bytes) as f64)
+        )
+    };
+    let application = &asked.application;
+    let mut lines = vec![format!(
+        "{} operations ({}) and {} syncs in the guest became {} at its devices, and {} at those of {machine}: {} there for each \
+         operation in the guest.",
+        count(application.operations),
+        bytes(application.bytes as f64),
+        count(asked.sync.ios),
+        of(above),
+        of(below),
+        ratio(requests(below) as f64 / application.operations.max(1) as f64)
+    )];
+    if let (Some(flushes @ 1..), Some(0)) = (above.flushes, below.flushes) {
+        lines.push(format!(
+            "None of the {} flushes of the guest reached a device of {machine}: unless these keep nothing in a volatile cache, what the \
+             guest takes for durable is not.",
+            count(flushes)
+        ));
+    }
+    lines
+}
