@@ -10,6 +10,9 @@ use super::shape::{Backing, BackingError};
 /// Bytes are kept in pieces of this length, so that a block that is left of a long write does not keep all of it.
 const PIECE_BYTES: usize = 1 << 16;
 
+/// Zeroes among bytes take no memory where they fill so many in a row, or a logical block.
+const ZEROES_BYTES: usize = 1 << 12;
+
 /// The medium.
 #[derive(Debug)]
 pub(super) struct Medium {
@@ -46,10 +49,27 @@ impl Medium {
                 for piece in self.pieces(range) {
                     let bytes = &mut bytes[..piece.nlb as usize * self.block_bytes];
                     content.fill(piece, self.block_bytes, bytes);
-                    self.extents.insert(piece, Content::bytes(piece.lba, bytes));
+                    self.store_bytes(piece, bytes);
                 }
             }
             content => self.extents.insert(range, content.clone()),
+        }
+    }
+
+    /// Stores a copy of the bytes of a run, but of its zeroes only where they are.
+    fn store_bytes(&mut self, range: LbaRange, bytes: &[u8]) {
+        let units: Vec<&[u8]> = bytes.chunks(ZEROES_BYTES.max(self.block_bytes)).collect();
+        let are_zeroes = |unit: &[u8]| unit.iter().all(|byte| *byte == 0);
+        let mut from = 0;
+        for alike in units.chunk_by(|one, next| are_zeroes(one) == are_zeroes(next)) {
+            let until = from + alike.iter().map(|unit| unit.len()).sum::<usize>();
+            let first = Lba(range.lba.0 + (from / self.block_bytes) as u64);
+            let is_zeroes = alike.first().is_some_and(|unit| are_zeroes(unit));
+            let content =
+                if is_zeroes { Content::Zeroes } else { Content::bytes(first, &bytes[from..until]) };
+            let run = LbaRange::new(first, ((until - from) / self.block_bytes) as u64);
+            self.extents.insert(run, content);
+            from = until;
         }
     }
 

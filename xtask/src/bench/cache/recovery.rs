@@ -9,10 +9,12 @@ use crate::bench::paired::median;
 
 /// How much is written.
 const DIRTY: u64 = 2 << 30;
-/// Half a second for a GiB on a device that reads 3 GB in a second.
-const BAR: f64 = 0.5 / ((1_u64 << 30) as f64 / 3e9);
+/// So many seconds for a GiB, on a device that reads 3 GB in a second: memory is faster, so its time is put in the place of that of
+/// memory. A device that reads one chunk at a time more slowly than many adds to that.
+const BAR: f64 = 0.5;
+const READ_RATE: f64 = 3e9;
 
-/// Prints the time for each GiB of log, and how many times longer than reading it that is.
+/// Prints the time for each GiB of log, and what it would be on such a device.
 pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, asked.pairs);
     for block in ["64k", "4k"] {
@@ -22,20 +24,20 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         cache.serve()?;
         let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");
         fio::rate(&on(&cache.uri(), &words))?;
-        let (mut seconds, mut times) = (Vec::new(), Vec::new());
+        let (mut seconds, mut slower) = (Vec::new(), Vec::new());
         for _ in 0..asked.pairs {
             let used = cache.status()?["log_used"].as_f64().context("no log_used")?;
             cache.kill()?;
-            let reading = used / read_rate(&cache)?;
-            let took = cache.serve()?.as_secs_f64();
-            seconds.push(took / used * f64::from(1 << 30));
-            times.push(took / reading);
+            let reading = 1.0 / read_rate(&cache)?;
+            let took = cache.serve()?.as_secs_f64() / used;
+            seconds.push(took * f64::from(1 << 30));
+            slower.push((took - reading + 1.0 / READ_RATE) * f64::from(1 << 30));
             fio::rate(&on(&cache.uri(), "--rw=randread --bs=4k --size=8G --number_ios=1"))?;
         }
-        let times = median(&times);
-        let verdict = if times <= BAR { "met" } else { "NOT MET" };
+        let slower = median(&slower);
+        let verdict = if slower <= BAR { "met" } else { "NOT MET" };
         println!(
-            "{block:<4} writes: {:.2} s for each GiB of log, {times:.2} times reading it (bar {BAR:.2}): {verdict}",
+            "{block:<4} writes: {:.2} s for each GiB of log, {slower:.2} s if it reads 3 GB/s (bar {BAR}): {verdict}",
             median(&seconds)
         );
     }
