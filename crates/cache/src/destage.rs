@@ -139,14 +139,18 @@ impl Core {
         self.end_stage();
     }
 
+    /// Whether nothing more is to be destaged: the server stops, and what is in the log stays there. Writes that wait for room have to
+    /// get it.
+    fn is_giving_up(&self) -> bool {
+        self.condition == Condition::Stopping(false) && self.writes.is_empty()
+    }
+
     fn begin_batch(&mut self) {
         let options = self.io.options.destage;
         let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
         let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
         let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
-        // Writes that wait for room have to get it.
-        let is_stopping = self.condition == Condition::Stopping(false) && self.writes.is_empty();
-        if !is_wanted || is_stopping || self.destage.not_before > self.io.now {
+        if !is_wanted || self.is_giving_up() || self.destage.not_before > self.io.now {
             return;
         }
         if self.log.used() == 0 {
@@ -228,7 +232,7 @@ impl Core {
             .batch
             .as_ref()
             .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
-        if !is_ready || !self.has_memory_for_run() {
+        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() {
             return false;
         }
         let Some(run) = self.next_run() else { return false };
@@ -386,6 +390,7 @@ impl Core {
     /// Goes from one stage of the batch to the next, if nothing of it is in flight.
     fn end_stage(&mut self) {
         let (blocks, is_epoch_durable) = (self.io.backing.blocks(), self.is_epoch_durable());
+        let is_giving_up = self.is_giving_up();
         let Some(batch) = &mut self.destage.batch else { return };
         if batch.in_flight > 0 {
             return;
@@ -401,7 +406,12 @@ impl Core {
                 self.destage.not_before = self.io.now.saturating_add(RETRY);
                 self.io.steps += 1;
             }
-            Stage::Sweep if batch.cursor.0 < blocks => {}
+            Stage::Sweep if batch.cursor.0 < blocks => {
+                if is_giving_up {
+                    self.destage.batch = None;
+                    self.io.steps += 1;
+                }
+            }
             Stage::Sweep if batch.epochs.len() > 1 => {
                 batch.stage = Stage::Between;
                 self.flush_batch(Purpose::BackingFlushBeforeTail, false);

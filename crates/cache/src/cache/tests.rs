@@ -259,6 +259,20 @@ fn one_flush_of_the_leg_and_none_of_the_backing_device_for_a_flush() {
 }
 
 #[test]
+fn a_stop_waits_for_what_is_being_destaged_and_not_for_what_is_left() {
+    let mut rig = Rig::new(6, 1, Layout::Mirror, options());
+    (0..24).for_each(|block| rig.write(block * 10, 1, 7));
+    let before = rig.seen.get(&Purpose::BackingDestage).copied().unwrap_or(0);
+    rig.cache.drain(rig.now);
+    rig.cache.stop(rig.now);
+    rig.wait(|cache| cache.state() == State::Stopped { is_clean: false });
+    let destaged = rig.seen.get(&Purpose::BackingDestage).copied().unwrap_or(0) - before;
+    assert!(destaged <= 8, "{destaged} of 24 runs were destaged");
+    rig.reopen(options(), &[true]);
+    assert!((0..24).all(|block| rig.bytes(block * 10, 1) == [7; 512]));
+}
+
+#[test]
 fn a_mirror_goes_on_without_a_leg_and_never_reads_it_again() {
     for purpose in [Purpose::LogRecord, Purpose::LogFlush, Purpose::TailAdvance, Purpose::TailFlush] {
         let mut rig = Rig::new(7, 2, Layout::Mirror, options());
