@@ -15,7 +15,7 @@ mod source;
 use std::io;
 
 use plumb_block::Stamp;
-use source::Headed;
+use source::Ended;
 pub use source::{FileSource, Source};
 
 /// One thing that was found.
@@ -33,7 +33,7 @@ pub struct Signature {
 /// If a part cannot be read; places beyond the end hold nothing.
 pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found: Vec<Signature> = Vec::new();
-    let source = Headed::over(source);
+    let source = Ended::over(source);
     let fixed = magics::find(&source)?;
     for signature in fixed.into_iter().chain(computed::find(&source)?) {
         if !found.iter().any(|known| known.name == signature.name) && !is_noise(&source, signature.at)? {
