@@ -38,7 +38,7 @@ pub enum Caching {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// io_uring where that is allowed, else one call at a time; which is said.
+    /// io_uring where that is allowed, else one call at a time; which is said. One request at a time through the page cache is a call.
     Auto,
     /// io_uring or nothing.
     IoUring,

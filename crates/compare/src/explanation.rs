@@ -22,6 +22,8 @@ use plumb_report::quantity::{bytes, duration};
 
 /// Differences smaller than this part of the whole are not shared out.
 const SHARED_MIN: f64 = 0.02;
+/// Nor are those of which one term is more than so many times as large: others take back most of it.
+const CANCELLING_MIN: f64 = 2.0;
 
 /// Where the time of one operation of a level goes, in seconds of a place.
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,13 +106,8 @@ impl Parts {
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };
     let (mine, theirs) = (one.whole / one.depth, two.whole / two.depth);
-    let is_shared = (mine - theirs).abs() > SHARED_MIN * mine.min(theirs);
-    let in_time = |name: &str, seconds: f64, sentence: String| Term {
-        term: name.to_owned(),
-        share: is_shared.then(|| seconds / (mine - theirs)),
-        seconds,
-        sentence,
-    };
+    let in_time =
+        |name: &str, seconds: f64, sentence: String| Term { term: name.to_owned(), share: None, seconds, sentence };
     // Of the time of a place, this much counts from one operation to the next.
     let weight = f64::midpoint(1.0 / one.depth, 1.0 / two.depth);
     let term = |name: &str, seconds: f64, sentence: String| in_time(name, weight * seconds, sentence);
@@ -134,6 +131,11 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
         rest,
         format!("not explained: {} of each operation", times(one.remainder(), two.remainder())),
     ));
+    let difference = mine - theirs;
+    let largest = terms.iter().map(|term| term.seconds.abs()).fold(0.0, f64::max);
+    if difference.abs() > SHARED_MIN * mine.min(theirs) && largest <= CANCELLING_MIN * difference.abs() {
+        terms.iter_mut().for_each(|term| term.share = Some(term.seconds / difference));
+    }
     terms
 }
 

@@ -8,7 +8,7 @@ use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::LATENCY_EXCESS_MAX;
 use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
-use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Workload, common_unit};
+use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
 use crate::error::TrialError;
@@ -106,7 +106,7 @@ impl Targets {
                 .jobs
                 .iter()
                 .flat_map(|job| {
-                    job.targets.iter().map(move |one| wanted(job, &one.name, span.precondition, None))
+                    job.targets.iter().map(move |one| wanted(span, job, &one.name, None))
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             match open_all(&wanted, &request.permission, &time) {
@@ -145,7 +145,7 @@ impl Targets {
             .iter()
             .zip(&recorded)
             .map(|((span, _, job, name), recorded)| {
-                wanted(job, name, scenario.spans[*span].precondition, recorded.as_ref())
+                wanted(&scenario.spans[*span], job, name, recorded.as_ref())
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut opened = open_all(&wanted, permission, time)?;
@@ -382,13 +382,13 @@ fn fits(
 }
 
 fn wanted(
+    span: &Span,
     job: &Job,
     name: &str,
-    precondition: bool,
     recorded: Option<&Recorded>,
 ) -> Result<Wanted, TrialError> {
     let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
-    let writes = changes || precondition;
+    let writes = changes || span.precondition;
     // Of a part of it the file may hold more.
     let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended() };
     let unit = match recorded {
@@ -396,7 +396,7 @@ fn wanted(
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };
-    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(job, writes, unit) })
+    Ok(Wanted { name: Name::parse(name)?, intent, options: opening::options(span, job, writes, unit) })
 }
 
 /// Lays out what was made.

@@ -153,7 +153,7 @@ pub enum Outcome {
 pub struct Term {
     /// Which: `depth`, `flush-count`, `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `processor`, `remainder`.
     pub term: String,
-    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small.
+    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much smaller than a term.
     pub share: Option<f64>,
     /// The difference that it makes, in seconds from one operation to the next; negative if it saves time.
     pub seconds: f64,
