@@ -106,8 +106,12 @@ impl Parts {
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };
     let (mine, theirs) = (one.whole / one.depth, two.whole / two.depth);
-    let in_time =
-        |name: &str, seconds: f64, sentence: String| Term { term: name.to_owned(), share: None, seconds, sentence };
+    let in_time = |name: &str, seconds: f64, sentence: String| Term {
+        term: name.to_owned(),
+        share: None,
+        seconds,
+        sentence,
+    };
     // Of the time of a place, this much counts from one operation to the next.
     let weight = f64::midpoint(1.0 / one.depth, 1.0 / two.depth);
     let term = |name: &str, seconds: f64, sentence: String| in_time(name, weight * seconds, sentence);

@@ -105,9 +105,7 @@ impl Targets {
             let wanted = span
                 .jobs
                 .iter()
-                .flat_map(|job| {
-                    job.targets.iter().map(move |one| wanted(span, job, &one.name, None))
-                })
+                .flat_map(|job| job.targets.iter().map(move |one| wanted(span, job, &one.name, None)))
                 .collect::<Result<Vec<_>, _>>()?;
             match open_all(&wanted, &request.permission, &time) {
                 Err(error) if error.kind() == Kind::Unsupported => {
@@ -381,12 +379,7 @@ fn fits(
     Ok(())
 }
 
-fn wanted(
-    span: &Span,
-    job: &Job,
-    name: &str,
-    recorded: Option<&Recorded>,
-) -> Result<Wanted, TrialError> {
+fn wanted(span: &Span, job: &Job, name: &str, recorded: Option<&Recorded>) -> Result<Wanted, TrialError> {
     let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
     let writes = changes || span.precondition;
     // Of a part of it the file may hold more.
