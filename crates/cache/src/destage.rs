@@ -10,14 +10,14 @@
 //! The second leg flush makes the successors of overwritten records durable (order (b)). Until the new tail is durable, replay may bring
 //! every record back: the index keeps what was destaged (order (c)).
 
+mod sweep;
+
 use std::collections::VecDeque;
 
-use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Nanos, Op, Outcome, Payload};
+use plumb_block::{Bytes, ExtentMap, Lba, LbaRange, Nanos, Outcome};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Condition, Core, Then};
-use crate::format::record::Kind;
-use crate::gather::{Gather, Goal};
 use crate::index::{self, Entry};
 use crate::io::errno_of;
 use crate::settings::Mode;
@@ -27,12 +27,6 @@ use crate::superblocks::Reason;
 const RETRY: Nanos = Nanos::secs(1);
 /// How much of the log is destaged at a time: one segment in so many.
 const BATCHES: u64 = 32;
-/// What begins less than this behind a run of the batch is destaged with it, whatever its age: the arm of a disk is there. In bytes.
-const NEAR: u64 = 64 << 10;
-/// So many of them follow each run of the batch at most.
-const NEAR_RUNS: u32 = 15;
-/// The largest zeroing at a time, in bytes.
-const ZEROES_MAX: u64 = 1 << 30;
 
 /// Where destaging is.
 #[derive(Debug, Default)]
@@ -82,12 +76,6 @@ enum Stage {
     Between,
     Flush,
     Tail,
-}
-
-/// A run of blocks to be destaged together.
-struct Run {
-    range: LbaRange,
-    pieces: Vec<(LbaRange, Entry)>,
 }
 
 impl Destage {
@@ -221,124 +209,6 @@ impl Core {
             }
         }
         epochs
-    }
-
-    /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
-    fn destage_run(&mut self) -> bool {
-        let (now, used) = (self.io.now, self.log.used_share());
-        let limit = self.pace.runs_max(now, used, self.destage.is_draining);
-        let is_ready = self
-            .destage
-            .batch
-            .as_ref()
-            .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
-        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() {
-            return false;
-        }
-        let Some(run) = self.next_run() else { return false };
-        self.destage.reached = run.range.end();
-        if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight += 1;
-        }
-        let [(range, entry), ..] = run.pieces[..] else { return false };
-        if entry.kind() != Kind::Data {
-            let op = match entry.kind() {
-                Kind::Discard => Op::Discard,
-                kind => {
-                    Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
-                }
-            };
-            self.act_on_backing(op, range, run.pieces, Payload::None);
-            return true;
-        }
-        let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
-        let parts = self.parts(run.range, found);
-        let target = self.io.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
-        self.gather(Gather::new(Goal::Destage { range: run.range, pieces: run.pieces }, target, parts));
-        true
-    }
-
-    /// The next run of the sweep. Without one the sweep is at its end.
-    fn next_run(&mut self) -> Option<Run> {
-        let geometry = self.log.geometry;
-        let (data_max, blocks) = (self.io.backing_transfer_max(), self.io.backing.blocks());
-        let batch = self.destage.batch.as_mut()?;
-        let is_ordered = !batch.epochs.is_empty();
-        let map = batch.epochs.front().unwrap_or(&self.index);
-        loop {
-            let rest = LbaRange::new(batch.cursor, blocks - batch.cursor.0);
-            let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
-            let mut is_old = false;
-            for (range, entry) in map.over(rest) {
-                let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
-                let is_young = entry.segment(&geometry, range.lba) >= batch.young;
-                if is_young || (entry.is_clean() && !is_ordered) {
-                    if !run.pieces.is_empty() {
-                        break;
-                    }
-                    if is_of_batch {
-                        batch.swept.push(range);
-                    }
-                    batch.cursor = range.end();
-                    continue;
-                }
-                let most = match entry.kind() {
-                    Kind::Data => data_max,
-                    Kind::Discard => self.io.backing.discard_max.0,
-                    Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
-                } / u64::from(geometry.logical_block);
-                let is_next =
-                    range.lba == run.range.end() && entry.kind() == Kind::Data && run.range.nlb < most;
-                match run.pieces.last() {
-                    None => run.range = LbaRange::new(range.lba, 0),
-                    Some((_, last)) if is_next && last.kind() == Kind::Data => {}
-                    Some(_) => break,
-                }
-                let part = LbaRange::new(range.lba, range.nlb.min(most - run.range.nlb));
-                run.range.nlb += part.nlb;
-                run.pieces.push((part, *entry));
-                is_old |= is_of_batch;
-                if is_of_batch {
-                    batch.swept.push(part);
-                }
-            }
-            if run.pieces.is_empty() {
-                batch.cursor = Lba(blocks);
-                return None;
-            }
-            batch.cursor = run.range.end();
-            let (near_end, near_runs) = batch.near;
-            if is_old || (run.range.lba < near_end && near_runs > 0) {
-                let left = if is_old { NEAR_RUNS } else { near_runs - 1 };
-                batch.near = (batch.cursor + NEAR / u64::from(geometry.logical_block), left);
-                return Some(run);
-            }
-        }
-    }
-
-    /// Writes a run that was read; without its bytes it has failed.
-    pub(crate) fn write_run(
-        &mut self,
-        range: LbaRange,
-        pieces: Vec<(LbaRange, Entry)>,
-        bytes: Option<Buffer>,
-    ) {
-        match bytes {
-            Some(bytes) => {
-                self.act_on_backing(Op::Write { fua: false }, range, pieces, Payload::Bytes(bytes));
-            }
-            None => {
-                let lba = range.lba;
-                self.run_failed(format!(
-                    "the log cannot be read at {lba} on any leg: what is there stays in the log until it is overwritten"
-                ));
-            }
-        }
-    }
-
-    fn act_on_backing(&mut self, op: Op, range: LbaRange, pieces: Vec<(LbaRange, Entry)>, payload: Payload) {
-        let then = Then::Destage { range, pieces, at: self.io.now };
-        self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
     }
 
     pub(crate) fn destage_completed(

@@ -1,13 +1,14 @@
 //! What a file or a block device says of itself: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
 //!
-//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block. The sysfs attribute `rotational` is
-//! left aside: virtual disks claim it at random, and a revolution time is only the drive's own to state.
+//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block; SBC-4, Block Device Characteristics VPD page, which
+//! the kernel keeps as `device/vpd_pgb1`, for ATA drives made of IDENTIFY word 217 (drivers/ata/libata-scsi.c). The attribute
+//! `rotational` is left aside: virtual disks claim it at random, and a revolution time is only the drive's own to state.
 
 use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use plumb_block::{Bytes, Caching, DeviceInfo, Error, Result, VolatileCache};
+use plumb_block::{Bytes, Caching, DeviceInfo, Error, Nanos, Result, VolatileCache};
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 
 use super::{FileOptions, TargetKind, open};
@@ -31,6 +32,7 @@ pub(super) struct QueueLimits {
     physical_block: Option<Bytes>,
     dma_alignment: Option<Bytes>,
     fast_zeroes: bool,
+    revolution: Option<Nanos>,
 }
 
 impl QueueLimits {
@@ -60,8 +62,16 @@ impl QueueLimits {
                 .filter(|alignment| alignment.is_power_of_two())
                 .map(Bytes),
             fast_zeroes: number("write_zeroes_max_bytes").is_some_and(|max| max > 0),
+            revolution: fs::read(queue.join("../device/vpd_pgb1")).ok().and_then(|page| revolution(&page)),
         }
     }
+}
+
+/// The time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not reported" and 1 "does not rotate".
+fn revolution(page: &[u8]) -> Option<Nanos> {
+    let &[_, 0xb1, _, _, high, low, ..] = page else { return None };
+    let per_minute = u16::from_be_bytes([high, low]);
+    (0x0401..0xffff).contains(&per_minute).then(|| Nanos::from_secs_f64(60.0 / f64::from(per_minute)))
 }
 
 /// Everything that requests are checked against, from one look at the target.
@@ -126,6 +136,7 @@ fn of_device(
             (true, None) => VolatileCache::Unknown,
         },
         fua_native: direct && queue.fua,
+        revolution: queue.revolution,
         ..DeviceInfo::plain(plain.name, plain.size, logical)
     };
     Limits { info, fast_zeroes: queue.fast_zeroes }
@@ -178,6 +189,23 @@ mod tests {
             fs::write(queue.join(name), text).unwrap();
         }
         root
+    }
+
+    #[test]
+    fn a_drive_rotates_by_its_own_word_only() {
+        let page = |rate: [u8; 2]| [0, 0xb1, 0, 0x3c, rate[0], rate[1], 0, 0];
+        assert_eq!(revolution(&page([0x1c, 0x20])), Some(Nanos::from_secs_f64(60.0 / 7200.0)));
+        for rate in [[0, 0], [0, 1], [4, 0], [0xff, 0xff]] {
+            assert_eq!(revolution(&page(rate)), None, "{rate:?}");
+        }
+        assert_eq!(revolution(&[0, 0xb1]), None);
+        let root = tree(&[("rotational", "1\n")]);
+        assert_eq!(QueueLimits::read(root.path(), 8, 0).revolution, None);
+        let device = root.path().join("dev/block/8:0/device");
+        fs::create_dir(&device).unwrap();
+        fs::write(device.join("vpd_pgb1"), page([0x15, 0x18])).unwrap();
+        let stated = QueueLimits::read(root.path(), 8, 0).revolution;
+        assert_eq!(stated, Some(Nanos::from_secs_f64(60.0 / 5400.0)));
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! The sweep of a batch: runs in the order of addresses (C-SCAN), merged with what goes on where they end, whatever its age.
+
+use plumb_block::{Buffer, Bytes, Lba, LbaRange, Op, Payload};
+
+use super::Stage;
+use crate::action::{Member, Purpose};
+use crate::core::{Core, Then};
+use crate::format::record::Kind;
+use crate::gather::{Gather, Goal};
+use crate::index::Entry;
+
+/// What begins so many bytes behind a run of the batch is destaged with it, whatever its age, and so many of them: the arm of a disk
+/// is there, and what lies on the same track costs part of a turn. Elsewhere each is one more write, and might have been overwritten.
+const NEAR: (u64, u32) = (64 << 10, 15);
+/// The same of a drive that says that it rotates.
+const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
+/// The largest zeroing at a time, in bytes.
+const ZEROES_MAX: u64 = 1 << 30;
+
+/// A run of blocks to be destaged together.
+struct Run {
+    range: LbaRange,
+    pieces: Vec<(LbaRange, Entry)>,
+}
+
+impl Core {
+    /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
+    pub(super) fn destage_run(&mut self) -> bool {
+        let (now, used) = (self.io.now, self.log.used_share());
+        let limit = self.pace.runs_max(now, used, self.destage.is_draining);
+        let is_ready = self
+            .destage
+            .batch
+            .as_ref()
+            .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
+        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() {
+            return false;
+        }
+        let Some(run) = self.next_run() else { return false };
+        self.destage.reached = run.range.end();
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight += 1;
+        }
+        let [(range, entry), ..] = run.pieces[..] else { return false };
+        if entry.kind() != Kind::Data {
+            let op = match entry.kind() {
+                Kind::Discard => Op::Discard,
+                kind => {
+                    Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
+                }
+            };
+            self.act_on_backing(op, range, run.pieces, Payload::None);
+            return true;
+        }
+        let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
+        let parts = self.parts(run.range, found);
+        let target = self.io.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
+        self.gather(Gather::new(Goal::Destage { range: run.range, pieces: run.pieces }, target, parts));
+        true
+    }
+
+    /// The next run of the sweep. Without one the sweep is at its end.
+    fn next_run(&mut self) -> Option<Run> {
+        let geometry = self.log.geometry;
+        let (data_max, blocks) = (self.io.backing_transfer_max(), self.io.backing.blocks());
+        let (near, near_max) = if self.io.backing.revolution.is_some() { NEAR_ON_PLATTER } else { NEAR };
+        let batch = self.destage.batch.as_mut()?;
+        let is_ordered = !batch.epochs.is_empty();
+        let map = batch.epochs.front().unwrap_or(&self.index);
+        loop {
+            let rest = LbaRange::new(batch.cursor, blocks - batch.cursor.0);
+            let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
+            let mut is_old = false;
+            for (range, entry) in map.over(rest) {
+                let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
+                let is_young = entry.segment(&geometry, range.lba) >= batch.young;
+                if is_young || (entry.is_clean() && !is_ordered) {
+                    if !run.pieces.is_empty() {
+                        break;
+                    }
+                    if is_of_batch {
+                        batch.swept.push(range);
+                    }
+                    batch.cursor = range.end();
+                    continue;
+                }
+                let most = match entry.kind() {
+                    Kind::Data => data_max,
+                    Kind::Discard => self.io.backing.discard_max.0,
+                    Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
+                } / u64::from(geometry.logical_block);
+                let is_next =
+                    range.lba == run.range.end() && entry.kind() == Kind::Data && run.range.nlb < most;
+                match run.pieces.last() {
+                    None => run.range = LbaRange::new(range.lba, 0),
+                    Some((_, last)) if is_next && last.kind() == Kind::Data => {}
+                    Some(_) => break,
+                }
+                let part = LbaRange::new(range.lba, range.nlb.min(most - run.range.nlb));
+                run.range.nlb += part.nlb;
+                run.pieces.push((part, *entry));
+                is_old |= is_of_batch;
+                if is_of_batch {
+                    batch.swept.push(part);
+                }
+            }
+            if run.pieces.is_empty() {
+                batch.cursor = Lba(blocks);
+                return None;
+            }
+            batch.cursor = run.range.end();
+            let (near_end, near_runs) = batch.near;
+            if is_old || (run.range.lba < near_end && near_runs > 0) {
+                let left = if is_old { near_max } else { near_runs - 1 };
+                batch.near = (batch.cursor + near / u64::from(geometry.logical_block), left);
+                return Some(run);
+            }
+        }
+    }
+
+    /// Writes a run that was read; without its bytes it has failed.
+    pub(crate) fn write_run(
+        &mut self,
+        range: LbaRange,
+        pieces: Vec<(LbaRange, Entry)>,
+        bytes: Option<Buffer>,
+    ) {
+        match bytes {
+            Some(bytes) => {
+                self.act_on_backing(Op::Write { fua: false }, range, pieces, Payload::Bytes(bytes));
+            }
+            None => {
+                let lba = range.lba;
+                self.run_failed(format!(
+                    "the log cannot be read at {lba} on any leg: what is there stays in the log until it is overwritten"
+                ));
+            }
+        }
+    }
+
+    fn act_on_backing(&mut self, op: Op, range: LbaRange, pieces: Vec<(LbaRange, Entry)>, payload: Payload) {
+        let then = Then::Destage { range, pieces, at: self.io.now };
+        self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
+    }
+}
