@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use arguments::Command;
 use exit::Exit;
+use plumb_linux::tracing::Instance;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|failure| exit::say(&failure)).into()
@@ -29,6 +30,7 @@ fn run() -> anyhow::Result<Exit> {
     let command = unknown::parse()?.command;
     if !matches!(command, Command::Completions { .. } | Command::Manual { .. } | Command::Explain { .. }) {
         command::compare::restore_left_behind();
+        Instance::remove_left_behind();
     }
     match command {
         Command::Check(check) => command::check::run(check),

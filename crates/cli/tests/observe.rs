@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -144,4 +144,35 @@ fn what_cannot_be_observed_is_refused_with_a_remedy() {
         assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
         assert!(String::from_utf8_lossy(&output.stderr).contains(remedy), "{typed}: {}", said(&output));
     }
+}
+
+/// The tracing instances of the kernel that are named after a process of plumb. `None` if they cannot be listed.
+fn instances_of(process: u32) -> Option<Vec<String>> {
+    let script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; ls /sys/kernel/tracing/instances";
+    let listed = Command::new("unshare").args(["--mount", "sh", "-c", script]).output().unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let of_process = |name: &&str| name.contains(&format!("-{process}-"));
+    listed.status.success().then(|| text.lines().filter(of_process).map(str::to_owned).collect())
+}
+
+#[test]
+fn what_a_killed_observation_leaves_is_removed_by_the_next_command() {
+    let place = Place::new();
+    let Some(device) = loop_device(&place) else { return };
+    let mut observing = start(&mut place.command(&format!("observe --json --duration 5m {}", device.path)));
+    let said_more = wait_for("observing", &mut observing);
+    let process = observing.id();
+    let Some(before) = instances_of(process) else { return plumb_testkit::skip("no tracefs can be mounted") };
+    observing.kill().unwrap();
+    observing.wait().unwrap();
+    drop(said_more);
+    if before.is_empty() {
+        return plumb_testkit::skip("there are no events here");
+    }
+    // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with open files.
+    let is_removed = || {
+        crate::common::plumb().args(["cache", "status", "--json"]).output().unwrap();
+        instances_of(process).unwrap().is_empty()
+    };
+    assert!((0..100).any(|_| is_removed()), "{before:?} is left");
 }

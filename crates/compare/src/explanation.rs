@@ -12,7 +12,8 @@
 //! + remainder                           what no count explains
 //! ```
 //!
-//! The difference of a product goes to both of its factors by halves: exact, and the same in both directions.
+//! The difference of a product goes to both of its factors by halves: exact, and the same in both directions. Where they pull against
+//! each other it goes to the stronger.
 //!
 //! # Limitations
 //! Devices count for all programs. What they do in the background, while nobody waits for it, is kept out by the bounds above, not known.
@@ -55,7 +56,8 @@ impl Product {
         self.count * self.cost
     }
 
-    /// What the count and the cost make of the difference to `other`.
+    /// What the count and the cost make of the difference to `other`. If one takes back most of what the other makes, the difference is
+    /// all of the one that goes its way.
     fn difference(self, other: Self) -> (f64, f64) {
         // A cost that does not occur at one level is that of the other: all of the difference is the count's.
         let (mut one, mut two) = (self, other);
@@ -66,7 +68,15 @@ impl Product {
             two.cost = one.cost;
         }
         let by_count = (one.count - two.count) * f64::midpoint(one.cost, two.cost);
-        (by_count, (one.cost - two.cost) * f64::midpoint(one.count, two.count))
+        let by_cost = (one.cost - two.cost) * f64::midpoint(one.count, two.count);
+        let all = by_count + by_cost;
+        // A page cache makes few I/Os of many, each large and waited for by nobody: their cost explains nothing.
+        let cancels = by_count.abs().min(by_cost.abs()) > (CANCELLING_MIN - 1.0) * all.abs();
+        match cancels {
+            true if by_count * all > 0.0 => (all, 0.0),
+            true => (0.0, all),
+            false => (by_count, by_cost),
+        }
     }
 }
 
@@ -208,4 +218,21 @@ fn mean_size(counts: &Counts) -> String {
 /// A count for each operation.
 fn figure(count: f64) -> String {
     if count > 0.0 { plumb_report::quantity::ratio(count) } else { "no".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_waited_for_explains_nothing() {
+        // Direct: an I/O of 45 us for each. Cached: an operation of 2 us, and rare writes of 2 ms behind it.
+        let (direct, cached) = (Product { count: 1.0, cost: 45e-6 }, Product { count: 0.001, cost: 2e-3 });
+        let (by_count, by_cost) = cached.difference(direct);
+        assert!((by_count - (cached.time() - direct.time())).abs() < 1e-12 && by_cost == 0.0);
+        // Two factors that go the same way share it.
+        let dearer = Product { count: 2.0, cost: 90e-6 };
+        let (by_count, by_cost) = dearer.difference(direct);
+        assert!((by_count - 67.5e-6).abs() < 1e-12 && (by_cost - 67.5e-6).abs() < 1e-12);
+    }
 }

@@ -1,7 +1,7 @@
 //! Instances of tracing: buffers and events of our own (Documentation/trace/ftrace.rst, "Instances").
 //!
 //! An instance is removed when it is dropped; whoever opened one of its files closes it before. What a killed process has left
-//! is removed by the next one that makes an instance.
+//! is removed by the next plumb of root, whatever it does.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -120,6 +120,15 @@ impl Instance {
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
         fs::write(&path, text).map_err(|error| failed(&error, path.display()))
+    }
+
+    /// Removes those that killed processes have left, which go on recording. Only root may; for others there is nothing to do.
+    pub fn remove_left_behind() {
+        if rustix::process::geteuid().is_root()
+            && let Ok(tracefs) = Tracefs::open()
+        {
+            remove_left(&tracefs.root.join("instances"));
+        }
     }
 
     /// One of its files. Some are there for one read alone, so that is a large one.
