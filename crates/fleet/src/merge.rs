@@ -27,12 +27,15 @@ pub struct Answer {
     cpu: Option<CpuSeconds>,
 }
 
-/// What each host that had a task answered, in the order of the hosts.
-pub fn answers(controller: &Controller) -> Vec<Answer> {
-    controller.hosts().filter(|host| host.has_task).map(|host| answer(&host)).collect()
+/// What each host that had a task answered, in the order of the hosts. What their loads measured is taken out of the controller: with
+/// many hosts it is large.
+pub fn answers(controller: &mut Controller) -> Vec<Answer> {
+    let measured = controller.take_measured();
+    let with_task = controller.hosts().zip(measured).filter(|(host, _)| host.has_task);
+    with_task.map(|(host, outcome)| answer(&host, outcome)).collect()
 }
 
-fn answer(now: &HostNow<'_>) -> Answer {
+fn answer(now: &HostNow<'_>, outcome: Option<LoadOutcome>) -> Answer {
     let result = now.result;
     let exit = result.map(|result| result.exit);
     // A finding is an answer as good as any.
@@ -55,8 +58,7 @@ fn answer(now: &HostNow<'_>) -> Answer {
         done_after: seconds(result.and_then(|result| result.lasted)),
         ..FleetHost::default()
     };
-    let mut answer = Answer { host, ..Answer::default() };
-    answer.outcome = result.and_then(|result| result.outcome.clone()).or_else(|| now.figures.cloned());
+    let mut answer = Answer { host, outcome, ..Answer::default() };
     match result.and_then(|result| result.document.as_deref()) {
         Some(document) if answer.outcome.is_some() => answer.of_load(document),
         Some(document) => answer.of_command(document),

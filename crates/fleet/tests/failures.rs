@@ -24,9 +24,9 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
         (Fault::OtherVersion, "plumb 2 is there, 1 here"),
     ];
     for (fault, expected) in cases {
-        let world = with(fault);
+        let mut world = with(fault);
         assert_eq!(in_phase(&world, Phase::Done), 7, "{fault:?}");
-        let document = merge::document(&merge::answers(&world.controller));
+        let document = merge::document(&merge::answers(&mut world.controller));
         assert!(document.partial, "{fault:?}");
         let lost = &document.hosts[2];
         assert!(!lost.ok && lost.because.as_ref().unwrap().contains(expected), "{fault:?}: {lost:?}");

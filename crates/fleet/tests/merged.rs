@@ -17,7 +17,7 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
         // The samples in one, as if one host had recorded them.
         let mut concatenated = LoadOutcome::empty();
         (0..hosts).for_each(|host| record(&mut concatenated, host, 50 + host * 7));
-        let answers = merge::answers(&world.controller);
+        let answers = merge::answers(&mut world.controller);
         let merged = merge::together(answers.iter().filter_map(|answer| answer.outcome.as_ref())).unwrap();
         let whole = LoadOutcome::together(&outcomes);
         assert_eq!(merged.read.latency.summary(), whole.read.latency.summary());

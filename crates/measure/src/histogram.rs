@@ -72,7 +72,7 @@ impl Histogram {
         if other.count() == 0 {
             return;
         }
-        // Cannot fail: all histograms have the same bounds, and bins of more digits fold into coarser ones.
+        // Cannot fail: all histograms have the same bounds or grow, and bins of more digits fold into coarser ones.
         self.distribution.add(&other.distribution).expect("histograms have equal bounds");
         self.sum = self.sum.saturating_add(other.sum);
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
@@ -254,10 +254,15 @@ impl<'de> Deserialize<'de> for Histogram {
         if sent.sigfig() > Self::DIGITS || !is_possible {
             return Err(D::Error::custom("a histogram whose figures contradict each other"));
         }
-        // One of the own bounds: only those merge.
-        let mut histogram = Self { sum, sum_of_squares, min, max, ..Self::with_digits(sent.sigfig()) };
-        histogram.distribution.add(&sent).map_err(D::Error::custom)?;
-        Ok(histogram)
+        if sent.max() > Self::HIGHEST.0 {
+            return Err(D::Error::custom("a histogram of durations that no histogram tells apart"));
+        }
+        // As large as what it has: who controls a thousand hosts has some of each. It grows if more is added.
+        let bounded = Hdr::new_with_bounds(1, sent.max().max(2), sent.sigfig());
+        let mut distribution = bounded.map_err(D::Error::custom)?;
+        distribution.auto(true);
+        distribution.add(&sent).map_err(D::Error::custom)?;
+        Ok(Self { distribution, sum, sum_of_squares, min, max })
     }
 }
 
@@ -291,6 +296,14 @@ mod tests {
             both.merge(&arrived);
             assert_eq!(both.count(), 2 * sent.count());
         }
+        // One that arrived has room for what it had, and grows.
+        let (mut small, mut large) = (Histogram::new(), Histogram::new());
+        small.record(Nanos(5));
+        large.record(Histogram::HIGHEST);
+        let mut arrived: Histogram = serde_json::from_str(&serde_json::to_string(&small).unwrap()).unwrap();
+        arrived.merge(&large);
+        arrived.record(Nanos(1_000_000));
+        assert_eq!((arrived.count(), arrived.at_per_mille(500)), (3, Some(Nanos(1_000_447))));
     }
 
     /// The slow, exact way: all values, sorted.

@@ -140,6 +140,11 @@ impl Host {
         }
     }
 
+    pub(super) fn take_measured(&mut self) -> Option<LoadOutcome> {
+        let run = self.run.as_mut()?;
+        run.result.as_mut().and_then(|result| result.outcome.take()).or_else(|| run.figures.take())
+    }
+
     pub(super) fn give(&mut self, task: Option<Task>) {
         self.run = task.map(Run::new);
     }

@@ -8,6 +8,7 @@ mod host;
 mod task;
 
 use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
 
 use self::host::{Host, State};
 pub use self::host::{HostNow, Phase};
@@ -53,6 +54,11 @@ impl Controller {
     /// The hosts, in the order in which they were named.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = HostNow<'_>> {
         self.hosts.iter().map(|host| host.now(self.started_at))
+    }
+
+    /// What the loads of the hosts have measured, in the order of the hosts; it is not kept any more.
+    pub fn take_measured(&mut self) -> Vec<Option<LoadOutcome>> {
+        self.hosts.iter_mut().map(Host::take_measured).collect()
     }
 
     /// When the hosts were last told to start.

@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
             let set = set.clone().map(|factor| Level { factor, number: level });
             let task = |number: usize| task(&scenario, number, &names[number], own, set.clone());
             session.run(&|number| Some(task(number)), &mut progress)?;
-            let answers = merge::answers(&session.controller);
+            let answers = merge::answers(&mut session.controller);
             let measured = merge::document(&answers);
             // Fewer hosts would be another level.
             lost = measured.incomplete_because;

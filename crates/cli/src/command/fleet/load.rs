@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let mut answers = Vec::new();
     for step in &steps {
         session.run(&|number| (number < *step).then(|| tasks[number].clone()), &mut progress)?;
-        answers = merge::answers(&session.controller);
+        answers = merge::answers(&mut session.controller);
         if !arguments.scale.is_empty() {
             scale.push(merge::scale_step(&answers, scale.first()));
         }

@@ -151,7 +151,7 @@ fn run_command(words: &[&str], typed: &CommandArguments) -> anyhow::Result<Exit>
     let names = session.names.clone();
     let task = |number: usize| Some(Task::Command { arguments: command(&names[number]) });
     session.run(&task, &mut Progress::lines())?;
-    let answers = merge::answers(&session.controller);
+    let answers = merge::answers(&mut session.controller);
     session.leave()?;
     let document = FleetDocument { command: named.join(" "), ..merge::document(&answers) };
     let document = concluded(document, &answers);
