@@ -114,6 +114,7 @@ impl Parts {
 /// Why `compared` takes another time from one operation to the next than `against`, the largest term first and the remainder last; empty
 /// if that was not counted.
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
+    let (compared, against) = (&compared.known_with(against), &against.known_with(compared));
     let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };
     let (mine, theirs) = (one.whole / one.depth, two.whole / two.depth);
     let in_time = |name: &str, seconds: f64, sentence: String| Term {

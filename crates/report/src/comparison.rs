@@ -86,15 +86,17 @@ fn headline(document: &ComparisonDocument) -> Headline {
     meaning.extend(
         exceeded.map(|limit| format!("The limit {} is exceeded by {}.", limit.limit, limit.compared)),
     );
-    let main = document.contrast.explanation.iter().find(|term| term.share.is_some_and(|share| share > 0.0));
+    let terms = || document.contrast.explanation.iter().filter_map(|term| Some((term, term.share?)));
+    let main = terms().max_by(|one, two| one.1.total_cmp(&two.1));
     if document.contrast.outcome == Outcome::Different {
-        meaning.extend(main.filter(|term| term.term != "remainder").map(|term| {
-            let way = if term.seconds > 0.0 { "costs" } else { "saves" };
-            format!(
-                "{}, which {way} {} from one operation to the next.",
+        meaning.extend(main.map(|(term, _)| match term.term.as_str() {
+            "remainder" => "What was counted does not explain most of it.".to_owned(),
+            _ => format!(
+                "{}, which {} {} from one operation to the next.",
                 capital(&term.sentence),
+                if term.seconds > 0.0 { "costs" } else { "saves" },
                 duration(term.seconds.abs())
-            )
+            ),
         }));
     }
     if !document.design.interleaved {

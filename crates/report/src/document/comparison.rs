@@ -282,6 +282,19 @@ impl Counts {
         }
     }
 
+    /// Without what is not known of `other`, with which it could not be compared.
+    pub fn known_with(self, other: &Self) -> Self {
+        Self {
+            device_ios: self.device_ios.filter(|_| other.device_ios.is_some()),
+            device_bytes: self.device_bytes.filter(|_| other.device_bytes.is_some()),
+            device_seconds: self.device_seconds.filter(|_| other.device_seconds.is_some()),
+            flushes: self.flushes.filter(|_| other.flushes.is_some()),
+            flush_seconds: self.flush_seconds.filter(|_| other.flush_seconds.is_some()),
+            cpu_seconds: self.cpu_seconds.filter(|_| other.cpu_seconds.is_some()),
+            ..self
+        }
+    }
+
     /// Of both together; what is not known of one is not known.
     pub fn plus(self, other: Self) -> Self {
         let count = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
