@@ -3,18 +3,19 @@
 prints documents of the same schemas, which the tests hold against the schemas of the repository.
 
 Its machine is the file `machine.json` beside the name by which it was called: {"disks": [{"name", "identity", "state", ...}]}.
-A disk with "liar" says that it was set and is not; one with "refused" must not be changed. Each call is a line of `calls`."""
+A disk with "liar" says that it was set and is not; one with "kills" is set, and then plumb is killed; one with "refused" must not be changed. Each call is a line of `calls`."""
 
 import hashlib
 import json
 import os
+import signal
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))
 BOOT = "00000000-0000-4000-8000-000000000001"
 NOW = "2026-11-23T16:00:00Z"
-FLAGS = ("--json", "--all", "--save", "--explain")
+FLAGS = ("--json", "--all", "--save", "--explain", "--remove")
 
 
 def beside(name):
@@ -120,6 +121,8 @@ def plan(machine, options, rest):
     state, names = rest[0], rest[1:]
     if state not in ("off", "on", "protected"):
         refuse(2, f"`{state}` is no state of a write cache")
+    if not 1 <= int(options.get("--wave-size", 1)) <= 1000:
+        refuse(2, "expected a number of disks from 1 to 1000")
     if not (names or "--all" in options or "--where" in options):
         refuse(2, "no disk is named: give names, --all, or --where EXPR")
     changes, refused, unchanged = [], [], []
@@ -163,7 +166,7 @@ def apply(machine, options, rest):
     # The time is the name, as plumb does it, so that the newest is the last.
     journal = os.path.join(options["--journal"], f"{time.time_ns()}-{document['hash'][7:15]}")
     save(os.path.join(journal, "snapshot.json"), {"plan": document})
-    disks, ended = [], "complete"
+    disks, ended, log = [], "complete", []
     for change in document["changes"]:
         disk = find(machine, [change["name"]])[0]
         entry = {"name": change["name"], "identity": change["identity"], "result": "verified"}
@@ -174,8 +177,16 @@ def apply(machine, options, rest):
             ended = "failed"
         else:
             disk["state"] = change["to"]
+        if entry["result"] != "untouched":
+            log.append(json.dumps({"n": len(log), "at": NOW, "record": "intent", "phase": "apply", "disk": change["name"], "step": 0, "words": "", "bytes": []}))
         disks.append(entry)
+        if disk.get("kills"):
+            ended = "killed"
     save("machine.json", machine)
+    with open(os.path.join(journal, "journal.log"), "w") as file:
+        file.write("".join(line + "\n" for line in log))
+    if ended == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
     report(journal, disks, ended, 0 if ended == "complete" else 5)
 
 
@@ -211,6 +222,10 @@ def verify(machine, options, rest):
 
 def persist(machine, options, rest):
     kept = load("kept.json", [])
+    if "--remove" in options:
+        kept = [one for one in kept if one["identity"] not in rest]
+        save("kept.json", kept)
+        rest = []
     for disk in find(machine, rest):
         kept = [one for one in kept if one["identity"] != disk["identity"]]
         kept.append({

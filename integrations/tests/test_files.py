@@ -81,17 +81,33 @@ class Files(unittest.TestCase):
             recording = self.directory / command[0]
             self.succeeds(PLUMB, *command, "--out", recording, "--quiet")
             metrics.append(self.succeeds(PLUMB, "report", recording, "--format", "prometheus"))
+        hosts = ["--hosts", "a,b", "--launcher", "sh -c 'exec sh -c \"$1\"' {host}", "--remote-plumb", PLUMB]
+        load = ["sim:consumer-nvme-ssd", "--duration", "1s", "--write", "50", "--no-record", "--format", "prometheus"]
+        metrics.append(self.succeeds(PLUMB, "fleet", "load", *hosts, *load))
         for text in metrics:
             self.succeeds("promtool", "check", "metrics", input=text)
         families = set(re.findall(r"^# TYPE (\S+)", "\n".join(metrics), re.MULTILINE))
         suffixes = ("", "_bucket", "_sum", "_count")
         known = OF_OTHERS | {family + suffix for family in families for suffix in suffixes}
         rules = (INTEGRATIONS / "prometheus" / "plumb.rules.yml").read_text()
-        expressions = self.expressions() + re.findall(r"^ +expr: (.*)$", rules, re.MULTILINE)
+        expressions = self.expressions() + re.findall(r"^ +expr: (.*)$", rules, re.MULTILINE) + self.variables()
         # A name with a colon is one that a rule has recorded.
         used = {name for text in expressions for name in re.findall(r"(?<![:\w])(?:plumb|node)_\w+(?![:\w])", text)}
         self.assertEqual(used - known, set())
         self.assertGreater(len(used), 8)
+        # Which labels the samples have; a metric of disks has none here where there are no disks. Prometheus adds the instance.
+        labels = {}
+        for name, those in re.findall(r"^(\w+)\{(.*)\} \S+$", "\n".join(metrics), re.MULTILINE):
+            labels.setdefault(name, {"instance"}).update(re.findall(r'(\w+)="', those))
+        selectors = [pair for text in expressions for pair in re.findall(r"(plumb_\w+)\{([^}]*)\}", text)]
+        unknown = {
+            (name, label)
+            for name, those in selectors
+            for label in re.findall(r"(\w+) *[=!]", those)
+            if name in labels and label not in labels[name]
+        }
+        self.assertEqual(unknown, set())
+        self.assertGreater(len({name for name, _ in selectors} & set(labels)), 4)
 
     @needs("kubectl")
     def test_manifests(self):
@@ -111,6 +127,11 @@ class Files(unittest.TestCase):
         identifiers = [panel["id"] for panel in dashboard["panels"]]
         self.assertEqual(len(identifiers), len(set(identifiers)))
         return [target["expr"] for target in targets]
+
+    def variables(self):
+        """The metrics that the variables of the dashboard take their values from."""
+        dashboard = json.loads((INTEGRATIONS / "grafana" / "plumb.json").read_text())
+        return [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
 
 
 if __name__ == "__main__":

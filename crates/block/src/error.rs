@@ -19,8 +19,12 @@ impl Errno {
     pub const EINTR: Self = Self(4);
     /// Input/output error.
     pub const EIO: Self = Self(5);
+    /// No such device or address.
+    pub const ENXIO: Self = Self(6);
     /// Permission denied.
     pub const EACCES: Self = Self(13);
+    /// No such device.
+    pub const ENODEV: Self = Self(19);
     /// Invalid argument: what a queue answers to a request outside the device or off its block grid.
     pub const EINVAL: Self = Self(22);
     /// No space left on device.
@@ -29,6 +33,8 @@ impl Errno {
     pub const EROFS: Self = Self(30);
     /// Operation not supported.
     pub const EOPNOTSUPP: Self = Self(95);
+    /// Nobody listens there.
+    pub const ECONNREFUSED: Self = Self(111);
     /// Disk quota exceeded.
     pub const EDQUOT: Self = Self(122);
 

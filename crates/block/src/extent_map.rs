@@ -33,6 +33,11 @@ impl<V: Clone> ExtentMap<V> {
         self.extents.is_empty()
     }
 
+    /// How many extents there are.
+    pub fn len(&self) -> usize {
+        self.extents.len()
+    }
+
     /// All extents in order.
     pub fn iter(&self) -> impl Iterator<Item = (LbaRange, &V)> {
         self.extents.iter().map(|(first, extent)| (range_of(*first, extent.end), &extent.value))

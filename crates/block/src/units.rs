@@ -22,11 +22,6 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Operations per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Iops(pub f64);
-
 impl Bytes {
     /// One kibibyte.
     pub const KIB: u64 = 1 << 10;
@@ -187,24 +182,6 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Whole operations per second with thousands set apart: `215,000 IOPS`.
-impl fmt::Display for Iops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 < 10.0 {
-            return f.pad(&format!("{} IOPS", three_digits(self.0)));
-        }
-        let digits = format!("{:.0}", self.0);
-        let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-        for (index, digit) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index).is_multiple_of(3) {
-                grouped.push(',');
-            }
-            grouped.push(digit);
-        }
-        f.pad(&format!("{grouped} IOPS"))
-    }
-}
-
 /// Three significant digits without a trailing `.0`, for values from 0 to 1023.
 fn three_digits(value: f64) -> String {
     let text = match value {
@@ -349,8 +326,6 @@ mod tests {
         assert_eq!(Nanos(8_330_000).to_string(), "8.33 ms");
         assert_eq!(Nanos(999_999).to_string(), "1 ms");
         assert_eq!(Nanos::secs(90).to_string(), "90 s");
-        assert_eq!(Iops(215_000.4).to_string(), "215,000 IOPS");
-        assert_eq!(Iops(3.25).to_string(), "3.25 IOPS");
         assert_eq!(format!("[{:>10}]", Bytes(8192)), "[     8 KiB]");
     }
 

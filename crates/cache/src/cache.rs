@@ -8,7 +8,7 @@ use plumb_block::{
 use crate::action::{Action, ActionId, Member};
 use crate::core::{Core, Then};
 use crate::format::block::BLOCK;
-use crate::format::superblock::{LegState, Superblock, Tail};
+use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::io::{Asked, Io};
 use crate::recovery::Recovery;
@@ -21,16 +21,9 @@ use crate::status::{State, Status};
 pub struct Cache {
     stage: Stage,
     /// What was asked before the cache serves.
-    waiting: Vec<(Request, Nanos)>,
+    waiting: Vec<Request>,
     /// And what the cache is to do then.
-    command: Option<Command>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Command {
-    Drain,
-    Stop,
-    Detach,
+    command: Option<fn(&mut Core)>,
 }
 
 #[derive(Debug)]
@@ -50,6 +43,17 @@ pub struct InitialWrite {
     pub range: LbaRange,
     /// What.
     pub bytes: Vec<u8>,
+}
+
+/// What the superblock of a leg says of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// The number of the leg.
+    pub number: usize,
+    /// How many there are.
+    pub legs: usize,
+    /// What it was made with, or what it has grown to.
+    pub settings: Settings,
 }
 
 impl Cache {
@@ -76,25 +80,40 @@ impl Cache {
             tail: Tail { segment: 0, sequence: 1, previous: 0 },
             durable: 0,
             first: 1,
-            is_clean: true,
+            unreadable: Vec::new(),
         };
         let mut writes = Vec::new();
         for (leg, info) in legs.iter().enumerate() {
             superblock.leg = leg as u8;
-            let scale = LOG_BLOCK / info.logical_block.0;
             // Both versions, so that nothing of an older cache is left in any slot.
-            for generation in [0, 1] {
+            for (generation, range) in [0, 1].into_iter().cycle().zip(Self::superblocks_of(info)) {
                 superblock.generation = generation;
                 let mut bytes = vec![0; BLOCK];
                 superblock.encode(&mut bytes);
-                writes.extend(Superblock::slots(generation, &geometry).map(|slot| InitialWrite {
-                    member: Member::Leg(leg),
-                    range: LbaRange::new(Lba(slot * scale), scale),
-                    bytes: bytes.clone(),
-                }));
+                writes.push(InitialWrite { member: Member::Leg(leg), range, bytes });
             }
         }
         Ok(writes)
+    }
+
+    /// Where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there a device is no leg of any cache.
+    pub fn superblocks_of(leg: &DeviceInfo) -> [LbaRange; 4] {
+        let scale = LOG_BLOCK / leg.logical_block.0.min(LOG_BLOCK);
+        Superblock::places(leg).map(|place| LbaRange::new(Lba(place * scale), scale))
+    }
+
+    /// Which device of which log this block is a superblock of; `None` if of none.
+    pub fn leg_of(block: &[u8]) -> Option<Leg> {
+        let Found::Valid(found) = Superblock::decode(block) else { return None };
+        let Superblock { cache, backing, geometry, leg, ref legs, .. } = *found;
+        let settings = Settings {
+            cache,
+            backing,
+            size: geometry.leg_size(),
+            segment: Bytes(u64::from(geometry.segment_blocks) * LOG_BLOCK),
+            layout: geometry.layout,
+        };
+        Some(Leg { number: usize::from(leg), legs: legs.len(), settings })
     }
 
     /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not there. Requests wait
@@ -118,8 +137,9 @@ impl Cache {
             )));
         }
         if legs.len() > LEGS_MAX {
-            return Err(invalid(format!("there are {} legs; at most {LEGS_MAX} can be", legs.len())));
+            return Err(invalid(format!("its log has {} devices; name {LEGS_MAX} at the most", legs.len())));
         }
+        legs.iter().flatten().try_for_each(transfer_fits).map_err(invalid)?;
         let io = Io::new(options, legs, backing);
         let stage = Stage::Recovering(Box::new(Recovery::begin(io)));
         let mut this = Self { stage, waiting: Vec::new(), command: None };
@@ -131,11 +151,11 @@ impl Cache {
     /// Takes a request. It is answered once, after any time: see [`take_answers`](Cache::take_answers). The contract is that of
     /// [`plumb_block::device`]; a deadline is not looked at.
     pub fn submit(&mut self, request: Request, now: Nanos) {
+        self.advance(now);
         match &mut self.stage {
-            Stage::Recovering(_) => self.waiting.push((request, now)),
-            Stage::Open(core) => core.submit(request, now),
+            Stage::Recovering(_) => self.waiting.push(request),
+            Stage::Open(core) => core.submit(request),
             Stage::Refused(_, io) => {
-                io.now = now;
                 io.refuse(&Asked { tag: request.tag, at: now }, Errno::EIO, request.payload);
             }
         }
@@ -143,40 +163,39 @@ impl Cache {
 
     /// Takes the end of an action, with its payload. An action that nobody waits for is let go.
     pub fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload, now: Nanos) {
+        self.advance(now);
         match &mut self.stage {
             Stage::Recovering(recovery) => {
-                recovery.io.now = now;
                 if let Some(Then::Recovery(step)) = recovery.io.take(id) {
                     recovery.completed(step, outcome, payload);
                 }
                 self.after_recovery();
             }
-            Stage::Open(core) => core.completed(id, outcome, payload, now),
+            Stage::Open(core) => core.completed(id, outcome, payload),
             Stage::Refused(..) => {}
         }
     }
 
-    /// Does what is due at `now`.
+    /// Tells what time it is.
     pub fn advance(&mut self, now: Nanos) {
-        if let Stage::Open(core) = &mut self.stage {
-            core.advance(now);
-        }
+        let io = self.io_mut();
+        io.now = io.now.max(now);
     }
 
     /// When the cache next does something by itself. `None`: only when it is told of something.
     pub fn next_event(&self) -> Option<Nanos> {
-        match &self.stage {
-            Stage::Open(core) => core.next_event(),
-            Stage::Recovering(_) | Stage::Refused(..) => None,
-        }
+        self.core()?.next_event()
     }
 
-    /// Appends the actions that have come up since it was last called.
+    /// Goes on with all that it was told since it was last called, and appends the actions that come of it.
     pub fn take_actions(&mut self, into: &mut Vec<Action>) {
+        if let Stage::Open(core) = &mut self.stage {
+            core.pump();
+        }
         self.io_mut().take_actions(into);
     }
 
-    /// Appends the answers that have come up since it was last called.
+    /// Appends the answers that [`take_actions`](Cache::take_actions) has brought since it was last called.
     pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
         self.io_mut().take_answers(into);
     }
@@ -192,10 +211,7 @@ impl Cache {
 
     /// What there is to say of it; `None` before it serves.
     pub fn status(&self) -> Option<Status> {
-        match &self.stage {
-            Stage::Open(core) => Some(core.status()),
-            Stage::Recovering(_) | Stage::Refused(..) => None,
-        }
+        self.core().map(Core::status)
     }
 
     /// The device that clients see: the size and the logical block of the backing device.
@@ -224,25 +240,49 @@ impl Cache {
 
     /// Destages everything, and goes on serving.
     pub fn drain(&mut self, now: Nanos) {
-        self.command(Command::Drain, now);
+        self.command(now, |core| core.destage.is_draining = true);
     }
 
     /// Stops when what was asked until now is answered: everything is durable then, in the log or on the backing device, and
     /// [`state`](Cache::state) is [`Stopped`](State::Stopped). What is asked later fails.
     pub fn stop(&mut self, now: Nanos) {
-        self.command(Command::Stop, now);
+        self.command(now, |core| core.stop(false));
     }
 
     /// The same, but destages everything first, so that the backing device can be used without the cache.
     pub fn detach(&mut self, now: Nanos) {
-        self.command(Command::Detach, now);
+        self.command(now, |core| core.stop(true));
     }
 
-    /// Acknowledges writes by another rule from now on. [`Ordered`](Mode::Ordered) holds from when what was written before is destaged.
-    /// Nothing changes unless the cache serves.
+    /// Acknowledges writes by another rule from now on; that is over when [`is_mode_settled`](Self::is_mode_settled).
+    /// [`Ordered`](Mode::Ordered) holds from when what was written before is destaged: [`status`](Self::status) says when. Nothing changes
+    /// unless the cache serves.
     pub fn set_mode(&mut self, mode: Mode, now: Nanos) {
-        if let Stage::Open(core) = &mut self.stage {
-            core.set_mode(mode, now);
+        if let Ok(core) = self.core_at(now) {
+            core.set_mode(mode);
+        }
+    }
+
+    /// Whether what [`Protected`](Mode::Protected) took to be durable is, after another mode was set: the legs were flushed.
+    pub fn is_mode_settled(&self) -> bool {
+        self.core().is_some_and(|core| core.flushes.is_settled())
+    }
+
+    /// The session that the log names durably; `None` before it serves.
+    pub fn session_durable(&self) -> Option<u64> {
+        self.core().map(|core| core.superblocks.session_durable())
+    }
+
+    /// A later session than the backing device names, once the log has it durably: nothing is acknowledged until
+    /// [`marked`](Self::marked) says that the backing device names it. A leg that was lost before is refused by that.
+    pub fn session_to_mark(&self) -> Option<u64> {
+        self.session_durable().filter(|session| self.core().is_some_and(|core| *session > core.marked))
+    }
+
+    /// The backing device names this session durably; or why it does not, after which nothing is written any more.
+    pub fn marked(&mut self, session: u64, result: std::result::Result<(), String>, now: Nanos) {
+        if let Ok(core) = self.core_at(now) {
+            core.marked(session, result);
         }
     }
 
@@ -251,15 +291,16 @@ impl Cache {
     /// # Errors
     /// A sentence: it is the last that has everything, or the cache does not serve.
     pub fn retire_leg(&mut self, leg: usize, now: Nanos) -> Result<()> {
-        self.open_core()?.retire_leg(leg, now).map_err(invalid)
+        self.core_at(now)?.retire_leg(leg).map_err(invalid)
     }
 
-    /// What has to be done to a device before it [`replaces`](Cache::replace_leg) leg `leg`.
+    /// The device that is to [`replace`](Cache::replace_leg) leg `leg`: before it does, zeroes have to be durable where its
+    /// [superblocks](Cache::superblocks_of) are.
     ///
     /// # Errors
     /// A sentence: it is too small, or its blocks are none that a cache can use.
-    pub fn replacement(&mut self, leg: usize, by: DeviceInfo) -> Result<Replacement> {
-        self.open_core()?.replacement(leg, by).map_err(invalid)
+    pub fn replacement(&self, leg: usize, by: DeviceInfo) -> Result<Replacement> {
+        self.core().ok_or_else(not_serving)?.replacement(leg, by).map_err(invalid)
     }
 
     /// Puts a device into the place of a leg that was taken out, and of which every action is answered. It is written from now on, and
@@ -268,7 +309,7 @@ impl Cache {
     /// # Errors
     /// A sentence: the leg still counts, or another one is being copied to.
     pub fn replace_leg(&mut self, by: Replacement, now: Nanos) -> Result<()> {
-        self.open_core()?.replace_leg(by, now).map_err(invalid)
+        self.core_at(now)?.replace_leg(by).map_err(invalid)
     }
 
     /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs` are the legs as they are now; a
@@ -277,31 +318,28 @@ impl Cache {
     /// # Errors
     /// A sentence: the log would not become larger, or a leg has not that much.
     pub fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>, now: Nanos) -> Result<()> {
-        self.open_core()?.grow(size, legs, now).map_err(invalid)
-    }
-
-    fn open_core(&mut self) -> Result<&mut Core> {
-        match &mut self.stage {
-            Stage::Open(core) => Ok(core),
-            Stage::Recovering(_) | Stage::Refused(..) => Err(invalid("it does not serve".to_owned())),
-        }
+        self.core_at(now)?.grow(size, legs).map_err(invalid)
     }
 
     /// What stopped writes and flushes, if the cache is [`Latched`](State::Latched).
     pub fn latched(&self) -> Option<Latch> {
-        match &self.stage {
-            Stage::Open(core) => core.latched(),
-            Stage::Recovering(_) | Stage::Refused(..) => None,
-        }
+        self.core()?.latched()
+    }
+
+    fn core(&self) -> Option<&Core> {
+        if let Stage::Open(core) = &self.stage { Some(core) } else { None }
+    }
+
+    fn core_at(&mut self, now: Nanos) -> Result<&mut Core> {
+        self.advance(now);
+        if let Stage::Open(core) = &mut self.stage { Ok(core) } else { Err(not_serving()) }
     }
 
     /// Does it, or later, once the cache serves.
-    fn command(&mut self, command: Command, now: Nanos) {
-        match (&mut self.stage, command) {
-            (Stage::Open(core), Command::Drain) => core.drain(now),
-            (Stage::Open(core), Command::Stop) => core.stop(false, now),
-            (Stage::Open(core), Command::Detach) => core.stop(true, now),
-            (Stage::Recovering(_) | Stage::Refused(..), _) => self.command = Some(command),
+    fn command(&mut self, now: Nanos, command: fn(&mut Core)) {
+        match self.core_at(now) {
+            Ok(core) => command(core),
+            Err(_) => self.command = Some(command),
         }
     }
 
@@ -324,19 +362,22 @@ impl Cache {
         match found {
             Ok(recovered) => {
                 let mut core = Core::new(io, recovered);
-                waiting.into_iter().for_each(|(request, at)| core.submit(request, at));
-                core.advance(now);
+                waiting.into_iter().for_each(|request| core.submit(request));
                 self.stage = Stage::Open(Box::new(core));
                 if let Some(command) = self.command.take() {
-                    self.command(command, now);
+                    self.command(now, command);
                 }
             }
             Err(because) => {
                 self.stage = Stage::Refused(because, Box::new(io));
-                waiting.into_iter().for_each(|(request, _)| self.submit(request, now));
+                waiting.into_iter().for_each(|request| self.submit(request, now));
             }
         }
     }
+}
+
+fn not_serving() -> Error {
+    invalid("it does not serve".to_owned())
 }
 
 fn invalid(detail: String) -> Error {
@@ -352,6 +393,12 @@ pub(crate) fn block_fits(device: &DeviceInfo) -> std::result::Result<(), String>
     Err(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be"))
 }
 
+/// Whether a leg takes the smallest record in one transfer.
+fn transfer_fits(leg: &DeviceInfo) -> std::result::Result<(), String> {
+    let (name, most, least) = (&leg.name, leg.transfer_max, Bytes(2 * LOG_BLOCK));
+    if most >= least { Ok(()) } else { Err(format!("{name} takes transfers of {most}; a log needs {least}")) }
+}
+
 /// The geometry that the settings give on these devices.
 fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Result<Geometry> {
     let segment_blocks = settings.segment.0 / LOG_BLOCK;
@@ -362,12 +409,16 @@ fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Resu
         )));
     }
     if legs.is_empty() || legs.len() > LEGS_MAX {
-        return Err(invalid(format!("it has {} legs; 1 to {LEGS_MAX} can be", legs.len())));
+        return Err(invalid(format!("its log has {} devices; name 1 to {LEGS_MAX}", legs.len())));
     }
     legs.iter().chain([backing]).try_for_each(block_fits).map_err(invalid)?;
+    legs.iter().try_for_each(transfer_fits).map_err(invalid)?;
     if let Some(small) = legs.iter().find(|leg| leg.size < settings.size) {
         let (name, size, asked) = (&small.name, small.size, settings.size);
-        return Err(invalid(format!("{name} has {size}, less than the {asked} that are to be used")));
+        return Err(invalid(format!(
+            "{name} has {} bytes, less than the {} that are to be used",
+            size.0, asked.0
+        )));
     }
     let geometry = Geometry {
         logical_block: backing.logical_block.0 as u32,
@@ -380,7 +431,7 @@ fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Resu
     if !geometry.is_sound() {
         let (size, segment) = (settings.size, settings.segment);
         return Err(invalid(format!(
-            "{size} of each leg is no log of segments of {segment}; it has to hold at least three of them and 24 KiB"
+            "{size} of each device of the log is too little: it has to hold at least three segments of {segment} and 24 KiB"
         )));
     }
     Ok(geometry)

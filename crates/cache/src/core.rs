@@ -9,11 +9,11 @@ use crate::destage::Destage;
 use crate::flush::Flushes;
 use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
-use crate::index::Entry;
+use crate::index::{Entry, Index};
 use crate::io::{Asked, Io};
 use crate::log::Log;
 use crate::pace::Pace;
-use crate::recovery::{Recovered, Step};
+use crate::recovery::{Findings, Recovered, Step};
 use crate::resilver::Resilver;
 use crate::settings::Mode;
 use crate::status::{Figures, State};
@@ -37,15 +37,11 @@ pub(crate) enum Then {
         leg: Option<usize>,
     },
     Part(Box<PartRead>),
-    /// A repair of a leg, in a segment that is pinned for it.
-    Repair {
+    /// What a leg is given that another one has, in a segment that is pinned for it; and the part that waits for it.
+    Copy {
         leg: usize,
         segment: u64,
-    },
-    /// What is copied to a leg, from a segment that is pinned for it.
-    Resilver {
-        leg: usize,
-        segment: u64,
+        part: Option<Box<PartRead>>,
     },
     ResilverFlush {
         leg: usize,
@@ -87,7 +83,11 @@ pub(crate) struct Core {
     /// As it would be written next.
     pub(crate) superblock: Superblock,
     pub(crate) superblocks: Superblocks,
-    pub(crate) index: ExtentMap<Entry>,
+    /// The last session that the backing device names.
+    pub(crate) marked: u64,
+    pub(crate) index: Index,
+    /// What was left out of the log because no leg had it whole; some of it may have been overwritten since.
+    pub(crate) unreadable: ExtentMap<()>,
     pub(crate) log: Log,
     pub(crate) writes: Writes,
     pub(crate) flushes: Flushes,
@@ -97,6 +97,8 @@ pub(crate) struct Core {
     pub(crate) resilver: Option<Resilver>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
+    /// What the log held when it was opened.
+    pub(crate) findings: Findings,
 }
 
 impl Core {
@@ -109,14 +111,18 @@ impl Core {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let Recovered { superblock, index, log, .. } = found;
-        let now = io.now;
+        let Recovered { superblock, index, log, findings, .. } = found;
+        let (now, marked) = (io.now, superblock.session);
+        let mut unreadable = ExtentMap::default();
+        superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         let mut core = Self {
             io,
             condition,
             superblock,
             superblocks,
+            marked,
             index,
+            unreadable,
             log,
             writes: Writes::default(),
             flushes: Flushes::opened(),
@@ -126,6 +132,7 @@ impl Core {
             resilver: None,
             pace: Pace::new(now),
             figures: Figures::default(),
+            findings,
         };
         // What was being copied to when the cache ended is copied to again.
         let half = core.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
@@ -134,8 +141,8 @@ impl Core {
     }
 
     /// Takes a request.
-    pub(crate) fn submit(&mut self, request: Request, now: Nanos) {
-        self.io.now = now;
+    pub(crate) fn submit(&mut self, request: Request) {
+        let now = self.io.now;
         let asked = Asked { tag: request.tag, at: now };
         if let Err(errno) = self.admissible(&request) {
             self.io.refuse(&asked, errno, request.payload);
@@ -147,7 +154,6 @@ impl Core {
             Op::Flush => self.flushes.ask(asked, Payload::None, self.io.options.waits),
             Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => self.write(asked, request),
         }
-        self.pump();
     }
 
     /// Whether the request can be done at all.
@@ -180,16 +186,14 @@ impl Core {
     }
 
     /// Takes the end of an action.
-    pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload, now: Nanos) {
-        self.io.now = now;
+    pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
         match self.io.take(id) {
             None | Some(Then::Recovery(_)) => {}
             Some(Then::Superblock { leg }) => self.superblock_completed(leg, outcome),
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
             Some(Then::Flush { leg }) => self.flush_completed(leg, outcome),
             Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
-            Some(Then::Repair { leg, segment }) => self.repair_completed(leg, segment, outcome),
-            Some(Then::Resilver { leg, segment }) => self.copy_completed(leg, segment, outcome),
+            Some(Then::Copy { leg, segment, part }) => self.copy_completed((leg, segment), part, outcome),
             Some(Then::ResilverFlush { leg }) => self.resilver_flushed(leg, outcome),
             Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
             Some(Then::Destage { range, pieces, at }) => {
@@ -199,13 +203,6 @@ impl Core {
                 self.batch_flush_completed(leg, is_awaited, outcome);
             }
         }
-        self.pump();
-    }
-
-    /// Does what is due.
-    pub(crate) fn advance(&mut self, now: Nanos) {
-        self.io.now = self.io.now.max(now);
-        self.pump();
     }
 
     /// Lets every part go on until none can.
@@ -260,34 +257,37 @@ impl Core {
         self.flushes.fail(&mut self.io);
     }
 
+    /// The backing device names this session, or cannot.
+    pub(crate) fn marked(&mut self, session: u64, result: Result<(), String>) {
+        self.io.steps += 1;
+        match result {
+            Ok(()) => self.marked = self.marked.max(session),
+            Err(because) => {
+                self.latch(format!("the backing device does not take its mark: {because}"), Errno::EIO);
+            }
+        }
+    }
+
     /// Acknowledges writes by another rule from now on.
-    pub(crate) fn set_mode(&mut self, mode: Mode, now: Nanos) {
-        self.io.now = now;
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
         if mode == self.io.options.mode {
             return;
         }
         // What was taken to be durable has to be flushed once nobody vouches for it any more.
-        self.flushes.legs_due |= self.io.options.mode == Mode::Protected;
+        if self.io.options.mode == Mode::Protected {
+            self.flushes.legs_due = true;
+            self.flushes.want_one();
+        }
         self.io.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);
-        self.pump();
-    }
-
-    /// Destages everything.
-    pub(crate) fn drain(&mut self, now: Nanos) {
-        self.io.now = now;
-        self.destage.is_draining = true;
-        self.pump();
     }
 
     /// Ends the service of new requests.
-    pub(crate) fn stop(&mut self, is_clean: bool, now: Nanos) {
-        self.io.now = now;
+    pub(crate) fn stop(&mut self, is_clean: bool) {
         if matches!(self.condition, Condition::Opening | Condition::Serving | Condition::Stopping(_)) {
             self.condition = Condition::Stopping(is_clean);
             self.destage.is_draining |= is_clean;
         }
-        self.pump();
     }
 
     fn go_on_stopping(&mut self) {
@@ -302,7 +302,6 @@ impl Core {
             self.flushes.want_one();
             self.io.steps += 1;
         } else if !self.superblocks.is_busy() {
-            self.superblock.is_clean = is_clean && self.index.is_empty();
             self.superblocks.want(Reason::Stop);
             self.io.steps += 1;
         }

@@ -16,17 +16,20 @@ use std::collections::VecDeque;
 
 use plumb_block::{Bytes, ExtentMap, Lba, LbaRange, Nanos, Outcome};
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Purpose, Wait};
 use crate::core::{Condition, Core, Then};
-use crate::index::{self, Entry};
+use crate::format::superblock::UNREADABLE_MAX;
+use crate::index::Entry;
 use crate::io::errno_of;
-use crate::settings::Mode;
+use crate::settings::{LOG_BLOCK, Mode};
 use crate::superblocks::Reason;
 
 /// How long to wait after a read or write of destaging has failed.
 const RETRY: Nanos = Nanos::secs(1);
-/// How much of the log is destaged at a time: one segment in so many.
-const BATCHES: u64 = 32;
+/// After so long without progress a block that no leg has whole is left out: a fault that passes is no reason to.
+const UNREADABLE_AFTER: Nanos = Nanos::secs(5);
+/// After so long without progress writes to a full log fail, which would wait for ever.
+const STUCK_AFTER: Nanos = Nanos::secs(10);
 
 /// Where destaging is.
 #[derive(Debug, Default)]
@@ -38,10 +41,13 @@ pub(crate) struct Destage {
     not_before: Nanos,
     /// Whether the backing device was flushed since it was opened, and since a write of it failed.
     is_settled: bool,
-    /// What failed last.
+    /// What failed last, and since when nothing else has happened.
     pub(crate) error: Option<String>,
+    failing_since: Option<Nanos>,
     /// Where the last run ended.
     reached: Lba,
+    /// When the last batch ended.
+    ended_at: Nanos,
 }
 
 /// Segments that are being destaged.
@@ -83,6 +89,11 @@ impl Destage {
         self.batch.is_some()
     }
 
+    /// Whether nothing but failures has happened for so long.
+    fn is_failing_for(&self, time: Nanos, now: Nanos) -> bool {
+        self.failing_since.is_some_and(|since| now.since(since) >= time)
+    }
+
     /// How much of the log is as good as free, in segments: the part of the batch that the sweep has passed.
     fn passed(&self, tail: u64) -> f64 {
         let Some(batch) = self.batch.as_ref().filter(|batch| batch.epochs.len() <= 1) else { return 0.0 };
@@ -97,6 +108,15 @@ impl Core {
     /// writes come in evenly.
     pub(crate) fn pressure(&self) -> f64 {
         (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
+    }
+
+    fn segment_bytes(&self) -> u64 {
+        u64::from(self.log.geometry.segment_blocks) * LOG_BLOCK
+    }
+
+    /// How much of the log has become free since it was made, in bytes, with what of the batch the sweep has passed.
+    fn freed(&self) -> f64 {
+        (self.log.tail as f64 + self.destage.passed(self.log.tail)) * self.segment_bytes() as f64
     }
 
     /// When destaging would begin by itself.
@@ -147,11 +167,17 @@ impl Core {
             }
             return;
         }
+        // While something cannot be destaged all else is, so that only that depends on the log.
+        let is_held = self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now);
         // What is old or has to be drained is not left in the open segment.
-        if (is_due || self.destage.is_draining) && self.log.closed_end() == self.log.tail {
+        let (is_draining, tail) = (self.destage.is_draining, self.log.tail);
+        let is_left =
+            |(segment, _)| if segment == tail { is_due || is_draining } else { is_held && is_draining };
+        if self.log.open.is_some_and(is_left) {
             self.log.close();
         }
-        let most = (self.log.geometry.count() / BATCHES).max(1);
+        let count = self.log.geometry.count();
+        let most = if is_held { count } else { self.pace.batch(self.segment_bytes(), count) };
         let is_ordered = self.io.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
         // What was written before the order counted is destaged apart from what came after.
         let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
@@ -161,7 +187,9 @@ impl Core {
         }
         let epochs = if is_ordered { self.epochs(end) } else { VecDeque::new() };
         self.io.steps += 1;
-        self.pace.destaging(self.io.now);
+        if self.destage.ended_at != self.io.now {
+            self.pace.destaging(self.io.now, self.freed());
+        }
         let waits = self.io.options.waits.hold(Wait::DurableBeforeDestage);
         let first = self.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
         let last =
@@ -169,7 +197,7 @@ impl Core {
         let swath = (first, last);
         self.destage.batch = Some(Batch {
             end,
-            young: if waits { self.log.closed_end() } else { u64::MAX },
+            young: if waits { self.log.closed_end().min(before) } else { u64::MAX },
             epochs,
             cursor: Lba(0),
             swath,
@@ -181,16 +209,16 @@ impl Core {
             swept: Vec::new(),
         });
         let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
-        let mut awaited = 0;
+        let (mut awaited, then) = (0, |leg| Then::BatchFlush { leg, is_awaited: waits });
         if waits && !is_durable && self.io.options.mode != Mode::Protected {
-            awaited += self.flush_legs(Purpose::LogFlushBeforeDestage, true);
+            awaited += self.flush_legs(Purpose::LogFlushBeforeDestage, then);
         }
         // A write that failed, in an earlier session too, may land until a flush, and must not land over what is destaged now.
         if !std::mem::replace(&mut self.destage.is_settled, true) {
-            awaited += self.flush_backing(Purpose::BackingFlushBeforeDestage, waits);
+            awaited += self.flush_backing(Purpose::BackingFlushBeforeDestage, then) * usize::from(waits);
         }
         if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight = awaited;
+            batch.in_flight = awaited as u32;
         }
     }
 
@@ -230,23 +258,34 @@ impl Core {
         self.figures.destaged += Bytes(bytes);
         self.figures.destage_writes += 1;
         let now = self.io.now;
-        let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.log.used_share());
-        self.pace.destaged(bytes, (at, now), is_urgent);
-        index::mark_clean(&mut self.index, pieces);
+        let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
+        self.pace.destaged((at, now), self.freed(), is_urgent);
+        self.index.mark_clean(pieces);
         if let Some(batch) = &mut self.destage.batch {
             batch.in_flight -= 1;
         }
     }
 
+    /// A write of the backing device failed, and may land until that is flushed: what is destaged now might be beneath it.
+    pub(crate) fn unsettle(&mut self) {
+        self.destage.is_settled = false;
+        if let Some(batch) = &mut self.destage.batch
+            && matches!(batch.stage, Stage::Begin | Stage::Sweep | Stage::Between)
+        {
+            (batch.has_failed, batch.cursor) = (true, Lba(self.io.backing.blocks()));
+        }
+    }
+
     /// Whether what is in the log cannot be destaged now.
     pub(crate) fn is_destaging_stuck(&self) -> bool {
-        self.destage.error.is_some() && self.destage.batch.is_none()
+        self.destage.is_failing_for(STUCK_AFTER, self.io.now)
     }
 
     fn run_failed(&mut self, because: String) {
         self.figures.destage_errors += 1;
         self.io.steps += 1;
         self.destage.error = Some(because);
+        self.destage.failing_since.get_or_insert(self.io.now);
         if self.superblock.geometry == self.log.geometry {
             // It may wait for what cannot be destaged now.
             self.log.grows_to = None;
@@ -259,7 +298,7 @@ impl Core {
 
     /// Goes from one stage of the batch to the next, if nothing of it is in flight.
     fn end_stage(&mut self) {
-        let (blocks, is_epoch_durable) = (self.io.backing.blocks(), self.is_epoch_durable());
+        let (blocks, is_epoch_durable) = (self.io.backing.blocks(), self.may_acknowledge());
         let is_giving_up = self.is_giving_up();
         let Some(batch) = &mut self.destage.batch else { return };
         if batch.in_flight > 0 {
@@ -271,17 +310,14 @@ impl Core {
                 self.log.durable = self.log.durable.max(batch.covered);
                 self.io.steps += 1;
             }
-            Stage::Sweep if batch.has_failed => {
-                self.destage.batch = None;
-                self.destage.not_before = self.io.now.saturating_add(RETRY);
-                self.io.steps += 1;
-            }
+            // What can be destaged is, before what cannot is tried again.
             Stage::Sweep if batch.cursor.0 < blocks => {
                 if is_giving_up {
                     self.destage.batch = None;
                     self.io.steps += 1;
                 }
             }
+            Stage::Sweep | Stage::Between if batch.has_failed => self.try_again_later(),
             Stage::Sweep if batch.epochs.len() > 1 => {
                 batch.stage = Stage::Between;
                 self.flush_batch(Purpose::BackingFlushBeforeTail, false);
@@ -299,6 +335,9 @@ impl Core {
                 let end = batch.end;
                 batch.stage = Stage::Tail;
                 self.log.durable = self.log.durable.max(batch.covered);
+                if !self.note_unreadable() {
+                    return;
+                }
                 self.superblock.tail = self.log.tail_at(end);
                 self.superblocks.want(Reason::Tail);
                 self.io.steps += 1;
@@ -310,65 +349,70 @@ impl Core {
         }
     }
 
+    fn try_again_later(&mut self) {
+        self.destage.batch = None;
+        self.destage.not_before = self.io.now.saturating_add(RETRY);
+        self.io.steps += 1;
+    }
+
+    /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable and has been overwritten leaves
+    /// it only now: before, the overwriting record might have been lost. Whether there is room for all of it.
+    fn note_unreadable(&mut self) -> bool {
+        let Some(batch) = self.destage.batch.as_ref().filter(|_| !self.unreadable.is_empty()) else {
+            return true;
+        };
+        for range in &batch.swept {
+            let readable = self.index.over(*range).filter(|(_, entry)| !entry.is_unreadable());
+            readable.for_each(|(range, _)| self.unreadable.remove(range));
+        }
+        let end = batch.end;
+        let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
+        if ranges.len() > UNREADABLE_MAX {
+            let (count, most) = (ranges.len(), UNREADABLE_MAX);
+            self.destage.error = Some(format!(
+                "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
+            ));
+            self.destage.failing_since.get_or_insert(self.io.now);
+            // A batch of the whole log has done what can be done.
+            self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;
+            self.try_again_later();
+            return false;
+        }
+        self.superblock.unreadable = ranges;
+        true
+    }
+
     /// Flushes what the tail is to pass: the backing device and, with the tail to come, the legs.
     fn flush_batch(&mut self, purpose: Purpose, is_last: bool) {
         let waits = self.io.options.waits;
-        let mut awaited = self.flush_backing(purpose, waits.hold(Wait::BackingDurable));
+        let awaited = |is_awaited| move |leg| Then::BatchFlush { leg, is_awaited };
+        let is_awaited = waits.hold(Wait::BackingDurable);
+        let mut count = self.flush_backing(purpose, awaited(is_awaited)) * usize::from(is_awaited);
         if is_last {
             let is_awaited = waits.hold(Wait::SuccessorsDurable);
-            awaited += self.flush_legs(Purpose::LogFlushBeforeTail, is_awaited);
+            let legs = self.flush_legs(Purpose::LogFlushBeforeTail, awaited(is_awaited));
+            count += legs * usize::from(is_awaited);
         }
         if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight = awaited;
+            batch.in_flight = count as u32;
             batch.covered = self.log.complete;
         }
     }
 
-    /// Flushes the backing device for the batch; how many flushes it waits for.
-    fn flush_backing(&mut self, purpose: Purpose, is_awaited: bool) -> u32 {
-        self.io.flush((Member::Backing, purpose), Then::BatchFlush { leg: None, is_awaited });
-        self.figures.backing_flushes += 1;
-        u32::from(is_awaited)
-    }
-
-    /// Flushes the legs for the batch; how many flushes it waits for.
-    fn flush_legs(&mut self, purpose: Purpose, is_awaited: bool) -> u32 {
-        let legs = self.legs_written();
-        self.figures.leg_flushes += legs.len() as u64;
-        for leg in &legs {
-            let then = Then::BatchFlush { leg: Some(*leg), is_awaited };
-            self.io.flush((Member::Leg(*leg), purpose), then);
-        }
-        if is_awaited { legs.len() as u32 } else { 0 }
-    }
-
     pub(crate) fn batch_flush_completed(&mut self, leg: Option<usize>, is_awaited: bool, outcome: Outcome) {
-        match leg {
-            _ if outcome.is_done() => {}
-            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
-            None => {
-                // Nobody can tell what of all that was destaged since the flush before is on the device. The log has it still.
-                self.latch(
-                    "the backing device failed a flush: open the cache again once it is well, the log has what was destaged".to_owned(),
-                    errno_of(outcome),
-                );
-            }
-        }
+        self.flush_ended(leg, outcome);
         if let Some(batch) = self.destage.batch.as_mut().filter(|_| is_awaited) {
             batch.in_flight -= 1;
         }
     }
 
-    /// The superblocks with this tail are durable.
-    pub(crate) fn tail_durable(&mut self, tail: crate::format::superblock::Tail) {
-        self.free_until(tail.segment);
-    }
-
-    fn free_until(&mut self, end: u64) {
+    /// The superblocks with a tail at segment `end` are durable.
+    pub(crate) fn free_until(&mut self, end: u64) {
         let Some(batch) = self.destage.batch.take_if(|batch| batch.end == end) else { return };
-        index::forget(&mut self.index, &self.log.geometry, &batch.swept, end);
+        self.index.forget(&self.log.geometry, &batch.swept, end);
         self.log.free_until(end);
-        self.destage.error = None;
+        (self.destage.error, self.destage.failing_since) = (None, None);
+        self.destage.ended_at = self.io.now;
         self.io.steps += 1;
     }
 }

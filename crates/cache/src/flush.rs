@@ -36,6 +36,8 @@ struct Round {
     left: usize,
     /// The last record that they cover.
     covered: u64,
+    /// Whether the legs were due.
+    was_due: bool,
 }
 
 impl Flushes {
@@ -58,6 +60,11 @@ impl Flushes {
         self.is_wanted = true;
     }
 
+    /// Whether the legs were flushed since nobody vouches for them any more.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.legs_due && !self.round.as_ref().is_some_and(|round| round.was_due)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.round.is_none() && self.waiting.is_empty() && !self.is_wanted
     }
@@ -75,7 +82,7 @@ impl Flushes {
 impl Core {
     /// Ends the round that is over, and begins the next one.
     pub(crate) fn go_on_with_flushes(&mut self) {
-        if self.flushes.round.as_ref().is_some_and(|round| round.left == 0) && self.is_epoch_durable() {
+        if self.flushes.round.as_ref().is_some_and(|round| round.left == 0) && self.may_acknowledge() {
             self.end_round();
         }
         let is_asked = !self.flushes.waiting.is_empty() || self.flushes.is_wanted;
@@ -88,21 +95,16 @@ impl Core {
         let covered = self.log.complete;
         let is_known = self.log.durable >= covered && !self.flushes.legs_due;
         let is_flushed = self.io.options.mode == Mode::Protected || is_known;
+        let was_due = self.flushes.legs_due && !is_flushed;
         self.flushes.legs_due &= is_flushed;
-        let legs = if is_flushed { Vec::new() } else { self.legs_written() };
-        let is_bypassed = std::mem::take(&mut self.flushes.bypassed);
-        for leg in &legs {
-            self.io.flush((Member::Leg(*leg), Purpose::LogFlush), Then::Flush { leg: Some(*leg) });
+        let then = |leg| Then::Flush { leg };
+        let mut left = if is_flushed { 0 } else { self.flush_legs(Purpose::LogFlush, then) };
+        if std::mem::take(&mut self.flushes.bypassed) {
+            left += self.flush_backing(Purpose::BypassFlush, then);
         }
-        if is_bypassed {
-            self.io.flush((Member::Backing, Purpose::BypassFlush), Then::Flush { leg: None });
-        }
-        self.figures.leg_flushes += legs.len() as u64;
-        self.figures.backing_flushes += u64::from(is_bypassed);
         let waiters = std::mem::take(&mut self.flushes.waiting);
-        let left = legs.len() + usize::from(is_bypassed);
         self.flushes.is_wanted = false;
-        self.flushes.round = Some(Round { waiters, left, covered });
+        self.flushes.round = Some(Round { waiters, left, covered, was_due });
         // What is written from now on may only reach the backing device after what this round covers.
         self.log.flush_epoch += 1;
         self.io.steps += 1;
@@ -118,15 +120,39 @@ impl Core {
         self.io.steps += 1;
     }
 
-    pub(crate) fn flush_completed(&mut self, leg: Option<usize>, outcome: Outcome) {
+    /// Flushes the legs that are written; how many those are.
+    pub(crate) fn flush_legs(&mut self, purpose: Purpose, then: impl Fn(Option<usize>) -> Then) -> usize {
+        let legs = self.legs_written();
+        for leg in &legs {
+            self.io.flush((Member::Leg(*leg), purpose), then(Some(*leg)));
+        }
+        self.figures.leg_flushes += legs.len() as u64;
+        legs.len()
+    }
+
+    /// The same of the backing device, which is one.
+    pub(crate) fn flush_backing(&mut self, purpose: Purpose, then: impl Fn(Option<usize>) -> Then) -> usize {
+        self.io.flush((Member::Backing, purpose), then(None));
+        self.figures.backing_flushes += 1;
+        1
+    }
+
+    /// A member was flushed, a leg or the backing device, or failed it.
+    pub(crate) fn flush_ended(&mut self, leg: Option<usize>, outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
             Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
-            None => self.latch(
-                "the backing device failed a flush: what went past the log since the flush before may be lost".to_owned(),
-                errno_of(outcome),
-            ),
+            // Nobody can tell what of all that was written since the flush before is on the device.
+            None => {
+                let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
+                               the rest; open the cache again once the device is well";
+                self.latch(because.to_owned(), errno_of(outcome));
+            }
         }
+    }
+
+    pub(crate) fn flush_completed(&mut self, leg: Option<usize>, outcome: Outcome) {
+        self.flush_ended(leg, outcome);
         if let Some(round) = &mut self.flushes.round {
             round.left -= 1;
         }

@@ -6,20 +6,28 @@
 
 use std::collections::VecDeque;
 
-use plumb_block::{BufferMut, Bytes, Errno, LbaRange, Op, Outcome, Payload};
+use plumb_block::{BufferMut, Bytes, Errno, ExtentMap, LbaRange, Op, Outcome, Payload};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
 use crate::format::block::has_checksum;
+use crate::format::superblock::LegState;
 use crate::index::Entry;
 use crate::io::{Asked, errno_of};
-use crate::resilver::Piece;
 use crate::settings::LOG_BLOCK;
 
 /// How many buffers reads leave to records and superblocks.
 const BUFFERS_LEFT: usize = 6;
 /// How many parts of one gather are read at the same time.
 const PARTS_MAX: u32 = 16;
+
+/// The runs of `range` that have nothing of `unreadable`, which is within it.
+pub(crate) fn readable(range: LbaRange, unreadable: &[LbaRange]) -> Vec<LbaRange> {
+    let mut map = ExtentMap::default();
+    map.insert(range, ());
+    unreadable.iter().for_each(|range| map.remove(*range));
+    map.iter().map(|(range, ())| range).collect()
+}
 
 /// What is being brought together.
 #[derive(Debug)]
@@ -30,6 +38,8 @@ pub(crate) struct Gather {
     parts: VecDeque<Part>,
     in_flight: u32,
     error: Option<Errno>,
+    /// What no leg has whole, in the blocks of the parts.
+    unreadable: Vec<LbaRange>,
 }
 
 /// Who wants it.
@@ -40,8 +50,8 @@ pub(crate) enum Goal {
         range: LbaRange,
         pieces: Vec<(LbaRange, Entry)>,
     },
-    /// A leg that replaces another.
-    Copy(Piece),
+    /// This leg, which replaces another. The bytes go nowhere else.
+    Copy(usize),
 }
 
 /// A part that one transfer brings.
@@ -60,6 +70,8 @@ pub(crate) enum Source {
     Log(u64),
     Backing,
     Zeroes,
+    /// It was in the log, and can be read on no leg.
+    Nowhere,
 }
 
 /// A part that is being read.
@@ -88,7 +100,7 @@ struct LogRead {
 
 impl Gather {
     pub(crate) fn new(goal: Goal, target: Option<BufferMut>, parts: VecDeque<Part>) -> Self {
-        Self { goal, target, parts, in_flight: 0, error: None }
+        Self { goal, target, parts, in_flight: 0, error: None, unreadable: Vec::new() }
     }
 }
 
@@ -129,8 +141,10 @@ impl Core {
         };
         let bytes = geometry.bytes(part.range);
         let (skip, covering) = match part.source {
-            Source::Zeroes => {
-                if let Some(target) = &mut gather.target {
+            Source::Zeroes | Source::Nowhere => {
+                if part.source == Source::Nowhere {
+                    gather.unreadable.push(part.range);
+                } else if let Some(target) = &mut gather.target {
                     target[part.offset as usize..(part.offset + bytes) as usize].fill(0);
                 }
                 gather.parts.pop_front();
@@ -160,7 +174,9 @@ impl Core {
             let (segment, block, _) = geometry.locate(address);
             let range = block as usize..block as usize + (covering / LOG_BLOCK) as usize;
             let known = self.log.segments.get(&segment).and_then(|segment| segment.checksums.get(range));
-            let (checksums, failed) = (known.map(<[u32]>::to_vec).unwrap_or_default(), Vec::new());
+            let checksums = known.map(<[u32]>::to_vec).unwrap_or_default();
+            // A leg that is copied to has nothing of it.
+            let failed = if let Goal::Copy(leg) = gather.goal { vec![leg] } else { Vec::new() };
             read.log = Some(LogRead { segment, block, checksums, skip: skip as usize, leg: 0, failed });
         }
         self.send_part(read, buffer);
@@ -171,6 +187,8 @@ impl Core {
     fn send_part(&mut self, mut read: PartRead, buffer: BufferMut) {
         let Some(log) = &mut read.log else {
             self.pace.foreground(self.io.now);
+            self.figures.backing_reads += 1;
+            self.figures.backing_read += Bytes(buffer.len() as u64);
             let (to, range) = ((Member::Backing, Purpose::BackingRead), read.part.range);
             self.io.act(to, Op::Read, range, Payload::Into(buffer), Then::Part(Box::new(read)));
             return;
@@ -190,7 +208,32 @@ impl Core {
                 let then = Then::Part(Box::new(read));
                 self.io.act_on_leg((leg, purpose), Op::Read, (at, blocks), Payload::Into(buffer), then);
             }
-            None => self.part_ended(&read, Err(Errno::EIO), Some(buffer)),
+            None => {
+                self.block_by_block(&read, blocks);
+                self.part_ended(&read, Ok(()), Some(buffer));
+            }
+        }
+    }
+
+    /// No leg has all of a part whole: its blocks are read one by one, and a single one is unreadable.
+    fn block_by_block(&mut self, read: &PartRead, blocks: u64) {
+        let (Some(gather), Source::Log(address)) = (self.gathers.get_mut(&read.gather), read.part.source)
+        else {
+            return;
+        };
+        if blocks == 1 {
+            return gather.unreadable.push(read.part.range);
+        }
+        let (range, geometry) = (read.part.range, self.log.geometry);
+        let mut done = 0;
+        while done < range.nlb {
+            let at = address + done;
+            let nlb = (geometry.per_block() - at % geometry.per_block()).min(range.nlb - done);
+            let offset = read.part.offset + done * u64::from(geometry.logical_block);
+            let range = LbaRange::new(range.lba + done, nlb);
+            gather.parts.push_back(Part { range, offset, source: Source::Log(at) });
+            self.log.pin(geometry.locate(at).0);
+            done += nlb;
         }
     }
 
@@ -214,9 +257,7 @@ impl Core {
         let is_as_written = blocks.len() == log.checksums.len()
             && blocks.zip(&log.checksums).all(|(block, checksum)| has_checksum(block, *checksum));
         if outcome.is_done() && is_as_written {
-            let (failed, at) = (std::mem::take(&mut log.failed), (log.segment, log.block));
-            failed.iter().for_each(|leg| self.repair(*leg, at, &buffer));
-            self.part_ended(&read, Ok(()), Some(buffer));
+            self.part_is_whole(read, buffer);
             return;
         }
         self.figures.checksum_errors += u64::from(outcome.is_done());
@@ -225,8 +266,36 @@ impl Core {
         self.send_part(read, buffer);
     }
 
+    /// Blocks of the log were read whole: legs that have not got them are given them.
+    fn part_is_whole(&mut self, mut read: PartRead, buffer: BufferMut) {
+        let Some(log) = &mut read.log else { return };
+        let (mut failed, at) = (std::mem::take(&mut log.failed), (log.segment, log.block));
+        failed.retain(|leg| self.superblock.legs[*leg] != LegState::Lost);
+        let goal = self.gathers.get(&read.gather).map(|gather| &gather.goal);
+        let copied_to = if let Some(Goal::Copy(leg)) = goal { Some(*leg) } else { None };
+        for leg in failed.iter().filter(|leg| Some(**leg) != copied_to) {
+            // Without memory now, the next read repairs.
+            if let Some(mut copy) = self.io.options.memory.take(Bytes(buffer.len() as u64)) {
+                copy.copy_from_slice(&buffer);
+                self.copy_to((*leg, Purpose::ReadRepair), at, copy.freeze(), None);
+            }
+        }
+        match copied_to.filter(|leg| failed.contains(leg)) {
+            Some(leg) => {
+                self.figures.resilvered += Bytes(buffer.len() as u64);
+                self.copy_to((leg, Purpose::Resilver), at, buffer.freeze(), Some(Box::new(read)));
+            }
+            None => self.part_ended(&read, Ok(()), Some(buffer)),
+        }
+    }
+
     /// Puts what was read where it goes.
-    fn part_ended(&mut self, read: &PartRead, result: Result<(), Errno>, buffer: Option<BufferMut>) {
+    pub(crate) fn part_ended(
+        &mut self,
+        read: &PartRead,
+        result: Result<(), Errno>,
+        buffer: Option<BufferMut>,
+    ) {
         self.io.steps += 1;
         if let Some(log) = &read.log {
             self.log.unpin(log.segment);
@@ -251,15 +320,16 @@ impl Core {
 
     /// All parts are there, or one is not to be had.
     fn gathered(&mut self, gather: Gather) {
-        let Gather { goal, target, error, .. } = gather;
+        let Gather { goal, target, error, unreadable, .. } = gather;
         let whole = |target: Option<BufferMut>| target.filter(|_| error.is_none()).map(BufferMut::freeze);
         match goal {
             Goal::Client(asked) => {
                 let payload = target.map_or(Payload::None, Payload::Into);
+                let error = error.or((!unreadable.is_empty()).then_some(Errno::EIO));
                 self.io.answer(&asked, error.map_or(Outcome::Done, Outcome::Failed), payload);
             }
-            Goal::Destage { range, pieces } => self.write_run(range, pieces, whole(target)),
-            Goal::Copy(piece) => self.write_copy(piece, whole(target)),
+            Goal::Destage { range, pieces } => self.write_run(range, &pieces, whole(target), &unreadable),
+            Goal::Copy(leg) => self.copied(leg, error),
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! The new shape is in use once two versions of the superblock that have it are durable: then no slot is left with the old one.
 
-use plumb_block::{Bytes, DeviceInfo, Nanos};
+use plumb_block::{Bytes, DeviceInfo};
 
 use crate::action::Wait;
 use crate::core::{Condition, Core};
@@ -13,13 +13,7 @@ use crate::geometry::Geometry;
 
 impl Core {
     /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
-    pub(crate) fn grow(
-        &mut self,
-        size: Bytes,
-        legs: Vec<Option<DeviceInfo>>,
-        now: Nanos,
-    ) -> Result<(), String> {
-        self.io.now = now;
+    pub(crate) fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
         let geometry = self.log.geometry;
         let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
         let grown = Geometry { per_leg, ..geometry };
@@ -44,7 +38,6 @@ impl Core {
         }
         self.io.legs = legs;
         self.log.grows_to = Some(per_leg);
-        self.pump();
         Ok(())
     }
 

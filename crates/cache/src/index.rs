@@ -3,6 +3,8 @@
 //! Invariant: a block is in the index exactly if some record that recovery could replay changes it, whether that was
 //! destaged or not. So what is not in the index may go past the log (order (c)).
 
+use std::ops::Deref;
+
 use plumb_block::{ExtentMap, Lba, LbaRange};
 
 use crate::format::record::Kind;
@@ -20,6 +22,9 @@ const AT: u64 = (1 << KIND) - 1;
 const CLEAN: u64 = 1 << 63;
 
 impl Entry {
+    /// What the log had here can be read on no leg, and the log has let go of it. Nothing is served in its place. Its segment is never reached.
+    pub(crate) const UNREADABLE: Self = Self(AT | (Kind::Zeroes as u64) << KIND);
+
     /// What `kind` from `lba` on is, whose payload, if it has one, begins at `block` of `segment`.
     pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, (segment, block): (u64, u32)) -> Self {
         let at = match kind {
@@ -33,8 +38,17 @@ impl Entry {
         Kind::ALL[(self.0 >> KIND & 3) as usize]
     }
 
+    pub(crate) fn is_unreadable(self) -> bool {
+        self == Self::UNREADABLE
+    }
+
     pub(crate) const fn is_clean(self) -> bool {
         self.0 & CLEAN != 0
+    }
+
+    /// Whether only the log has it.
+    fn is_dirty(self) -> bool {
+        !self.is_clean() && !self.is_unreadable()
     }
 
     /// The address in the log of the payload of `lba`, which the entry covers.
@@ -56,6 +70,114 @@ impl Entry {
     }
 }
 
+/// The index, and how much of it the backing device does not have.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    entries: ExtentMap<Entry>,
+    dirty: Dirty,
+}
+
+/// Blocks that the backing device does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dirty {
+    pub(crate) data: u64,
+    /// What was zeroed or discarded.
+    pub(crate) zeroes: u64,
+}
+
+impl Dirty {
+    pub(crate) const fn all(self) -> u64 {
+        self.data + self.zeroes
+    }
+
+    const fn of(&mut self, entry: Entry) -> &mut u64 {
+        match entry.kind() {
+            Kind::Data => &mut self.data,
+            Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => &mut self.zeroes,
+        }
+    }
+}
+
+impl Deref for Index {
+    type Target = ExtentMap<Entry>;
+
+    fn deref(&self) -> &ExtentMap<Entry> {
+        &self.entries
+    }
+}
+
+impl Index {
+    /// How many blocks the backing device does not have.
+    pub(crate) const fn dirty(&self) -> Dirty {
+        self.dirty
+    }
+
+    /// Gives `range` a newer version; in how much of it that replaces one that the backing device does not have.
+    pub(crate) fn insert(&mut self, range: LbaRange, entry: Entry) -> u64 {
+        let replaced = self.take_dirty(range);
+        self.entries.insert(range, entry);
+        if entry.is_dirty() {
+            *self.dirty.of(entry) += range.nlb;
+        }
+        replaced
+    }
+
+    fn remove(&mut self, range: LbaRange) {
+        self.take_dirty(range);
+        self.entries.remove(range);
+    }
+
+    /// Counts what of `range` is dirty no longer; how much that is.
+    fn take_dirty(&mut self, range: LbaRange) -> u64 {
+        let (entries, dirty) = (&self.entries, &mut self.dirty);
+        let over = entries.over(range).filter(|(_, entry)| entry.is_dirty());
+        over.map(|(range, entry)| {
+            *dirty.of(*entry) -= range.nlb;
+            range.nlb
+        })
+        .sum()
+    }
+
+    /// Replaces what of `range` is such by `entry`, or takes it away; what that was.
+    fn replace(
+        &mut self,
+        range: LbaRange,
+        is_such: impl Fn(LbaRange, Entry) -> bool,
+        by: Option<Entry>,
+    ) -> Vec<LbaRange> {
+        let found = self.over(range).filter(|(range, entry)| is_such(*range, **entry));
+        let found: Vec<_> = found.map(|(range, _)| range).collect();
+        for range in &found {
+            match by {
+                Some(entry) => {
+                    self.insert(*range, entry);
+                }
+                None => self.remove(*range),
+            }
+        }
+        found
+    }
+
+    /// Marks what of `pieces` is still the newest version as destaged.
+    pub(crate) fn mark_clean(&mut self, pieces: &[(LbaRange, Entry)]) {
+        for (range, entry) in pieces {
+            self.replace(*range, |_, found| found == *entry, Some(entry.cleaned()));
+        }
+    }
+
+    /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that is.
+    pub(crate) fn leave_unreadable(&mut self, (range, entry): (LbaRange, Entry)) -> Vec<LbaRange> {
+        self.replace(range, |_, found| found == entry, Some(Entry::UNREADABLE))
+    }
+
+    /// Takes away what of `ranges` is in a segment before `tail`.
+    pub(crate) fn forget(&mut self, geometry: &Geometry, ranges: &[LbaRange], tail: u64) {
+        for range in ranges {
+            self.replace(*range, |range, entry| entry.segment(geometry, range.lba) < tail, None);
+        }
+    }
+}
+
 /// The extents of `index` over `range`, and the gaps between them.
 pub(crate) fn with_gaps(
     index: &ExtentMap<Entry>,
@@ -69,31 +191,6 @@ pub(crate) fn with_gaps(
         at = range.end();
         [(gap, None), (range, entry)].into_iter().filter(|(range, _)| range.nlb > 0)
     })
-}
-
-/// Marks what of `pieces` is still the newest version as destaged.
-pub(crate) fn mark_clean(index: &mut ExtentMap<Entry>, pieces: &[(LbaRange, Entry)]) {
-    for (range, entry) in pieces {
-        let unchanged: Vec<_> =
-            index.over(*range).filter(|(_, found)| *found == entry).map(|(range, _)| range).collect();
-        for range in unchanged {
-            index.insert(range, entry.cleaned());
-        }
-    }
-}
-
-/// Takes away what of `ranges` is in a segment before `tail`.
-pub(crate) fn forget(index: &mut ExtentMap<Entry>, geometry: &Geometry, ranges: &[LbaRange], tail: u64) {
-    for range in ranges {
-        let old: Vec<_> = index
-            .over(*range)
-            .filter(|(range, entry)| entry.segment(geometry, range.lba) < tail)
-            .map(|(range, _)| range)
-            .collect();
-        for range in old {
-            index.remove(range);
-        }
-    }
 }
 
 #[cfg(test)]

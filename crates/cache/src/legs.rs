@@ -1,10 +1,11 @@
 //! Which legs count, and what happens when one fails.
 
-use plumb_block::{Op, Outcome, Payload};
+use plumb_block::{Buffer, Outcome};
 
 use crate::action::Purpose;
 use crate::core::{Core, Then};
 use crate::format::superblock::LegState;
+use crate::gather::PartRead;
 use crate::io::errno_of;
 use crate::settings::Layout;
 use crate::superblocks::Reason;
@@ -40,7 +41,7 @@ impl Core {
         }
         if self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg]) {
             let because = format!(
-                "leg {leg} {what}, and no other leg has what it has: what was not flushed may be lost"
+                "device {leg} of the log {what}, and no other has what it has: what was not flushed may be lost"
             );
             self.latch(because, errno_of(outcome));
             return;
@@ -49,10 +50,21 @@ impl Core {
         self.figures.legs_lost += 1;
     }
 
-    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable.
+    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one that counted a session begins,
+    /// which the backing device notes: that leg alone cannot know that it is stale, and is refused by it.
     pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
-        self.superblock.legs[leg] = state;
+        let before = std::mem::replace(&mut self.superblock.legs[leg], state);
+        if (before, state) == (LegState::Live, LegState::Lost) {
+            self.begin_session();
+        }
         self.begin_epoch();
+    }
+
+    /// Begins a session: its records are told from those of others.
+    pub(crate) fn begin_session(&mut self) {
+        self.superblock.session += 1;
+        self.superblock.first = self.log.next_sequence;
+        self.log.close();
     }
 
     /// Begins an epoch: which legs count, or the shape of the log, has changed.
@@ -62,30 +74,32 @@ impl Core {
         self.io.steps += 1;
     }
 
-    /// Replaces blocks of `leg` that were read damaged, at `block` of `segment`, by what another leg has.
-    pub(crate) fn repair(&mut self, leg: usize, (segment, block): (u64, u32), good: &[u8]) {
-        if self.superblock.legs[leg] == LegState::Lost {
-            return;
-        }
-        // Without memory now, the next read repairs.
-        let Some(mut buffer) = self.io.options.memory.take(plumb_block::Bytes(good.len() as u64)) else {
-            return;
-        };
-        buffer.copy_from_slice(good);
+    /// Writes blocks that another leg has to `leg`, at `block` of `segment`, which is not used again meanwhile. `part` is what they were read
+    /// for, if it waits for that.
+    pub(crate) fn copy_to(
+        &mut self,
+        (leg, purpose): (usize, Purpose),
+        (segment, block): (u64, u32),
+        bytes: Buffer,
+        part: Option<Box<PartRead>>,
+    ) {
         self.log.pin(segment);
         let at = self.log.geometry.leg_block(segment, block);
-        let blocks = good.len() as u64 / crate::settings::LOG_BLOCK;
-        let (op, payload) = (Op::Write { fua: false }, Payload::Bytes(buffer.freeze()));
-        let then = Then::Repair { leg, segment };
-        self.io.act_on_leg((leg, Purpose::ReadRepair), op, (at, blocks), payload, then);
+        self.io.write_leg((leg, purpose), at, bytes, Then::Copy { leg, segment, part });
     }
 
-    pub(crate) fn repair_completed(&mut self, leg: usize, segment: u64, outcome: Outcome) {
+    pub(crate) fn copy_completed(
+        &mut self,
+        (leg, segment): (usize, u64),
+        part: Option<Box<PartRead>>,
+        outcome: Outcome,
+    ) {
         self.log.unpin(segment);
-        if outcome.is_done() {
+        if !outcome.is_done() {
+            self.lose_leg(leg, "could not be given what another one has", outcome);
+        } else if part.is_none() {
             self.figures.repaired += 1;
-        } else {
-            self.lose_leg(leg, "could not be repaired", outcome);
         }
+        part.into_iter().for_each(|part| self.part_ended(&part, Ok(()), None));
     }
 }

@@ -43,11 +43,12 @@ mod superblocks;
 mod write;
 
 pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
-pub use cache::{Cache, InitialWrite};
+pub use cache::{Cache, InitialWrite, Leg};
 pub use format::superblock::LegState;
+pub use recovery::{Findings, LegFindings};
 pub use resilver::Replacement;
 pub use settings::{
-    BUFFER, BUFFERS_MIN, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,
+    BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,
     ParseUuidError, Settings, Uuid,
 };
 pub use status::{Figures, State, Status};

@@ -10,7 +10,7 @@ use plumb_block::{ExtentMap, LbaRange, Nanos};
 use crate::format::record::{Extent, Kind, Place};
 use crate::format::superblock::Tail;
 use crate::geometry::Geometry;
-use crate::index::{Entry, with_gaps};
+use crate::index::{Entry, Index, with_gaps};
 
 /// A segment that holds records.
 #[derive(Debug)]
@@ -63,6 +63,9 @@ pub(crate) struct Log {
     pub(crate) durable: u64,
     /// From this segment on what records change is kept in order, too.
     pub(crate) ordered_from: u64,
+    /// Once the tail is here the backing device has been written in order, after all that was not: of what was overwritten before that, the
+    /// older version was never destaged.
+    pub(crate) ordered_at: u64,
     /// How many flushes were begun, over all sessions.
     pub(crate) flush_epoch: u64,
     /// By sequence number.
@@ -123,6 +126,8 @@ impl Log {
     pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
         self.close();
         self.ordered_from = if is_ordered { self.next_segment } else { u64::MAX };
+        let is_empty = is_ordered && self.tail == self.next_segment;
+        self.ordered_at = if is_empty { self.tail } else { u64::MAX };
         self.segments.values_mut().for_each(|segment| segment.changes.clear());
     }
 
@@ -144,12 +149,17 @@ impl Log {
     /// Makes every segment before `tail` free.
     pub(crate) fn free_until(&mut self, tail: u64) {
         self.tail = tail;
+        if tail >= self.ordered_from && self.ordered_at == u64::MAX {
+            self.ordered_at = self.next_segment;
+        }
         self.segments.retain(|number, segment| *number >= tail || segment.pins > 0);
     }
 
-    /// Puts what a complete record changes into the index; and with its segment, where that is wanted.
-    pub(crate) fn apply(&mut self, index: &mut ExtentMap<Entry>, record: &Record) {
+    /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How many blocks of it only the log had
+    /// an older version of, which is not destaged any more.
+    pub(crate) fn apply(&mut self, index: &mut Index, record: &Record) -> u64 {
         let segment = record.place.segment;
+        let mut absorbed = 0;
         let keeps_changes = segment >= self.ordered_from;
         for (extent, block) in &record.extents {
             let parts = match extent.kind {
@@ -158,12 +168,13 @@ impl Log {
             };
             for (range, kind) in parts {
                 let entry = Entry::new(&self.geometry, kind, range.lba, (segment, *block));
-                index.insert(range, entry);
+                absorbed += index.insert(range, entry);
                 if let Some(found) = self.segments.get_mut(&segment).filter(|_| keeps_changes) {
                     found.changes.push((record.flush_epoch, range, entry));
                 }
             }
         }
+        absorbed
     }
 
     /// Keeps a segment as it is until [`unpin`](Log::unpin).

@@ -6,20 +6,24 @@ use plumb_block::{Bytes, Lba, LbaRange, Nanos};
 const DELAY_FROM: f64 = 0.6;
 /// With this share in use they come in as fast as is destaged.
 const DELAY_EVEN: f64 = 0.9;
-/// With this share in use they are delayed the most. The rest is room for the batch that is being destaged.
+/// With this share in use they come in as fast as the backing device alone would take them.
 const DELAY_FULL: f64 = 0.96;
+/// With this share in use none comes in: the rest is room for the batch that is being destaged.
+const SHUT: f64 = 0.98;
 /// From this share of the log in use on destaging is urgent, as long as writes come.
 const URGENT_FROM: f64 = 0.8;
 /// Writes come for so long after the last one.
-const WRITING: Nanos = Nanos::secs(1);
-/// The longest delay of a record.
-const DELAY_MAX: Nanos = Nanos::millis(100);
+const WRITING: Nanos = Nanos::millis(200);
+/// How long a batch takes at most, for all that is known of the rate.
+const BATCH: f64 = 2.0;
 /// Over how long the rate of destaging is measured.
 const RATE_WINDOW: Nanos = Nanos::millis(250);
 /// Clients need the backing device for this long after they last did.
 const FOREGROUND: Nanos = Nanos::millis(100);
 /// The longest time for which destaging gives way.
 const PAUSE_MAX: Nanos = Nanos::secs(1);
+/// How much of the log is destaged at a time at most: one segment in so many.
+const BATCHES: u64 = 64;
 /// How many streams are followed.
 const STREAMS: usize = 16;
 
@@ -29,10 +33,14 @@ pub(crate) struct Pace {
     last_asked: Nanos,
     /// When the last record was written.
     written_at: Option<Nanos>,
-    /// The rate of destaging, in bytes per second; 0 until it is known.
+    /// How much of the log becomes free, in bytes per second; 0 until it is known.
     rate: f64,
+    /// How long one write of the backing device takes when it has nothing else to do; 0 until it is known. And when the last one ended.
+    operation: Nanos,
+    done_at: Nanos,
+    /// Since when the rate is measured, and how much of the log had become free by then.
     window_from: Nanos,
-    window_bytes: u64,
+    window_freed: f64,
     /// When a client last needed the backing device.
     foreground_at: Option<Nanos>,
     /// Nothing is destaged before this.
@@ -54,8 +62,10 @@ impl Pace {
             last_asked: now,
             written_at: None,
             rate: 0.0,
+            operation: Nanos::ZERO,
+            done_at: Nanos::ZERO,
             window_from: now,
-            window_bytes: 0,
+            window_freed: 0.0,
             foreground_at: None,
             runs_from: Nanos::ZERO,
             streams: Vec::new(),
@@ -71,14 +81,14 @@ impl Pace {
         self.last_asked
     }
 
-    /// The rate of destaging, in bytes per second; 0 until it is known.
+    /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Destaging goes on after a pause, which does not count.
-    pub(crate) fn destaging(&mut self, now: Nanos) {
-        (self.window_from, self.window_bytes) = (now, 0);
+    /// Destaging goes on after a pause, which does not count. `freed` bytes of the log have become free by now.
+    pub(crate) fn destaging(&mut self, now: Nanos, freed: f64) {
+        (self.window_from, self.window_freed) = (now, freed);
     }
 
     /// A client needs the backing device.
@@ -95,37 +105,53 @@ impl Pace {
         self.runs_from
     }
 
-    /// So much was destaged, by a write from `from` to `now`. If clients need the backing device and there is no hurry, it is theirs
-    /// for nineteen times as long.
-    pub(crate) fn destaged(&mut self, bytes: u64, (from, now): (Nanos, Nanos), is_urgent: bool) {
+    /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients need the backing device and there
+    /// is no hurry, it is theirs for nineteen times as long.
+    pub(crate) fn destaged(&mut self, (from, now): (Nanos, Nanos), freed: f64, is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
-            let pause = Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0));
-            self.runs_from = now.saturating_add(pause);
+            self.runs_from = now.saturating_add(Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0)));
         }
-        self.window_bytes += bytes;
+        // Others were before it.
+        let operation = now.since(from.max(self.done_at));
+        let before = if self.operation == Nanos::ZERO { operation } else { self.operation };
+        (self.operation, self.done_at) = (Nanos((before.0 * 7 + operation.0) / 8), now);
         let elapsed = now.since(self.window_from);
         if elapsed >= RATE_WINDOW {
-            let rate = self.window_bytes as f64 / elapsed.as_secs_f64();
+            let rate = (freed - self.window_freed).max(0.0) / elapsed.as_secs_f64();
             self.rate = if self.rate > 0.0 { (self.rate + rate) / 2.0 } else { rate };
-            self.destaging(now);
+            self.destaging(now, freed);
         }
     }
 
-    /// A record of so many bytes is written, with this share of the log in use: how long to wait with the next one. After ZFS: nothing
-    /// up to 60 %, then more and more; at 90 % writes come in as fast as they are destaged.
-    pub(crate) fn delay(&mut self, now: Nanos, bytes: u64, used: f64) -> Nanos {
+    /// A record of so many bytes, with parts of so many writes, is written, with this share of the log in use: how long to wait with the next
+    /// one. After ZFS: nothing up to 60 %, then more and more; at 90 % writes come in as fast as the log becomes free. They never wait for
+    /// longer than the backing device alone would take for them.
+    pub(crate) fn delay(&mut self, now: Nanos, (bytes, writes): (u64, u32), used: f64) -> Nanos {
         self.written_at = Some(now);
         if used <= DELAY_FROM || self.rate <= 0.0 {
             return Nanos::ZERO;
         }
         let steepness = (DELAY_FULL - DELAY_EVEN) / (DELAY_EVEN - DELAY_FROM);
         let factor = steepness * (used - DELAY_FROM) / (DELAY_FULL - used).max(0.001);
-        Nanos::from_secs_f64(bytes as f64 / self.rate * factor).min(DELAY_MAX)
+        let alone = self.operation * u64::from(writes);
+        Nanos(Nanos::from_secs_f64(bytes as f64 / self.rate * factor).0.min(alone.0))
     }
 
-    /// Whether destaging does not give way: writes come, and the log is nearly full. Reads alone never wait for it.
+    /// Whether nothing comes in with this share of the log in use.
+    pub(crate) fn is_shut(&self, used: f64) -> bool {
+        used >= SHUT
+    }
+
+    /// How many segments of so many bytes are destaged at a time, of a log of `count`.
+    pub(crate) fn batch(&self, segment: u64, count: u64) -> u64 {
+        let most = (count / BATCHES).max(1);
+        if self.rate > 0.0 { ((self.rate * BATCH) as u64 / segment).clamp(1, most) } else { most }
+    }
+
+    /// Whether destaging does not give way: writes come, and the log is nearly full; or some wait. Reads alone never wait for it.
     pub(crate) fn is_urgent(&self, now: Nanos, used: f64) -> bool {
-        used >= URGENT_FROM && self.written_at.is_some_and(|at| now.since(at) < WRITING)
+        let is_written = self.written_at.is_some_and(|at| now.since(at) < WRITING);
+        self.is_shut(used) || (used >= URGENT_FROM && is_written)
     }
 
     /// How many runs may be destaged at the same time.
@@ -135,7 +161,7 @@ impl Pace {
             _ if is_draining => 8,
             used if self.is_urgent(now, used) => {
                 if is_foreground {
-                    4
+                    2
                 } else {
                     8
                 }
@@ -163,17 +189,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_begin_at_60_percent_and_admit_at_90_what_is_destaged() {
+    fn delays_begin_at_60_percent_and_admit_at_90_what_becomes_free() {
         let (mut pace, now) = (Pace::new(Nanos::ZERO), Nanos::ZERO);
-        assert_eq!(pace.delay(now, 1 << 20, 0.9), Nanos::ZERO, "nothing is known of the rate");
-        pace.destaged(10 << 20, (now, Nanos::millis(500)), false);
-        assert_eq!(pace.delay(now, 1 << 20, 0.6), Nanos::ZERO);
+        assert_eq!(pace.delay(now, (1 << 20, 16), 0.9), Nanos::ZERO, "nothing is known of the rate");
+        assert_eq!(pace.batch(4 << 20, 256), 4);
+        pace.destaged((Nanos::millis(490), Nanos::millis(500)), 10e6, false);
+        assert_eq!(pace.delay(now, (1 << 20, 16), 0.6), Nanos::ZERO);
         let delays: Vec<_> =
-            (60..=100).map(|used| pace.delay(now, 1 << 16, f64::from(used) / 100.0)).collect();
+            (60..=100).map(|used| pace.delay(now, (1 << 16, 1), f64::from(used) / 100.0)).collect();
         assert!(delays.is_sorted(), "{delays:?}");
-        let seconds = pace.delay(now, 1 << 20, 0.9).as_secs_f64();
-        assert!((seconds - 1.0 / 20.0).abs() < 1e-6, "1 MiB at 20 MiB/s: {seconds}");
-        assert_eq!(pace.delay(now, 1 << 20, 1.0), DELAY_MAX);
+        let seconds = pace.delay(now, (1_000_000, 16), 0.9).as_secs_f64();
+        assert!((seconds - 1.0 / 20.0).abs() < 1e-6, "1 MB at 20 MB/s: {seconds}");
+        assert_eq!(pace.delay(now, (1 << 20, 3), 1.0), Nanos::millis(30));
+        assert!(pace.is_shut(0.98) && !pace.is_shut(0.97));
+        assert_eq!((pace.batch(4 << 20, 1024), pace.batch(64 << 20, 1024)), (9, 1), "what takes about 2 s");
     }
 
     #[test]
@@ -182,15 +211,16 @@ mod tests {
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 2);
         pace.foreground(Nanos::millis(1));
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 1);
-        pace.destaged(4096, (Nanos::millis(1), Nanos::millis(6)), false);
+        pace.destaged((Nanos::millis(1), Nanos::millis(6)), 0.0, false);
         assert_eq!(pace.runs_from(), Nanos::millis(101));
         assert_eq!(pace.runs_max(Nanos::millis(100), 0.4, false), 0);
         assert_eq!(pace.runs_max(Nanos::millis(101), 0.4, false), 2, "nobody needs it any more");
         assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 0, "nobody writes");
-        pace.delay(Nanos::millis(50), 4096, 0.9);
-        assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 4);
-        assert_eq!(pace.runs_max(Nanos::millis(500), 0.9, false), 8);
-        assert_eq!(pace.runs_max(Nanos::millis(1050), 0.9, false), 4, "nobody writes any more");
+        pace.delay(Nanos::millis(50), (4096, 1), 0.9);
+        assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 2);
+        assert_eq!(pace.runs_max(Nanos::millis(240), 0.9, false), 8);
+        assert_eq!(pace.runs_max(Nanos::millis(250), 0.9, false), 4, "nobody writes any more");
+        assert_eq!(pace.runs_max(Nanos::millis(950), 0.98, false), 8, "writes may wait");
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl Core {
                 let nlb = (run.end().0 - at.0).min(most);
                 let source = match entry {
                     Some(entry) if is_log => Source::Log(entry.address(at)),
+                    Some(entry) if entry.is_unreadable() => Source::Nowhere,
                     Some(_) => Source::Zeroes,
                     None => Source::Backing,
                 };

@@ -91,10 +91,11 @@ pub struct Settings {
 }
 
 /// When a write is acknowledged, and where it is then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// In the log; durable after a flush of the legs.
+    #[default]
     WriteBack,
     /// On the backing device; durable after a flush of that. Only what overlaps the log goes through it.
     WriteThrough,
@@ -105,14 +106,32 @@ pub enum Mode {
     Ordered,
 }
 
-/// What the devices of a cache have to say of themselves.
+/// Which legs of a mirror may be missing when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Degraded {
+    /// Only those that the log says are lost.
+    No,
+    /// This one, too.
+    Without(usize),
+    /// Any but the last.
+    Any,
+}
+
+impl Degraded {
+    pub(crate) fn allows(self, leg: usize) -> bool {
+        self == Self::Any || self == Self::Without(leg)
+    }
+}
+
+/// What the devices of a cache have to say of themselves. Whoever knows has to note each later session, too: see
+/// [`Cache::session_to_mark`](crate::Cache::session_to_mark).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The cache.
     pub cache: Uuid,
     /// The backing device.
     pub backing: Uuid,
-    /// The session in which it was opened last, as the backing device knows: a log of an earlier one is an old copy.
+    /// The last session, as the backing device knows: a log of an earlier one is an old copy, or a leg that was lost since.
     pub session_min: u64,
 }
 
@@ -125,8 +144,11 @@ pub struct Options {
     pub memory: Pool,
     /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
     pub identity: Option<Identity>,
-    /// Whether a log may be opened while a leg is missing that is not known to be stale. What only that leg holds is lost.
-    pub degraded: bool,
+    /// Which legs may be missing though the log does not say that they are lost. What only they hold is lost.
+    pub degraded: Degraded,
+    /// Whether recovery takes what comes before the first durable record that is damaged or gone, and gives up all that comes after it. Without,
+    /// such a log is refused.
+    pub gives_up_lost: bool,
     /// The largest payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
     pub record_max: Bytes,
     /// A sequential stream goes past the log after this much; `None`: never.
@@ -163,7 +185,8 @@ impl Options {
             mode: Mode::WriteBack,
             memory,
             identity: None,
-            degraded: false,
+            degraded: Degraded::No,
+            gives_up_lost: false,
             dry_run: false,
             record_max: Bytes::kib(512),
             bypass_after: Some(Bytes::mib(2)),

@@ -1,10 +1,11 @@
 //! What there is to say of a cache.
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, LbaRange, Nanos};
 use serde::Serialize;
 
 use crate::core::Core;
 use crate::format::superblock::LegState;
+use crate::recovery::Findings;
 use crate::settings::{LOG_BLOCK, Layout, Mode, Uuid};
 
 /// How a cache is.
@@ -46,8 +47,18 @@ pub struct Figures {
     pub written: Bytes,
     /// Flushes and FUA writes by clients.
     pub flushes: u64,
-    /// How much of what was written went past the log.
+    /// Writes, zeroings and discards that went past the log, and how much.
+    pub bypass_writes: u64,
+    /// See `bypass_writes`.
     pub bypassed: Bytes,
+    /// How much data of clients was put into records.
+    pub logged: Bytes,
+    /// How much of what was written replaced what only the log had, which is not destaged any more.
+    pub absorbed: Bytes,
+    /// Reads of the backing device for clients, and how much.
+    pub backing_reads: u64,
+    /// See `backing_reads`.
+    pub backing_read: Bytes,
     /// Records written.
     pub records: u64,
     /// Bytes written to all legs: records and superblocks.
@@ -62,6 +73,8 @@ pub struct Figures {
     pub destaged: Bytes,
     /// Failed reads and writes of destaging.
     pub destage_errors: u64,
+    /// How much was left out of the log because no leg had it whole.
+    pub unreadable: Bytes,
     /// For how long writes were delayed because the log fills.
     pub delayed: Nanos,
     /// Whether writes wait for a free segment.
@@ -100,13 +113,20 @@ pub struct Status {
     pub log: Bytes,
     /// See `log`.
     pub log_used: Bytes,
-    /// What the backing device does not have.
+    /// What the backing device does not have: data, and what was zeroed or discarded, which takes next to no room in the log.
     pub dirty: Bytes,
+    /// See `dirty`.
+    pub zeroed: Bytes,
+    /// What was left out of the log because no leg had it whole: reads of it fail until it is overwritten, and the backing device has
+    /// something older.
+    pub unreadable: Vec<LbaRange>,
+    /// Whether the backing device alone is old and consistent by now, in [`Mode::Ordered`].
+    pub is_ordered: bool,
     /// How long the oldest record has been in the log, if there is one.
     pub oldest: Option<Nanos>,
     /// How many extents the index has.
     pub extents: u64,
-    /// The rate of destaging, in bytes per second; 0 until it is known.
+    /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub drain_rate: f64,
     /// How long it would take to destage everything at that rate.
     pub drain_eta: Option<Nanos>,
@@ -118,6 +138,8 @@ pub struct Status {
     pub destage_error: Option<String>,
     /// What was counted.
     pub figures: Figures,
+    /// What the log held when it was opened.
+    pub findings: Findings,
 }
 
 impl Core {
@@ -131,11 +153,16 @@ impl Core {
         self.superblocks.legs_durable().iter().zip(wanted).map(shown).collect()
     }
 
+    /// What was left out, and has not been overwritten.
+    fn unreadable_now(&self) -> Vec<LbaRange> {
+        let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
+        left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
+    }
+
     pub(crate) fn status(&self) -> Status {
         let geometry = &self.log.geometry;
         let segment = u64::from(geometry.segment_blocks) * LOG_BLOCK;
-        let dirty = self.index.iter().filter(|(_, entry)| !entry.is_clean());
-        let dirty = Bytes(dirty.map(|(range, _)| geometry.bytes(range)).sum());
+        let (dirty, block) = (self.index.dirty(), u64::from(geometry.logical_block));
         let rate = self.pace.rate();
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
@@ -148,15 +175,19 @@ impl Core {
             legs: self.legs_shown(),
             log: Bytes(geometry.count() * segment),
             log_used: Bytes(self.log.used() * segment),
-            dirty,
+            dirty: Bytes(dirty.data * block),
+            zeroed: Bytes(dirty.zeroes * block),
+            unreadable: self.unreadable_now(),
+            is_ordered: self.log.tail >= self.log.ordered_at,
             oldest: oldest.map(|segment| self.io.now.since(segment.opened_at)),
-            extents: self.index.iter().count() as u64,
+            extents: self.index.len() as u64,
             drain_rate: rate,
-            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64(dirty.0 as f64 / rate)),
+            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
             is_growing: self.log.grows_to.is_some(),
             is_draining: self.destage.is_draining,
             destage_error: self.destage.error.clone(),
             figures: self.figures,
+            findings: self.findings.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plumb_block::{Bytes, Outcome};
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Purpose, Wait};
 use crate::core::{Condition, Core, Then};
 use crate::format::superblock::{LegState, Superblock};
 use crate::recovery::Recovered;
@@ -44,7 +44,7 @@ pub(crate) struct Superblocks {
     durable: Superblock,
     /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg and not on another, so that
     /// the legs have their last whole one in different slots.
-    slots: Vec<u64>,
+    slots: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -72,6 +72,11 @@ impl Superblocks {
         &self.durable.legs
     }
 
+    /// The last session that is durable.
+    pub(crate) const fn session_durable(&self) -> u64 {
+        self.durable.session
+    }
+
     /// A version is to be written for this reason.
     pub(crate) fn want(&mut self, reason: Reason) {
         self.wanted.insert(reason);
@@ -89,47 +94,50 @@ impl Core {
             || !self.io.options.waits.hold(Wait::EpochDurable)
     }
 
+    /// Whether anything may be acknowledged: order (e), and the backing device names the session, where it names any.
+    pub(crate) fn may_acknowledge(&self) -> bool {
+        let is_marked = self.marked >= self.superblock.session;
+        self.is_epoch_durable() && (is_marked || self.io.options.identity.is_none())
+    }
+
     /// Writes the next version, if one is wanted; flushes after it; takes note that it is durable.
     pub(crate) fn write_superblocks(&mut self) {
         if self.latched().is_some() {
             return;
         }
-        let legs = self.legs_written();
         match &mut self.superblocks.round {
-            None => self.begin_superblocks(&legs),
+            None => self.begin_superblocks(),
             Some(round) if round.left > 0 => {}
             Some(round) if !round.is_flushing => {
                 round.is_flushing = true;
                 let (_, purpose) = round.reason.purposes();
-                round.left = legs.len();
-                for leg in legs {
-                    self.io.flush((Member::Leg(leg), purpose), Then::Superblock { leg });
-                }
+                let left = self.flush_legs(purpose, |leg| Then::Superblock { leg: leg.unwrap_or_default() });
+                self.superblocks.round.iter_mut().for_each(|round| round.left = left);
             }
             Some(_) => self.superblocks_durable(),
         }
     }
 
-    fn begin_superblocks(&mut self, legs: &[usize]) {
+    fn begin_superblocks(&mut self) {
+        let legs = self.legs_written();
         let Some(reason) = self.superblocks.wanted.first().copied() else { return };
-        if self.io.options.memory.available() < legs.len() {
-            return;
-        }
+        let memory = &self.io.options.memory;
+        let buffers: Option<Vec<_>> = legs.iter().map(|_| memory.take(Bytes(LOG_BLOCK))).collect();
+        let Some(buffers) = buffers else { return };
         self.superblocks.wanted.remove(&reason);
         self.superblock.generation += 1;
         self.superblock.durable = self.log.durable;
         let (purpose, _) = reason.purposes();
-        for leg in legs {
-            let slot = &mut self.superblocks.slots[*leg];
-            let slots = Superblock::slots(*slot, &self.superblock.geometry);
-            *slot = 1 - *slot;
+        for (leg, mut buffer) in legs.iter().zip(buffers) {
+            let slot = self.superblocks.slots[*leg];
+            self.superblocks.slots[*leg] = 1 - slot;
+            let places = self.io.legs[*leg].as_ref().map_or([0, 1, 0, 1], Superblock::places);
             self.superblock.leg = *leg as u8;
-            let Some(mut buffer) = self.io.options.memory.take(Bytes(LOG_BLOCK)) else { return };
             self.superblock.encode(&mut buffer);
             let bytes = buffer.freeze();
-            for slot in slots {
+            for place in [places[slot], places[slot + 2]] {
                 let then = Then::Superblock { leg: *leg };
-                self.io.write_leg((*leg, purpose), slot, bytes.clone(), then);
+                self.io.write_leg((*leg, purpose), place, bytes.clone(), then);
             }
             self.figures.leg_written += Bytes(2 * LOG_BLOCK);
         }
@@ -168,8 +176,11 @@ impl Core {
             Reason::Epoch => {}
             Reason::Session if self.condition == Condition::Opening => self.condition = Condition::Serving,
             Reason::Session => {}
-            Reason::Tail => self.tail_durable(content.tail),
-            Reason::Stop => self.condition = Condition::Stopped(content.is_clean),
+            Reason::Tail => self.free_until(content.tail.segment),
+            Reason::Stop => {
+                let is_clean = self.condition == Condition::Stopping(true) && self.index.is_empty();
+                self.condition = Condition::Stopped(is_clean);
+            }
         }
     }
 }

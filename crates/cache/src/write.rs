@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use plumb_block::{Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
 use crate::format::record::{EXTENTS_MAX, Extent, Header, Kind};
 use crate::io::Asked;
 use crate::log::Record;
-use crate::settings::{LOG_BLOCK, Mode};
+use crate::settings::{BUFFER, LOG_BLOCK, Mode};
 
 /// How many records may be in flight.
 const RECORDS_MAX: usize = 8;
@@ -79,7 +79,9 @@ impl Core {
         let bytes = self.log.geometry.bytes(request.range);
         self.figures.written += Bytes(bytes);
         self.figures.writes += 1;
-        let is_bypass = self.goes_past_log(&request, bytes);
+        let is_wanted = self.goes_past_log(&request, bytes);
+        let pattern = if is_wanted { self.bytes_of_pattern(&request.payload, bytes) } else { None };
+        let is_bypass = is_wanted && (pattern.is_some() || !matches!(request.payload, Payload::Pattern(_)));
         let id = self.writes.next;
         self.writes.next += 1;
         let range = request.range;
@@ -96,13 +98,23 @@ impl Core {
         };
         if is_bypass {
             self.figures.bypassed += Bytes(bytes);
-            let payload = std::mem::take(&mut client.payload);
+            self.figures.bypass_writes += 1;
+            // The bytes of a pattern are made here: the memory of a member's queue is the cache's own.
+            let payload = pattern.or_else(|| Some(std::mem::take(&mut client.payload))).unwrap_or_default();
             self.pace.foreground(self.io.now);
             let then = Then::Bypass { client: id };
             self.io.act((Member::Backing, Purpose::BypassWrite), request.op, range, payload, then);
+            self.writes.clients.insert(id, client);
         } else {
-            self.writes.queue.push_back(id);
-            self.writes.queued_bytes += if kind == Kind::Data { bytes } else { 0 };
+            self.enqueue(id, client);
+        }
+    }
+
+    /// Puts a write into the queue for the log.
+    fn enqueue(&mut self, id: u64, client: ClientWrite) {
+        self.writes.queue.push_back(id);
+        if client.kind == Kind::Data {
+            self.writes.queued_bytes += self.log.geometry.bytes(client.range);
         }
         self.writes.clients.insert(id, client);
     }
@@ -122,16 +134,44 @@ impl Core {
         is_wanted && fits && self.is_serving() && !self.overlaps_log(request.range)
     }
 
+    /// The bytes of a pattern, if it is one, and records and superblocks have memory left.
+    fn bytes_of_pattern(&self, payload: &Payload, bytes: u64) -> Option<Payload> {
+        let Payload::Pattern(pattern) = payload else { return None };
+        let memory = &self.io.options.memory;
+        let mut buffer = memory.take(Bytes(bytes)).filter(|_| self.has_memory_for_run())?;
+        pattern.fill(self.log.geometry.logical_block as usize, &mut buffer);
+        Some(Payload::Bytes(buffer.freeze()))
+    }
+
     fn overlaps_log(&self, range: LbaRange) -> bool {
         let is_queued = |client: &ClientWrite| !client.is_bypass && client.range.overlaps(range);
         self.io.options.waits.hold(Wait::LogBeforeBypass)
             && (self.index.over(range).next().is_some() || self.writes.clients.values().any(is_queued))
     }
 
+    /// Whether a write past the log is in flight where something came into the log since: that is not destaged meanwhile, which of the
+    /// two stays would be open.
+    pub(crate) fn is_bypass_beneath(&self) -> bool {
+        let mut bypassing = self.writes.clients.values().filter(|client| client.is_bypass);
+        bypassing.any(|client| self.index.over(client.range).next().is_some())
+    }
+
+    /// A write past the log has ended. The log takes one that the backing device has failed, unless it is to have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
-        let Some(client) = self.writes.clients.remove(&id) else { return };
+        let Some(mut client) = self.writes.clients.remove(&id) else { return };
         self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
-        self.io.answer(&client.asked, outcome, payload);
+        if matches!(client.payload, Payload::None) {
+            client.payload = payload;
+        }
+        if !outcome.is_done() {
+            self.unsettle();
+            let has_data = client.kind != Kind::Data || !matches!(client.payload, Payload::None);
+            let may_take = self.io.options.mode != Mode::WriteThrough && self.is_serving();
+            if may_take && has_data && !self.overlaps_log(client.range) {
+                return self.enqueue(id, ClientWrite { is_bypass: false, ..client });
+            }
+        }
+        self.io.answer(&client.asked, outcome, client.payload);
     }
 
     /// Makes records of what is queued, as many as may be in flight.
@@ -143,9 +183,9 @@ impl Core {
         let in_flight = self.log.in_flight.len();
         let is_due = self.writes.due().is_some_and(|due| due <= self.io.now);
         let is_worth = in_flight == 0 || self.writes.queued_bytes >= BATCH_MIN;
-        let may_go = in_flight < RECORDS_MAX && self.io.options.memory.available() > 0;
+        let may_go = in_flight < RECORDS_MAX && !self.is_shut();
         // With a leg that replaces another a session begins: no record of it before it is durable.
-        if !is_due || !is_worth || !may_go || !self.is_epoch_durable() {
+        if !is_due || !is_worth || !may_go || !self.may_acknowledge() {
             return false;
         }
         let room = self.log.room(self.waits_for_reads());
@@ -153,18 +193,27 @@ impl Core {
         if room == 0 {
             return self.refuse_first();
         }
+        // Before anything is taken from the queue: other queues share this memory.
+        let Some(buffer) = self.io.options.memory.take(BUFFER) else { return false };
         let largest = (self.io.options.record_max.0).min(self.io.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
         let (pieces, blocks) = self.take_pieces(u64::from(room - 1).min(largest.max(1)));
         if pieces.is_empty() {
             // There is room for a header alone.
             return self.refuse_first();
         }
-        self.put_record(&pieces, blocks);
+        self.put_record(&pieces, blocks, buffer);
         let pressure = self.pressure();
-        let delay = self.pace.delay(self.io.now, (u64::from(blocks) + 1) * LOG_BLOCK, pressure);
+        let (bytes, writes) = ((u64::from(blocks) + 1) * LOG_BLOCK, pieces.len() as u32);
+        let delay = self.pace.delay(self.io.now, (bytes, writes), pressure);
         self.writes.not_before = self.io.now + delay;
         self.figures.delayed += delay;
         true
+    }
+
+    /// Whether nothing more comes in until something is destaged: a batch frees its segments at its end only. What cannot be destaged now
+    /// is no reason to wait.
+    fn is_shut(&self) -> bool {
+        self.pace.is_shut(self.pressure()) && self.destage.error.is_none()
     }
 
     /// Fails the first write in the queue if the log is full and cannot be destaged: it would wait for ever. Whether it did.
@@ -209,6 +258,7 @@ impl Core {
             client.records += 1;
             if client.kind == Kind::Data {
                 self.writes.queued_bytes -= nlb * logical_block;
+                self.figures.logged += Bytes(nlb * logical_block);
             }
             if client.queued == client.range.nlb {
                 self.writes.queue.pop_front();
@@ -218,10 +268,9 @@ impl Core {
     }
 
     /// Writes a record of these pieces, with `blocks` blocks of payload, to all legs of its segment.
-    fn put_record(&mut self, pieces: &[Piece], blocks: u32) {
+    fn put_record(&mut self, pieces: &[Piece], blocks: u32, mut whole: BufferMut) {
         let length = Bytes(u64::from(blocks + 1) * LOG_BLOCK);
-        // There was a buffer when the pieces were taken, and each has room for the largest record.
-        let Some(mut buffer) = self.io.options.memory.take(length) else { return };
+        let buffer = &mut whole[..length.0 as usize];
         let place = self.log.place(blocks + 1, self.superblock.session, self.io.now);
         let geometry = self.log.geometry;
         let (mut at, mut extents, mut clients) = (1_u32, Vec::new(), Vec::new());
@@ -250,7 +299,8 @@ impl Core {
             segment.checksums.extend(&header.checksums);
         }
         let legs: BTreeSet<_> = self.legs_of(place.segment).into_iter().collect();
-        let (bytes, at) = (buffer.freeze(), geometry.leg_block(place.segment, place.block));
+        let bytes = whole.freeze().slice(0..length.0 as usize);
+        let at = geometry.leg_block(place.segment, place.block);
         for leg in &legs {
             let then = Then::Record { sequence: place.sequence, leg: *leg };
             self.io.write_leg((*leg, Purpose::LogRecord), at, bytes.clone(), then);
@@ -273,7 +323,7 @@ impl Core {
     /// Puts records that are complete into the index, and acknowledges their writes. Order (a): only when every record before is
     /// complete, since replay stops at a gap.
     pub(crate) fn apply_records(&mut self) {
-        while self.is_epoch_durable() {
+        while self.may_acknowledge() {
             let in_order = self.io.options.waits.hold(Wait::LowerSequences);
             let mut candidates = self.log.in_flight.iter().take(if in_order { 1 } else { usize::MAX });
             let complete =
@@ -283,7 +333,8 @@ impl Core {
             };
             self.io.steps += 1;
             self.log.complete = self.log.complete.max(record.place.sequence);
-            self.log.apply(&mut self.index, &record);
+            let absorbed = self.log.apply(&mut self.index, &record);
+            self.figures.absorbed += Bytes(absorbed * u64::from(self.log.geometry.logical_block));
             record.clients.iter().for_each(|client| self.part_written(*client));
         }
     }

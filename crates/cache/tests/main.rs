@@ -12,6 +12,8 @@
 //!      refusals      legs that are not the log of this backing
 //!      ordered       the backing alone in ordered mode
 //!      figures       write amplification, counted
+//!      pacing        how fast writes come in when the log is full
+//!      unreadable    more places that cannot be read than the log can let go of
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -25,8 +27,10 @@ mod history;
 mod medium;
 mod oracle;
 mod ordered;
+mod pacing;
 mod random;
 mod refusals;
 mod sensitivity;
 mod setup;
+mod unreadable;
 mod world;

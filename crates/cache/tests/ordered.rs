@@ -10,29 +10,36 @@ use plumb_crash::{Survival, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::history::Step;
+use crate::history::{Ask, Step};
 use crate::oracle::{Answered, SEED};
 use crate::setup::{Faults, LeftOut, Setup};
 use crate::world::World;
 
 const HISTORIES: u64 = 2_000;
 
-/// What the user did, and what the backing holds after a power cut that costs the log.
-fn run(seed: u64) -> Result<(), String> {
+/// What the user did, in another mode first or not, and what the backing holds after a power cut that costs the log. Whether it was ordered by
+/// then.
+fn run(seed: u64, first: Mode) -> Result<bool, String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let drawn = Setup::draw(&mut chance);
-    let setup = Setup { mode: Mode::Ordered, faults: Faults::None, hot: 8, ..drawn };
+    let setup = Setup { mode: first, faults: Faults::None, hot: 8, ..drawn };
     let mut world = World::new(&setup, LeftOut::Nothing)?;
-    for _ in 0..below(&mut chance, 80) {
+    let steps = below(&mut chance, 80);
+    let switch = below(&mut chance, steps.max(1));
+    for step in 0..steps {
         let roll = chance.next_u64();
         let lba = below(&mut chance, setup.hot);
         let step = match below(&mut chance, 8) {
+            _ if step == switch => Step::Ask { what: Ask::Mode(Mode::Ordered), roll },
             0 => Step::Flush,
             1 => Step::Pass { millis: 1 << below(&mut chance, 15), roll },
             2..5 => Step::Run { commands: below(&mut chance, 12), roll },
             _ => Step::Write { lba, nlb: 1 + below(&mut chance, 2), fua: below(&mut chance, 8) == 0 },
         };
         world.step(step)?;
+    }
+    if !world.status().is_some_and(|status| status.is_ordered) {
+        return Ok(false);
     }
     let mut backing = world.members[setup.legs()].clone();
     backing.cut(&mut chance, Survival::Mixed);
@@ -47,7 +54,7 @@ fn run(seed: u64) -> Result<(), String> {
             }
         })
         .collect();
-    is_of_one_moment(answered, &found)
+    is_of_one_moment(answered, &found).map(|()| true)
 }
 
 /// Whether what was found, a generation for each block that can be read, is what a cut at one moment leaves.
@@ -75,7 +82,10 @@ fn is_of_one_moment(answered: &[Answered], found: &[Option<u64>]) -> Result<(), 
 
 #[test]
 fn the_backing_alone_is_old_but_consistent() {
-    for seed in 0..HISTORIES {
-        run(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    for first in [Mode::Ordered, Mode::WriteBack] {
+        let ordered =
+            |seed| run(seed, first).unwrap_or_else(|why| panic!("{first:?} first, seed {seed}: {why}"));
+        let ordered = (0..HISTORIES).filter(|seed| ordered(*seed)).count();
+        assert!(ordered > 500, "{first:?} first: only {ordered} histories were ordered in the end");
     }
 }

@@ -1,8 +1,8 @@
 //! What must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing of another size. Each is
 //! refused with a sentence, and nothing is served.
 
-use plumb_block::Bytes;
-use plumb_cache::{LegState, State};
+use plumb_block::{Bytes, Lba, LbaRange};
+use plumb_cache::{Cache, LegState, State};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
@@ -143,9 +143,9 @@ fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), S
 #[test]
 fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
     let tear = |members: &mut Vec<Medium>, slot: usize| {
-        let back = Setup::SMALL.segments as usize * 8 + 4;
-        for block in [slot, back + slot] {
-            members[1].flip(block * 4096 + 200, 1);
+        let block = members[1].info.logical_block.0;
+        for range in Cache::superblocks_of(&members[1].info).into_iter().skip(slot).step_by(2) {
+            members[1].flip((range.lba.0 * block) as usize + 200, 1);
         }
     };
     let (mut members, first) = opened(&MIRROR, used(&MIRROR).unwrap()).unwrap();
@@ -153,4 +153,24 @@ fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
     let (mut members, second) = opened(&MIRROR, members).unwrap();
     tear(&mut members, second);
     opened(&MIRROR, members).unwrap();
+}
+
+/// Whatever else is written to the start of a device takes its first superblocks.
+#[test]
+fn a_log_without_its_first_superblocks_is_found_by_those_at_its_end() {
+    for layout in [Legs::Single, Legs::Mirror, Legs::Stripe] {
+        let setup = Setup { layout, room: 3, ..Setup::SMALL };
+        let mut world = World::new(&setup, LeftOut::Nothing).unwrap();
+        for lba in 0..4 {
+            world.step(Step::Write { lba, nlb: 2, fua: true }).unwrap();
+            world.step(Step::Settle { roll: lba }).unwrap();
+        }
+        let mut members = world.members_after_kill();
+        for leg in &mut members[..setup.legs()] {
+            leg.overwrite(LbaRange::new(Lba(0), 4), &[0; 4 * 4096]);
+        }
+        let mut again = world.reborn(members).unwrap();
+        again.verify(&mut Xoshiro256PlusPlus::seed_from_u64(0)).unwrap();
+        assert_eq!(again.state(), State::Serving, "{layout:?}");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A purpose is left out by answering its commands as done without carrying them out; a wait by
 //! [`Waits::without`](plumb_cache::Waits::without). Those that matter for a moment that few histories hit have a test of their own, which brings
-//! that moment about.
+//! that moment about; that of the flush before destaging, which no history of 120,000 hits, stands beside the core (`cache/tests/faults.rs`).
 
 use std::ops::ControlFlow;
 
@@ -20,8 +20,7 @@ use crate::world::World;
 const TRIED_MAX: u64 = 6_000;
 
 /// What is left out, and the first history that showed it; another one may, once histories are made otherwise.
-const PURPOSES: [(Purpose, u64); 19] = [
-    (Purpose::BackingFlushBeforeDestage, 64273),
+const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::ResilverRead, 3516),
     (Purpose::Resilver, 1144),
     (Purpose::EpochOnSurvivors, 71),
@@ -53,7 +52,7 @@ const WAITS: [(Wait, u64); 10] = [
     (Wait::FlushCovers, 125),
     (Wait::LegsEqual, 402),
     (Wait::LogBeforeBypass, 41),
-    (Wait::SegmentUnread, 7502),
+    (Wait::SegmentUnread, 17201),
 ];
 
 /// What this history shows if this is left out.
@@ -140,7 +139,7 @@ fn other_leg_lost(left_out: LeftOut) -> Result<(), String> {
     hold(&mut world, &[Purpose::EpochFlush])?;
     world.members[1].is_dead = true;
     world.is_degraded = true;
-    shown_by_a_cut(&world, "no leg is left")
+    shown_by_a_cut(&world, "no device is left")
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use plumb_block::{Bytes, DeviceInfo, Lba, Pattern, Pool, VolatileCache};
 use plumb_cache::{
-    Cache, DestageOptions, InitialWrite, Layout, Member, Mode, Options, Purpose, Settings, Uuid, Wait, Waits,
+    Cache, Degraded, DestageOptions, InitialWrite, Layout, Member, Mode, Options, Purpose, Settings, Uuid,
+    Wait, Waits,
 };
 use plumb_crash::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -54,6 +55,8 @@ pub(crate) struct Setup {
     /// The logical block of the backing, and so of the cache.
     pub(crate) block: u64,
     pub(crate) leg_block: u64,
+    /// The largest transfer of a leg, in bytes.
+    pub(crate) leg_transfer: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) segments: u64,
     /// How many more segments each leg has room for.
@@ -80,6 +83,7 @@ impl Setup {
         layout: Legs::Single,
         block: 4096,
         leg_block: 4096,
+        leg_transfer: 1 << 20,
         segment_bytes: 32 << 10,
         segments: 5,
         room: 0,
@@ -105,11 +109,12 @@ impl Setup {
         };
         // Long writes are dear: few histories have room for them.
         let is_large = below(chance, 40) == 0;
-        Self {
+        let mut setup = Self {
             cache: 1,
             layout,
             block: one_of(chance, &[512, 4096, 4096]),
             leg_block: one_of(chance, &[512, 512, 4096]),
+            leg_transfer: 1 << 20,
             segment_bytes: if is_large { 256 << 10 } else { one_of(chance, &[32 << 10, 32 << 10, 64 << 10]) },
             segments: 4 + below(chance, 8),
             room: below(chance, 5),
@@ -125,7 +130,12 @@ impl Setup {
             } else {
                 Some(one_of(chance, &[16 << 10, 48 << 10]))
             },
+        };
+        if setup.segments.is_multiple_of(3) {
+            // Recovery reads a segment in several parts, and records go on from one to the next.
+            setup.leg_transfer = 20 << 10;
         }
+        setup
     }
 
     pub(crate) const fn legs(&self) -> usize {
@@ -155,7 +165,7 @@ impl Setup {
         let info = DeviceInfo::plain(format!("leg {number}"), size, Bytes(self.leg_block));
         // In protected mode somebody vouches for the legs.
         let cache = if self.mode == Mode::Protected { VolatileCache::None } else { VolatileCache::Enabled };
-        DeviceInfo { volatile_cache: cache, fua_native: true, ..info }
+        DeviceInfo { volatile_cache: cache, fua_native: true, transfer_max: Bytes(self.leg_transfer), ..info }
     }
 
     /// What a leg needs for its segments and so many more, the superblocks, and a little over.
@@ -195,7 +205,7 @@ impl Setup {
     pub(crate) fn options(&self, memory: Pool, left_out: LeftOut, degraded: bool) -> Options {
         Options {
             mode: self.mode,
-            degraded,
+            degraded: if degraded { Degraded::Any } else { Degraded::No },
             record_max: Bytes(self.record_max),
             bypass_after: self.bypass_after.map(Bytes),
             destage: DestageOptions { start: self.destage_start, ..DestageOptions::DEFAULT },

@@ -432,11 +432,11 @@ impl World {
         for _ in 0..patience {
             match self.state() {
                 State::Stopped { is_clean } => {
-                    if is_detached && !is_clean {
+                    if is_detached && !is_clean && !self.is_broken {
                         return Err("detached, and not clean".to_owned());
                     }
                     self.oracle.stopped()?;
-                    if is_detached {
+                    if is_detached && is_clean {
                         let mut backing = self.members[self.setup.legs()].clone();
                         backing.cut(chance, Survival::Mixed);
                         let mut bytes = vec![0; self.setup.block as usize];

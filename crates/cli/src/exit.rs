@@ -62,7 +62,8 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
         None => Exit::NotMeasured,
     };
     let is_whole = if document.complete { Exit::Done } else { Exit::NotMeasured };
-    document.limits.iter().fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
+    let limits = document.chapters().iter().flat_map(|chapter| &chapter.limits);
+    limits.fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
 }
 
 /// How a command ends that shows a study: a figure that did not come out is said in it, and is no finding about a device.

@@ -1,5 +1,6 @@
 //! The live view of a load: `--tui` on a terminal.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,7 +53,7 @@ impl Live {
     ///
     /// # Errors
     /// If there is none.
-    pub(crate) fn open(title: &str, stop: &Arc<AtomicBool>) -> Result<Self, TerminalError> {
+    fn open(title: &str, stop: &Arc<AtomicBool>) -> Result<Self, TerminalError> {
         Ok(Self {
             terminal: LiveTerminal::open()?,
             view: LiveView::new(title, terminal::style_of_stderr()),
@@ -69,6 +70,22 @@ impl Live {
             before: Vec::new(),
             notes: Vec::new(),
         })
+    }
+
+    /// The view, if it is wanted and there is a terminal for it.
+    pub(crate) fn if_wanted(is_wanted: bool, title: &str, stop: &Arc<AtomicBool>) -> Option<Self> {
+        let opened = match std::io::stderr().is_terminal() {
+            _ if !is_wanted => return None,
+            true => Self::open(title, stop).map_err(|error| error.to_string()),
+            false => Err("stderr is not a terminal".to_owned()),
+        };
+        opened.map_err(|why| terminal::say(&format!("plumb: no live view: {why}"))).ok()
+    }
+
+    /// Shows a look.
+    pub(crate) fn feed(&mut self, sample: LiveSample) {
+        self.view.feed(sample);
+        self.draw();
     }
 
     fn target(&mut self, index: usize, now: TargetNow) -> LiveTarget {
@@ -91,6 +108,7 @@ impl Live {
             },
             storage: now.storage.as_ref().zip(before.storage).map(|(now, before)| since(totals(now), before)),
             name: now.name,
+            taken_at: None,
             shares_devices: now.shares_devices,
         }
     }
@@ -103,14 +121,13 @@ impl Live {
 
     /// Shows a look, of things that began at nothing.
     pub(crate) fn show(&mut self, elapsed: Nanos, targets: Vec<LiveTarget>) {
-        self.view.feed(LiveSample {
+        self.feed(LiveSample {
             elapsed: elapsed.as_secs_f64(),
             expected: self.expected.map(Nanos::as_secs_f64),
             phase: self.phase,
             targets,
             remarks: self.standing.clone(),
         });
-        self.draw();
     }
 
     /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the load.

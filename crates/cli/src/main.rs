@@ -27,11 +27,13 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    let command = unknown::parse()?.command;
-    if !matches!(command, Command::Completions { .. } | Command::Manual { .. } | Command::Explain { .. }) {
-        command::compare::restore_left_behind();
-        Instance::remove_left_behind();
+    if let Some(parameters) = command::module::parameters() {
+        return command::module::run(&parameters);
     }
+    command::agent::end_with_agent();
+    let command = unknown::parse()?.command;
+    command::compare::restore_left_behind();
+    Instance::remove_left_behind();
     match command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
-use plumb_path::{DeviceKind, Survey, survey_device};
-use plumb_target::{Intent, Kind, Name, Opened, Permission, TargetKind, Wanted, open_all, time_of};
+use plumb_path::DeviceKind;
+use plumb_target::{Intent, Kind, Name, Opened, Permission, Wanted, open_all, time_of};
 
 use crate::exit::{Exit, Refusal};
 
@@ -14,13 +14,6 @@ use crate::exit::{Exit, Refusal};
 pub(crate) struct Named {
     pub(crate) kind: DeviceKind,
     pub(crate) opened: Opened,
-}
-
-impl Named {
-    /// The way to it, as far as it says.
-    pub(crate) fn survey(&self) -> Survey {
-        survey_device(&self.opened.shown, &self.opened.device.info(), self.kind)
-    }
 }
 
 /// The device of this name, if it is no path. A simulated drive is in a world of its own.
@@ -33,20 +26,16 @@ pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let time = time_of([&name], &clock);
     let wanted = Wanted { name, intent: Intent::READ, options: FileOptions::read_direct() };
-    let opened = open_all(&[wanted], &Permission::default(), &time).map_err(|error| {
-        let exit = match error.kind() {
-            Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
-            Kind::Refused => Exit::Refused,
-            Kind::Os(_) => Exit::Failed,
-        };
-        Refusal::because(exit, error)
-    })?;
-    Ok(opened.into_iter().next().map(|opened| {
-        let kind = match opened.kind {
-            TargetKind::Simulated => DeviceKind::Simulated,
-            TargetKind::Cache => DeviceKind::Cache,
-            _ => DeviceKind::Nbd,
-        };
-        Named { kind, opened }
-    }))
+    let opened = open_all(&[wanted], &Permission::default(), &time).map_err(refusal)?;
+    Ok(opened.into_iter().next().and_then(|opened| Some(Named { kind: opened.kind.device_kind()?, opened })))
+}
+
+/// Why it cannot be looked at.
+pub(crate) fn refusal(error: plumb_target::Error) -> Refusal {
+    let exit = match error.kind() {
+        Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
+        Kind::Refused => Exit::Refused,
+        Kind::Os(_) => Exit::Failed,
+    };
+    Refusal::because(exit, error)
 }

@@ -14,42 +14,61 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How soon after the first a signal is no other.
+/// How soon after another a signal is no other.
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 
 /// A flag that becomes true at the first signal. One that comes more than a second later ends the process at once, for
 /// when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then stays.
 pub(crate) fn on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
+    watch(vec![Arc::clone(&stop)])?;
+    Ok(stop)
+}
+
+/// The same for whoever waits for others before it stops: the second flag becomes true at the second signal, which asks not to wait, and
+/// the third ends the process.
+pub(crate) fn on_signals_twice() -> anyhow::Result<[Arc<AtomicBool>; 2]> {
+    let flags = [false, false].map(|flag| Arc::new(AtomicBool::new(flag)));
+    watch(flags.to_vec())?;
+    Ok(flags)
+}
+
+/// Has each signal that is another than the one before set the next of the flags, and the one after the last end the process.
+fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
-    let flag = Arc::clone(&stop);
     let watch = move || {
-        let mut heard = Heard::default();
+        let (mut heard, mut flags) = (Heard::default(), flags.into_iter());
         for signal in signals.forever() {
-            if heard.is_another(Instant::now()) {
-                signal_hook::low_level::exit(128 + signal);
+            if !heard.is_another(Instant::now()) {
+                continue;
             }
-            flag.store(true, Ordering::Release);
+            match flags.next() {
+                Some(flag) => flag.store(true, Ordering::Release),
+                None => signal_hook::low_level::exit(128 + signal),
+            }
         }
     };
     Builder::new().name("signals".to_owned()).spawn(watch).context("cannot watch for signals")?;
     // A file size limit (ulimit -f) shall be an error of the write that meets it, not the end of the process.
     signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::new(AtomicBool::new(false)))
         .context("cannot watch for SIGXFSZ")?;
-    Ok(stop)
+    Ok(())
 }
 
-/// When the first signal came.
+/// When the last signal came that was another than the one before.
 #[derive(Debug, Default)]
 struct Heard {
-    first: Option<Instant>,
+    last: Option<Instant>,
 }
 
 impl Heard {
-    /// Whether a signal that comes `now` is another than the first, for which the first was not enough.
+    /// Whether a signal that comes `now` is the first, or another than the last, for which that was not enough.
     fn is_another(&mut self, now: Instant) -> bool {
-        let first = *self.first.get_or_insert(now);
-        now.duration_since(first) > SAME_WITHIN
+        let is_another = self.last.is_none_or(|last| now.duration_since(last) > SAME_WITHIN);
+        if is_another {
+            self.last = Some(now);
+        }
+        is_another
     }
 }
 
@@ -58,13 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_soon_after_the_first_are_the_same_and_a_later_one_is_another() {
+    fn signals_soon_after_another_are_the_same_and_a_later_one_is_another() {
         let mut heard = Heard::default();
         let first = Instant::now();
-        for after in [0, 1, 400, 1000] {
-            assert!(!heard.is_another(first + Duration::from_millis(after)), "{after} ms");
+        for second in 0..3_u64 {
+            let at = |millis| first + Duration::from_millis(second * 1001 + millis);
+            assert!(heard.is_another(at(0)), "second {second}");
+            // Counted from the first of them: whoever holds Ctrl-C down is heard.
+            for after in [0, 1, 400, 1000] {
+                assert!(!heard.is_another(at(after)), "second {second}, {after} ms");
+            }
         }
-        // Counted from the first: whoever holds Ctrl-C down is heard.
-        assert!(heard.is_another(first + Duration::from_millis(1001)));
     }
 }

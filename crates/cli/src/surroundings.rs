@@ -1,6 +1,7 @@
 //! What comes into a run from outside: the time of day, a seed, where runs are kept, and what the machine is.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plumb_dialect::{Machine, ProcessorPlace};
@@ -50,9 +51,13 @@ pub(crate) fn time_of_day() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A different seed for each run; it is recorded, so any run can be repeated.
+/// A different seed for each run, and the same for all of one: levels that are compared draw the same offsets. It is recorded, so any
+/// run can be repeated.
 pub(crate) fn seed_from_clock() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    })
 }
 
 /// The command line as typed.

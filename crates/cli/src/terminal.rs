@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
-use plumb_report::Style;
+use plumb_report::{Format, Style};
 
 /// Wider lines than this are read by nobody.
 const WIDTH_MAX: usize = 400;
@@ -30,6 +30,13 @@ pub(crate) fn say(line: &str) {
     if writeln!(stderr, "{line}").is_err() {
         // stderr is closed; there is nowhere left to say so.
     }
+}
+
+/// Says where the page of a run directory is, if there is one.
+pub(crate) fn say_report(directory: Option<&String>) {
+    directory
+        .iter()
+        .for_each(|directory| say(&format!("plumb: report: {directory}/{}", Format::Html.file_name())));
 }
 
 /// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the locale

@@ -1,9 +1,11 @@
 //! What changes the log of a cache: a device that is replaced, and more room; while it is served and while it is not, and
 //! everything that was written is there afterwards.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::cache_support::Place;
+use crate::cache_support::{Place, Server};
 use crate::common::{document, said};
 use crate::drive_documents::matches_schema;
 
@@ -13,6 +15,18 @@ fn load(place: &Place, uri: &str, arguments: &[&str]) {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let verified = &document(&output)["targets"][0];
     assert_eq!(verified["read"]["errors"], 0, "{verified}");
+}
+
+/// Writes until the log has a thousand records, and ends the server as a crash does, before it has begun to write back.
+fn crash_with_records(place: &Place, server: Server) {
+    let mut load = place.plumb();
+    load.args(["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--block-size", "4K"]);
+    load.args(["--sync-every", "64", "--duration", "60s"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut load = load.spawn().unwrap();
+    while place.cache(&["status", &place.name])["counts"]["records"].as_f64() < Some(1000.0) {}
+    server.kill();
+    load.kill().unwrap();
+    load.wait().unwrap();
 }
 
 fn states(status: &Value) -> Vec<&str> {
@@ -48,5 +62,173 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     load(&place, &server.uri(), &["--write", "0"]);
     place.cache(&["stop", name]);
     assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", name]);
+}
+
+/// A log that does not grow leaves its files as they were; one whose server was killed after they were made longer opens, and grows.
+#[test]
+fn files_are_as_long_as_before_if_the_log_does_not_grow() {
+    let place = Place::new(8 << 20);
+    let room = place.path("room");
+    let drive = ["memory", "--size", "80M", "--nbd", room.to_str().unwrap()];
+    let drive = crate::drive_support::Server::start(&drive);
+    let uri = drive.document["nbd"].as_str().unwrap();
+    place.create(&["--log", uri, "--destroy", uri]);
+    let name = &place.name;
+    let length = || std::fs::metadata(place.path("log")).unwrap().len();
+    let refused = |size: &str, word: &str| {
+        let output = place.try_cache(&["grow", name, "--size", size]);
+        assert!(!output.status.success() && said(&output).contains(word), "{}", said(&output));
+        assert_eq!(length(), 64 << 20, "{size}");
+        assert_eq!(place.cache(&["status", name])["size"], 64 << 20, "{size}");
+    };
+    let server = place.serve();
+    // Less than a segment more; more than the other device has.
+    refused("67117056", "never made smaller");
+    refused("96M", "make it larger first");
+    load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
+    server.kill();
+    std::fs::File::options().write(true).open(place.path("log")).unwrap().set_len(76 << 20).unwrap();
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "0"]);
+    assert_eq!(place.cache(&["grow", name, "--size", "76M"])["size"], 76 << 20);
+    load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", name]);
+}
+
+/// The disk with the configuration is gone: the devices of the cache are not.
+#[test]
+fn a_cache_is_known_again_by_its_devices() {
+    // A file that ends within a block.
+    let place = Place::new((32 << 20) + 100);
+    place.create(&["--log", "log2"]);
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    std::fs::remove_dir_all(place.path("cache")).unwrap();
+    let adopt = |more: &[&str]| {
+        let fixed = ["adopt", "--name", &place.name, "--backing", "backing"];
+        place.try_cache(&[&fixed, more].concat())
+    };
+    let foreign = adopt(&["--log", "backing"]);
+    assert_eq!(foreign.status.code(), Some(4), "{}", said(&foreign));
+    let alone = adopt(&["--log", "log2"]);
+    assert_eq!(alone.status.code(), Some(4), "the other one may have more: {}", said(&alone));
+    let adopted = adopt(&["--log", "log2", "--log", "log"]);
+    assert!(adopted.status.success() && said(&adopted).contains("write-back"), "{}", said(&adopted));
+    matches_schema(&document(&adopted), "cache-status");
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "0"]);
+    let mode = place.cache(&["mode", &place.name, "protected"]);
+    assert_eq!(mode["mode"], "protected");
+    assert_eq!(place.cache(&["mode", &place.name, "write-back"])["mode"], "write-back");
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["detach", &place.name]);
+}
+
+/// A block of the log that cannot be read: what it held is named, and the cache is not detached until it is given up or written again.
+#[test]
+fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
+    let place = Place::new(8 << 20);
+    let made = place.create(&[]);
+    let (name, uuid) = (&place.name, made["uuid"].as_str().unwrap());
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "100", "--block-size", "4K", "--sync-every", "64"]);
+    server.kill();
+    let mut log = std::fs::read(place.path("log")).unwrap();
+    // In the payload of many records, and not of the last, which need not be durable.
+    let headers = (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec"));
+    headers.take(100).collect::<Vec<_>>().into_iter().for_each(|header| log[header + 5000] ^= 1);
+    std::fs::write(place.path("log"), &log).unwrap();
+    let refused = place.try_cache(&["detach", name]);
+    assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    assert!(said(&refused).contains("from byte ") && said(&refused).contains(uuid), "{}", said(&refused));
+    let server = place.serve();
+    let found = place.try_cache(&["status", name]);
+    assert_eq!(found.status.code(), Some(1), "what is lost is a finding");
+    let status = document(&found);
+    matches_schema(&status, "cache-status");
+    assert!(status["unreadable"][0]["length"].as_u64() >= Some(4096), "{status}");
+    assert_eq!(status["dirty_bytes"], 0);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    let wrong =
+        place.try_cache(&["detach", name, "--give-up-unreadable", "00000000-0000-0000-0000-000000000000"]);
+    assert_eq!(wrong.status.code(), Some(4), "{}", said(&wrong));
+    place.cache(&["detach", name, "--give-up-unreadable", uuid]);
+}
+
+/// What one device of a mirrored log has lost is a finding until recovery has mended it; what both have lost remains one.
+#[test]
+fn verifying_finds_what_a_device_of_the_log_has_lost() {
+    let place = Place::new(8 << 20);
+    place.create(&["--log", "log2"]);
+    let server = place.serve();
+    crash_with_records(&place, server);
+    let spoil = |name: &str| {
+        let mut log = std::fs::read(place.path(name)).unwrap();
+        let headers: Vec<_> =
+            (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec")).collect();
+        // Neither of the first, which the log lets go of first, nor of the last, which need not be durable. Some were overwritten since.
+        let middle = &headers[headers.len() / 4..headers.len() / 4 * 3];
+        middle.iter().for_each(|header| log[header + 5000] ^= 1);
+        std::fs::write(place.path(name), &log).unwrap();
+    };
+    let verify = |exit: i32| {
+        let output = place.try_cache(&["verify", &place.name]);
+        assert_eq!(output.status.code(), Some(exit), "{}", said(&output));
+        let found = document(&output);
+        (found["recovery"].clone(), found["damaged"].as_array().unwrap().len())
+    };
+    let (whole, _) = verify(0);
+    assert!(whole["records"].as_u64() >= Some(1000), "{whole}");
+    spoil("log2");
+    let (damaged, nowhere) = verify(1);
+    assert!(damaged["legs"][1]["damaged_bytes"].as_u64() >= Some(8192), "{damaged}");
+    assert_eq!((&damaged["legs"][0]["damaged_bytes"], nowhere), (&0.into(), 0));
+    let planned = place.try_cache(&["recover", &place.name, "--dry-run"]);
+    assert_eq!(document(&planned)["recovery"], damaged, "what would be done");
+    place.cache(&["recover", &place.name]);
+    assert_eq!(verify(0).1, 0);
+    spoil("log");
+    spoil("log2");
+    assert!(verify(1).1 > 0);
+    std::fs::remove_file(place.path("log2")).unwrap();
+    let alone = place.try_cache(&["verify", &place.name]);
+    assert_eq!((alone.status.code(), states(&document(&alone))), (Some(1), vec!["live", "lost"]));
+}
+
+/// A log that ends before what was durable is refused, and kept up to there only by whoever names the cache.
+#[test]
+fn a_log_that_lost_durable_records_is_kept_up_to_there_on_demand() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let server = place.serve();
+    crash_with_records(&place, server);
+    let mut log = std::fs::read(place.path("log")).unwrap();
+    let headers: Vec<_> =
+        (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec")).collect();
+    log[headers[headers.len() / 2] + 100] ^= 1;
+    std::fs::write(place.path("log"), &log).unwrap();
+    let name = &place.name;
+    let recover = |more: &[&str]| place.try_cache(&[&["recover", name], more].concat());
+    for refused in [recover(&[]), recover(&["--give-up-lost", "00000000-0000-0000-0000-000000000000"])] {
+        assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
+    }
+    assert!(said(&recover(&[])).contains("--give-up-lost"));
+    let planned = recover(&["--dry-run", "--give-up-lost", &uuid]);
+    assert_eq!(planned.status.code(), Some(1), "{}", said(&planned));
+    assert!(document(&planned)["recovery"]["lost_records"].as_u64() > Some(0));
+    let kept = recover(&["--give-up-lost", &uuid]);
+    assert!(kept.status.success(), "{}", said(&kept));
+    let server = place.serve();
+    load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
+    place.cache(&["stop", name]);
+    assert_eq!(server.wait(), Some(0));
+    place.cache(&["verify", name]);
     place.cache(&["detach", name]);
 }

@@ -1,17 +1,11 @@
 //! What `plumb cache` refuses, with what code and in what words: nothing is half done.
 
-use crate::cache_support::Place;
-use crate::common::{document, said};
+use std::process::Command;
 
-/// Runs `plumb cache ARGUMENTS`, which must end with `code` and say all of `words`.
-fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&str]) {
-    let output = place.try_cache(arguments);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
-    for word in words {
-        assert!(text.contains(word), "{arguments:?} does not say `{word}`: {text}");
-    }
-}
+use crate::cache_support::{Place, refused, served_mounted};
+use crate::common::{document, said};
+use crate::drive_support::{Kind, Mounted, cannot_attach, run};
+use crate::load_support::LoopDevice;
 
 #[test]
 fn a_cache_is_made_only_of_what_may_be_used() {
@@ -36,7 +30,7 @@ fn a_cache_is_made_only_of_what_may_be_used() {
         &place,
         &with(&["--backing", "backing", "--log", "backing", "--size", "1M", "--overwrite"]),
         4,
-        &["another cache or drive has it"],
+        &["another cache or drive has it", "named twice"],
     );
     refused(
         &place,
@@ -121,4 +115,211 @@ fn a_full_file_system_is_found_when_the_cache_is_made() {
     let output = place.try_cache(&huge);
     assert_ne!(output.status.code(), Some(0), "{}", said(&output));
     assert!(!place.path("log").exists(), "{}", said(&output));
+}
+
+/// The other device of a mirror may have the only copy: that one may be missing is said of the one that is named.
+#[test]
+fn a_device_is_not_replaced_while_another_one_is_missing() {
+    let place = Place::new(8 << 20);
+    place.create(&["--log", "log2"]);
+    std::fs::rename(place.path("log"), place.path("away")).unwrap();
+    refused(
+        &place,
+        &["replace-leg", &place.name, "--lost", "log2", "--log", "log3"],
+        4,
+        &["device 0 of the log is missing", "--degraded"],
+    );
+    refused(
+        &place,
+        &["serve", &place.name, "--nbd", "s"],
+        4,
+        &["device 0 of the log is missing", "--degraded"],
+    );
+    std::fs::rename(place.path("away"), place.path("log")).unwrap();
+    drop(place.serve());
+}
+
+/// Served or not: what was made for a device that takes no place is taken away.
+#[test]
+fn a_refused_replacement_leaves_no_file() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let replace = ["replace-leg", &place.name, "--lost", "0", "--log", "new"];
+    refused(&place, &replace, 4, &["the last that has everything"]);
+    assert!(!place.path("new").exists(), "it is left behind");
+    let server = place.serve();
+    refused(&place, &replace, 4, &["the last that has everything"]);
+    assert!(!place.path("new").exists(), "it is left behind");
+    drop(server);
+    place.cache(&["verify", &place.name]);
+}
+
+/// A device of the log that is lost for good, as the log says, is in nobody's way.
+#[test]
+fn a_mirror_without_its_lost_device_is_served_and_detached() {
+    let place = Place::new(8 << 20);
+    place.create(&["--log", "log2"]);
+    std::fs::rename(place.path("log"), place.path("away")).unwrap();
+    let name = &place.name;
+    let arguments = ["cache", "serve", name, "--nbd", "socket", "--json", "--degraded"];
+    let (_, mut child) = crate::drive_support::served(place.plumb().args(arguments));
+    place.cache(&["stop", name]);
+    child.wait().unwrap();
+    assert_eq!(place.try_cache(&["verify", name]).status.code(), Some(1), "a device is missing");
+    place.cache(&["recover", name]);
+    drop(place.serve());
+    // The other one cannot know that it is stale. The backing device does.
+    std::fs::rename(place.path("log2"), place.path("away2")).unwrap();
+    std::fs::rename(place.path("away"), place.path("log")).unwrap();
+    refused(&place, &["serve", name, "--nbd", "s", "--degraded"], 4, &["old copy", "device that was lost"]);
+    std::fs::rename(place.path("away2"), place.path("log2")).unwrap();
+    std::fs::remove_file(place.path("log")).unwrap();
+    let gone = place.cache(&["detach", name]);
+    assert_eq!(gone["discarded"], false);
+}
+
+/// The devices of a cache that nobody serves are those of that cache: the log may have the only copy.
+#[test]
+fn what_a_cache_needs_is_written_by_nobody_else() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    std::fs::File::create(place.path("other")).unwrap().set_len(8 << 20).unwrap();
+    let other = |log: &'static str, more: &[&'static str]| {
+        let fixed = ["create", "--name", "x", "--backing", "other", "--log", log, "--size", "64M"];
+        [&fixed[..], more].concat()
+    };
+    refused(&place, &other("log", &["--overwrite"]), 4, &["log of a plumb cache", "detach", "--destroy"]);
+    for (device, what) in [("backing", "backing device of a plumb cache"), ("log", "log of a plumb cache")] {
+        let load = ["load", device, "--write", "100", "--overwrite", "--count", "1", "--no-record"];
+        let output = place.plumb().args(load).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        assert!(said(&output).contains(what) && said(&output).contains("--destroy"), "{}", said(&output));
+    }
+    // Its own log may be written when it is made anew, and by itself.
+    let again = ["create", "--name", "y", "--backing", "backing", "--log", "log", "--size", "64M"];
+    refused(&place, &again, 4, &[&uuid]);
+    place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
+    // Nor is it the log of a cache any more.
+    place.cache(&other("log", &[]));
+}
+
+/// First the log is no log any more, then the backing device needs none: what fails or ends in between is refused, and done again.
+#[test]
+fn giving_up_a_cache_leaves_no_log_beside_a_backing_device_that_looks_clean() {
+    let place = Place::new(8 << 20);
+    let room = place.path("room");
+    // To make a cache takes four writes of superblocks, to give it up four more.
+    let drive = ["memory", "--size", "80M", "--nbd", room.to_str().unwrap(), "--fault", "write:eio:nth=7"];
+    let drive = crate::drive_support::Server::start(&drive);
+    let uri = drive.document["nbd"].as_str().unwrap();
+    let name = &place.name;
+    let with_drive = ["create", "--name", name, "--backing", "backing", "--log", uri, "--size", "64M"];
+    let uuid =
+        place.cache(&[&with_drive[..], &["--destroy", uri]].concat())["uuid"].as_str().unwrap().to_owned();
+    let give_up = ["detach", name, "--discard-dirty", &uuid];
+    let failed = place.try_cache(&give_up);
+    assert_eq!(failed.status.code(), Some(5), "{}", said(&failed));
+    let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];
+    refused(&place, &second, 4, &["needs the cache", &uuid]);
+    place.cache(&give_up);
+    let second = place.cache(&second)["uuid"].as_str().unwrap().to_owned();
+    // As a cut after the first step leaves it; what is marked by another cache keeps its mark.
+    let end = std::fs::metadata(place.path("other")).unwrap().len() - 8192;
+    let log = std::fs::File::options().write(true).open(place.path("other")).unwrap();
+    for at in [0, end] {
+        std::os::unix::fs::FileExt::write_all_at(&log, &[0; 8192], at).unwrap();
+    }
+    refused(&place, &["serve", "second", "--nbd", "s"], 4, &["superblock", "--discard-dirty", &second]);
+    place.cache(&["detach", "second", "--discard-dirty", &second]);
+    place.create(&[]);
+}
+
+/// The cached device is one block shorter: a file system that needs that block could not be mounted.
+#[test]
+fn a_file_system_that_reaches_to_the_end_of_its_device_is_not_cached() {
+    if let Some(why) = cannot_attach(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) {
+        return plumb_testkit::skip(&why);
+    }
+    let place = Place::new(320 << 20);
+    let Some(device) = LoopDevice::over(&place.path("backing")) else { return };
+    let create =
+        ["create", "--name", &place.name, "--backing", &device.path, "--log", "log", "--size", "64M"];
+    for kind in [Kind::Ext4, Kind::Xfs, Kind::Btrfs] {
+        kind.make(&device.path);
+        refused(&place, &create, 4, &["file system takes", "4096", "wipefs"]);
+        assert!(kind.check(&device.path).0, "{} was changed", kind.word());
+    }
+    let wipe = || run(Command::new("wipefs").args(["--all", "--quiet", &device.path]));
+    wipe();
+    run(Command::new("mkswap").arg(&device.path));
+    refused(&place, &create, 4, &["swap", "may take all of it"]);
+    wipe();
+    let blocks = ((320 << 10) - 4).to_string() + "k";
+    run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", &device.path, &blocks]));
+    place.cache(&create);
+    place.cache(&["detach", &place.name]);
+    assert!(Kind::Ext4.check(&device.path).0);
+}
+
+/// Whoever has mounted a cache has not written everything yet: a signal ends the server when they are done.
+#[test]
+fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
+    let Some((place, server, at, mounted)) = served_mounted() else { return };
+    server.terminate();
+    std::fs::write(at.path().join("file"), "after the signal").unwrap();
+    refused(&place, &["stop", &place.name], 4, &["--cut-off"]);
+    drop(mounted);
+    assert_eq!(server.wait(), Some(0));
+    let server = place.serve_as(&["--attach"]);
+    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(at.path().join("file")).unwrap(), "after the signal");
+    drop(mounted);
+    server.terminate();
+    assert_eq!(server.wait(), Some(0));
+}
+
+/// Whether the file system of an attached cache is mounted, or its directory is there.
+fn is_left(place: &Place) -> bool {
+    let directory = format!("/run/plumb/attach/{}", place.name);
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.contains(&directory) || std::path::Path::new(&directory).exists()
+}
+
+/// A second signal takes the block device from those who use it; nothing of plumb stays mounted, and what was synced is there.
+#[test]
+fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
+    let Some((place, mut server, at, mounted)) = served_mounted() else { return };
+    let file = std::fs::File::create(at.path().join("file")).unwrap();
+    std::io::Write::write_all(&mut &file, b"synced").unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    assert!(is_left(&place));
+    // What comes within a second of the first counts as the same.
+    server.terminate_until("whoever uses it");
+    assert_eq!(server.wait(), Some(5), "it was taken from those who used it");
+    assert!(!is_left(&place));
+    drop(mounted);
+    let server = place.serve_as(&["--attach"]);
+    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(at.path().join("file")).unwrap(), "synced");
+    drop(mounted);
+    server.terminate();
+    assert_eq!(server.wait(), Some(0));
+}
+
+/// After SIGKILL each command works, takes away what the server left, and says so once.
+#[test]
+fn commands_after_a_server_was_killed_say_so_and_take_away_what_it_left() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let name = &place.name;
+    let way: &[&str] = if cannot_attach(&[]).is_none() { &["--attach"] } else { &["--nbd", "socket"] };
+    for (command, code) in [("status", 0), ("drain", 2), ("verify", 0), ("detach", 0)] {
+        place.serve_as(way).kill();
+        let output = place.try_cache(&[command, name]);
+        assert_eq!(output.status.code(), Some(code), "{command}: {}", said(&output));
+        let told = format!("served {name} was killed");
+        assert_eq!(said(&output).matches(&told).count(), 1, "{command}: {}", said(&output));
+        assert!(!is_left(&place), "{command}");
+    }
 }

@@ -1,13 +1,17 @@
 //! What the tests of caches share: a cache over files in a directory of its own, and its server.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{document, plumb, said, scratch};
-use crate::drive_support::{name, served};
+use crate::drive_support::{Kind, Mounted, cannot_attach, name, served};
 
 /// A directory with a backing file, a log and the configuration of caches.
 pub(crate) struct Place {
@@ -55,9 +59,38 @@ impl Place {
 
     /// Serves it over NBD, and waits until it is ready.
     pub(crate) fn serve(&self) -> Server {
-        let arguments = ["cache", "serve", &self.name, "--nbd", "socket", "--json"];
-        let (document, child) = served(self.plumb().args(arguments));
+        self.serve_as(&["--nbd", "socket"])
+    }
+
+    /// Serves it in this way, and waits until it is ready.
+    pub(crate) fn serve_as(&self, way: &[&str]) -> Server {
+        let (document, child) = served(self.plumb().args(["cache", "serve", &self.name, "--json"]).args(way));
         Server { document, child }
+    }
+}
+
+/// A cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing where that cannot be done, which is told.
+pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, Mounted)> {
+    if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
+        plumb_testkit::skip(&why);
+        return None;
+    }
+    let place = Place::new(64 << 20);
+    place.create(&[]);
+    let server = place.serve_as(&["--attach"]);
+    Kind::Ext4.make(server.device());
+    let at = tempfile::tempdir().unwrap();
+    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    Some((place, server, at, mounted))
+}
+
+/// Runs `plumb cache ARGUMENTS`, which must end with `code` and say all of `words`.
+pub(crate) fn refused(place: &Place, arguments: &[&str], code: i32, words: &[&str]) {
+    let output = place.try_cache(arguments);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+    for word in words {
+        assert!(text.contains(word), "{arguments:?} does not say `{word}`: {text}");
     }
 }
 
@@ -71,6 +104,31 @@ impl Server {
     /// The URI of its export.
     pub(crate) fn uri(&self) -> String {
         self.document["nbd"].as_str().unwrap().to_owned()
+    }
+
+    /// The block device, of one that is attached.
+    pub(crate) fn device(&self) -> &str {
+        self.document["device"].as_str().unwrap()
+    }
+
+    /// Asks it to end, as systemd does.
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+    }
+
+    /// Asks it to end, again and again, until it says something with these words.
+    pub(crate) fn terminate_until(&mut self, words: &str) {
+        let said = BufReader::new(self.child.stderr.take().unwrap()).lines();
+        let (tell, told) = channel();
+        std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        loop {
+            self.terminate();
+            match told.recv_timeout(Duration::from_millis(100)) {
+                Ok(line) if line.contains(words) => return,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended, and never said `{words}`"),
+            }
+        }
     }
 
     /// Waits until it has ended by itself; its exit code.

@@ -2,6 +2,7 @@
 //! the exit code, and what was recorded is shown again.
 
 use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 
 use crate::common::{document, holds, plumb, said};
 use crate::load_support::{Place, start};
@@ -41,16 +42,18 @@ fn flushes_explain_what_a_write_cache_costs() {
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratio/median") > 1.5, "{document:#}");
     assert!(number(&document, "/ratio/low") <= number(&document, "/ratio/median"));
-    assert!(share(&document, &["flush-count", "flush-cost", "sync-calls"]) > 0.8, "{document:#}");
+    assert!(share(&document, &["flushes-per-sync", "flush-cost", "sync-calls"]) > 0.8, "{document:#}");
     let shares: f64 = share(
         &document,
         &[
             "depth",
-            "flush-count",
+            "sync-count",
+            "flushes-per-sync",
             "flush-cost",
             "sync-calls",
             "device-ios",
             "device-io-cost",
+            "queueing",
             "processor",
             "remainder",
         ],
@@ -74,7 +77,7 @@ fn a_level_against_itself_is_equivalent_and_keeps_a_limit() {
 
 #[test]
 fn a_limit_that_is_exceeded_is_a_finding_and_the_same_seed_gives_the_same_document() {
-    let typed = "--a|--depth 1|--b|--depth 8|sim:sas-15k|--random|--duration|400ms|--budget|10s|--seed|7|--fail-if|p50 ratio > 1.5|--whole-budget";
+    let typed = "--a|--depth 1|--b|--depth 8|sim:sas-15k|--random|--duration|400ms|--budget|12s|--seed|7|--fail-if|p50 ratio > 1.5|--whole-budget";
     let place = Place::new();
     let (one, code) = compared(&place, typed);
     assert_eq!((code, &one["level"]), (Some(1), &Value::from("warning")));
@@ -101,6 +104,23 @@ fn recorded_runs_are_compared_and_labelled() {
     assert_eq!(document["design"]["interleaved"], false);
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(document["notes"][0].as_str().unwrap().contains("not interleaved"));
+    // A run is one measurement, however often and by whatever name it is named.
+    let copied = Command::new("cp").args(["-r", "run0", "copy"]).current_dir(place.here.path()).status();
+    assert!(copied.unwrap().success());
+    for typed in [
+        "run4|run4|--against|run0|run1",
+        "run4|run5|--against|run0|./run0",
+        "run4|--against|run0|copy",
+        "run0|run0",
+        "run4|--against|run4",
+    ] {
+        let mut command = plumb();
+        command.arg("compare").args(typed.split('|')).current_dir(place.here.path());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(said(&output).contains("a run counts as one measurement"), "{typed}: {}", said(&output));
+    }
+    assert!(!place.here.path().join("plumb-runs").exists(), "nothing was to be recorded");
 }
 
 #[test]
@@ -114,7 +134,7 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let measuring = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("measuring");
     // Practice, and six blocks that are over.
-    assert!(lines.by_ref().filter(measuring).nth(8).is_some(), "it ended early");
+    assert!(lines.by_ref().filter(measuring).nth(16).is_some(), "it ended early");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let reader = std::thread::spawn(move || lines.count());
     let output = child.wait_with_output().unwrap();
@@ -129,6 +149,54 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
 }
 
 #[test]
+fn rounds_are_judged_where_a_file_cannot_be_removed_in_the_end() {
+    let place = Place::new();
+    let path = |name: &str| place.here.path().join(name);
+    std::fs::create_dir(path("d")).unwrap();
+    let mut command = plumb();
+    let typed = "compare|--a|--depth 1|--b|--depth 2|d/t.dat|--size|1M|--random|--duration|100ms|--budget|3s|--remove-after|--json|--out";
+    let mut child =
+        start(command.args(typed.split('|')).arg(place.run_directory()).current_dir(place.here.path()));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let measuring = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("measuring");
+    assert!(lines.by_ref().any(|line| measuring(&line)), "it ended early");
+    std::fs::rename(path("d"), path("e")).unwrap();
+    std::fs::write(path("d"), "no directory").unwrap();
+    let reader = std::thread::spawn(move || lines.map_while(Result::ok).last());
+    let output = child.wait_with_output().unwrap();
+    let last = reader.join().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{} {last:?}", said(&output));
+    let document = document(&output);
+    holds(SCHEMA, &document);
+    assert!(number(&document, "/blocks") >= 8.0 && document["outcome"].is_string(), "{document:#}");
+    assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
+    assert!(document["incomplete_because"].as_str().unwrap().contains("remove"), "{document:#}");
+    let kept = std::fs::read(place.run_directory().join("result.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), document);
+}
+
+#[test]
+fn a_count_ends_no_block_and_dsync_has_the_figure_of_a_durable_write() {
+    let typed = "--a|--sync-every 1|--b|--dsync|sim:sas-15k|--random|--write|100|--count|100|--figure|durable-mean|--duration|400ms|--budget|12s";
+    let (document, code) = compared(&Place::new(), typed);
+    assert_eq!((code, number(&document, "/blocks") >= 8.0), (Some(0), true), "{document:#}");
+    assert!(number(&document, "/ratio/median") > 0.0);
+    let lengths =
+        document["measured"].as_array().unwrap().iter().map(|block| block["seconds"].as_f64().unwrap());
+    assert!(lengths.clone().all(|seconds| seconds >= 0.4), "{:?}", lengths.collect::<Vec<_>>());
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("--count"), "{notes}");
+}
+
+#[test]
+fn a_figure_that_a_level_lacks_is_refused_after_practice() {
+    let typed = "compare|--a|--depth 1|--b|--depth 2|sim:sas-15k|--random|--duration|400ms|--budget|1h|--no-record|--figure|sync-p99";
+    let output = plumb().args(typed.split('|')).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("level --depth 1 has no sync-p99"), "{}", said(&output));
+}
+
+#[test]
 fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
     let typed = "--together|--a|sim:sas-15k --depth 1|--b|sim:sas-15k?seed=2 --depth 8|--random|--duration|400ms|--budget|10s";
     let (document, code) = compared(&Place::new(), typed);
@@ -137,9 +205,101 @@ fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
     assert!(number(&document, "/ratios/iops/low") > 1.2, "{document:#}");
     let blocks = document["measured"].as_array().unwrap().len() as f64;
     // And practice.
-    assert_eq!(blocks, 2.0 * (number(&document, "/blocks") + 1.0));
+    assert_eq!(blocks, 2.0 * (number(&document, "/blocks") + 5.0));
     assert!(document["levels"][1]["distribution"].as_array().unwrap().len() > 10);
     assert!(document["measured"][0]["rates"][0].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn each_workload_is_a_chapter_that_is_judged_alone() {
+    let place = Place::new();
+    // A second disk changes nothing of one request at a time, and much of many.
+    let typed = "--factor|policy=on,off|sim:nearline-4tb|--random|--write|100|--workload|--depth 4|--workload|--sync-every 1|\
+                 --duration|400ms|--budget|30s|--fail-if|iops ratio > 1.5";
+    let (document, code) = compared(&place, typed);
+    let chapters = document["chapters"].as_array().unwrap();
+    let names: Vec<&str> = chapters.iter().map(|chapter| chapter["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["--depth 4", "--sync-every 1"]);
+    for chapter in chapters {
+        holds(SCHEMA, chapter);
+        assert!(number(chapter, "/blocks") >= 10.0 && chapter["measured"].as_array().unwrap().len() >= 30);
+        assert!(
+            chapter["workload"].as_str().unwrap().contains("depth = 4") == (chapter["name"] == "--depth 4")
+        );
+    }
+    let exceeded: Vec<bool> = chapters.iter().map(|chapter| chapter["level"] == "warning").collect();
+    assert_eq!(
+        (exceeded[0], code, &document["level"]),
+        (false, Some(i32::from(exceeded[1])), &chapters[1]["level"])
+    );
+    assert_eq!(document["outcome"], chapters[0]["outcome"]);
+    let shown = plumb().arg("report").arg(place.run_directory()).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let page = std::fs::read_to_string(place.run_directory().join("report.html")).unwrap();
+    for title in ["--depth 4: The difference", "--sync-every 1: The difference"] {
+        assert!(shown.contains(title) && page.contains(title), "{title}: {shown}");
+    }
+}
+
+#[test]
+fn profiles_are_workloads_over_blocks_and_over_files() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir(place.here.path().join(name)).unwrap();
+    }
+    let typed = "--a|one|--b|two|--profile|save|--profile|pg-wal:single|--duration|50ms|--budget|4s";
+    let (document, _) = compared(&place, typed);
+    let chapters = document["chapters"].as_array().unwrap();
+    assert_eq!(chapters.iter().map(|of| &of["name"]).collect::<Vec<_>>(), ["save", "pg-wal:single"]);
+    for chapter in chapters {
+        assert_eq!(chapter["figure"], "transactions");
+        assert!(number(chapter, "/ratio/median") > 0.0 && number(chapter, "/blocks") >= 10.0, "{chapter:#}");
+        assert!(number(chapter, "/levels/0/counts/syncs") > 0.0, "{chapter:#}");
+        assert!(!chapter["explanation"].as_array().unwrap().is_empty());
+    }
+    let typed = "--factor|drive=sas-15k,plp-nvme-ssd|--profile|vm-64k|--duration|400ms|--budget|12s";
+    let (document, _) = compared(&place, typed);
+    assert_eq!((&document["outcome"], document.get("chapters")), (&Value::from("different"), None));
+    for refused in [
+        "--factor|buffering=cached,direct|one|--profile|save",
+        "--factor|cache=none,wb:1M|one|--profile|save",
+        "--factor|policy=on,off|sim:sas-15k|--profile|save",
+        "--a|one|--b|two|--profile|save|--depth|4",
+        "--a|one|--b|two|--profile|no-such",
+    ] {
+        let mut command = plumb();
+        let output =
+            command.arg("compare").args(refused.split('|')).current_dir(place.here.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{refused}: {}", said(&output));
+    }
+}
+
+#[test]
+fn practice_predicts_what_finds_a_difference() {
+    let place = Place::new();
+    let words = "--a|--depth 4|--b|--depth 4|sim:sas-15k|--random|--duration|400ms|--budget|10s";
+    let (document, code) = compared(&place, &format!("{words}|--find|10%|--dry-run"));
+    let predicted = |pointer: &str| number(&document, &format!("/design/prediction/{pointer}"));
+    assert_eq!((code, &document["blocks"], predicted("difference")), (Some(0), &Value::from(0), 0.1));
+    assert_eq!(document["measured"].as_array().unwrap().len(), 10, "practice and no more");
+    assert_eq!((&document["outcome"], &document["ratio"]), (&Value::from("not-measured"), &Value::Null));
+    let shown = plumb().arg("report").arg(place.run_directory()).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("No round that counts was run"), "{shown}");
+    for words in ["looked at after", "stopped before", "no difference", "The levels\n"] {
+        assert!(!shown.contains(words), "{words}: {shown}");
+    }
+    assert!(
+        document["headline"].as_str().unwrap().contains("a difference of 10% is found with a chance of 80%")
+    );
+    assert!(predicted("rounds") >= 10.0 && predicted("seconds") > 10.0 * 2.0 * 0.4);
+    // A smaller one takes longer, and what the budget finds is the same.
+    let (finer, _) = compared(&place, &format!("{words}|--find|0.1%|--dry-run"));
+    assert!(number(&finer, "/design/prediction/seconds") > 3.0 * predicted("seconds"), "{finer:#}");
+    assert_eq!(
+        finer["design"]["prediction"]["smallest_detectable"],
+        document["design"]["prediction"]["smallest_detectable"]
+    );
 }
 
 /// `plumb compare` as it finds caches and records of this place.
@@ -156,7 +316,7 @@ fn files(place: &Place, directory: &str) -> usize {
 
 #[test]
 fn a_cache_before_a_simulated_drive_is_new_in_each_block() {
-    let typed = "--factor|cache=none,wb:1G|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|800ms|--budget|20s";
+    let typed = "--factor|cache=none,wb:1G|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|800ms|--budget|24s";
     let (document, _) = compared(&Place::new(), typed);
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratio/low") > 2.0, "{document:#}");
@@ -166,7 +326,7 @@ fn a_cache_before_a_simulated_drive_is_new_in_each_block() {
 fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() {
     let place = Place::new();
     let words = "compare|--factor|cache=none,wb:16M|t.dat|--size|4M|--random|--write|100|--duration|100ms|--no-record|--json";
-    let whole = here(&place).args(words.split('|')).args(["--budget", "2s"]).output().unwrap();
+    let whole = here(&place).args(words.split('|')).args(["--budget", "3s"]).output().unwrap();
     let compared = document(&whole);
     assert_eq!(compared["levels"][1]["name"], "wb:16M", "{}", said(&whole));
     assert!(number(&compared, "/blocks") >= 8.0, "{compared:#}");
@@ -184,7 +344,7 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     child.wait().unwrap();
     drop(lines);
     assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
-    let next = here(&place).args(["survey", "."]).output().unwrap();
+    let next = here(&place).arg("explain").output().unwrap();
     assert!(
         said(&next).contains("a comparison was killed; put back as it was: the cache compare-"),
         "{}",
@@ -194,11 +354,38 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
 }
 
 #[test]
+fn a_file_of_words_has_the_levels_of_its_targets() {
+    let place = Place::new();
+    let file = place.here.path().join("w.toml");
+    std::fs::write(&file, "targets = [\"sim:sas-15k\"]\nwrite = 37\nsize = \"1M\"\n").unwrap();
+    let shown = |typed: &str| {
+        let mut command = plumb();
+        command.args(["compare", "--show-workload", "w.toml"]).args(typed.split('|'));
+        String::from_utf8(command.current_dir(place.here.path()).output().unwrap().stdout).unwrap()
+    };
+    for (typed, wanted) in [
+        ("--factor|policy=off,on", "sim:sas-15k?wce=off sim:sas-15k?wce=on"),
+        ("--factor|drive=null,plp-nvme-ssd", "sim:null sim:plp-nvme-ssd"),
+        ("--factor|cache=none,wb:16M", "sim:sas-15k cache:backing=sim:sas-15k,"),
+        ("--a|x.dat|--b|y.dat", "x.dat y.dat"),
+    ] {
+        let words = shown(typed);
+        let all_in = wanted.split(' ').all(|target| words.contains(&format!("\"{target}")));
+        assert!(all_in && words.contains("write = 37"), "{typed}: {words}");
+    }
+    // Both draw the same offsets, although nobody said from which seed.
+    let words = shown("--a|x.dat|--b|y.dat");
+    assert_eq!(words.matches("seed = ").count(), 1, "{words}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for typed in [
         "sim:null",
         "--factor|buffering=cached|sim:null",
         "--factor|buffering=cached,warm|sim:null",
+        "--factor|buffering=cached,direct|sim:null",
+        "--factor|buffering=direct,cached|--together|sim:sas-15k|--random|--write|100",
         "--factor|policy=on,off|nbd:127.0.0.1:1",
         "--factor|scheduler=none,none|sim:null",
         "--factor|cache=wb:1G,none|x.dat|--size|1M",
@@ -208,9 +395,40 @@ fn what_makes_no_sense_is_refused() {
         "--a|--depth 1|sim:null",
         "--a|--dept 1|--b|--depth 2|sim:null",
         "--a|--depth 1|--b|--depth 2|sim:null|--fail-if|p98 ratio > 1",
+        "--a|--depth 1|--b|--depth 2|sim:null|--fail-if|iops > 1",
         "--a|--depth 1|--b|--steady 9|sim:null",
+        "--a|--depth 1|--b|--depth 2|sim:null|--budget|23s",
+        "--factor|drive=null,sas-15k|x.dat",
+        "--factor|cache=none,wb:1K|sim:sas-15k",
+        "--factor|cache=none,wb:100T|sim:sas-15k",
+        "--factor|cache=none,wb:1G|--cache-log|sim:nosuch|sim:sas-15k",
     ] {
-        let output = plumb().arg("compare").args(typed.split('|')).output().unwrap();
+        let place = Place::new();
+        let mut command = plumb();
+        let output =
+            command.arg("compare").args(typed.split('|')).current_dir(place.here.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{typed}: {}", said(&output));
+        assert!(!place.here.path().join("plumb-runs").exists(), "{typed}: nothing was to be recorded");
     }
+}
+
+#[test]
+fn a_file_system_that_does_not_fit_is_named_with_its_place() {
+    let place = Place::new();
+    let directory = place.here.path().join("full");
+    std::fs::create_dir(&directory).unwrap();
+    let script = "command -v mkfs.ext4 mkfs.xfs >&2 && mount -t tmpfs -o size=1M none full || exit 77; \
+                  exec \"$0\" compare --factor fs=ext4,xfs full --fs-size 512M --write 100 --sync-every 1 --no-record";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_plumb")]);
+    let output = command.current_dir(place.here.path()).env("STATE_DIRECTORY", place.here.path()).output();
+    let output = output.unwrap();
+    if !rustix::process::geteuid().is_root() || output.status.code() == Some(77) {
+        plumb_testkit::skip("a tmpfs and file systems take root, mkfs.ext4 and mkfs.xfs");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let place = "cannot reserve 512 MiB for ";
+    let told = said(&output);
+    assert!(told.contains(place) && told.contains("full/plumb-compare-"), "{told}");
 }

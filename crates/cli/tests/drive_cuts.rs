@@ -4,7 +4,7 @@
 //! What is acknowledged is recorded outside of the drive, in this process. `PLUMB_CUTS` says how many cuts (30), `PLUMB_SEED` the
 //! seed of the first drive (1); a failure names the seed of its drive and the moment of its cut.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ const ROUNDS_MAX: u64 = 2_000;
 const LIAR_CUTS_MAX: u64 = 60;
 
 /// splitmix64 (Steele, Lea, Flood 2014).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,7 +34,7 @@ impl Chance {
     }
 
     /// 1 to `max`.
-    fn up_to(&mut self, max: u64) -> u64 {
+    pub(crate) fn up_to(&mut self, max: u64) -> u64 {
         1 + self.next() % max
     }
 
@@ -57,10 +57,15 @@ fn contents(seed: u64, number: u64) -> Vec<u8> {
 }
 
 /// What was acknowledged as durable, by path below the mount point.
-type Acknowledged = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Acknowledged = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Files that are written and synced with their directory, and a log that is appended to, until an error comes.
-fn work(mount: &Path, directory: &str, seed: u64, acknowledged: &mut Acknowledged) -> io::Result<()> {
+pub(crate) fn work(
+    mount: &Path,
+    directory: &str,
+    seed: u64,
+    acknowledged: &mut Acknowledged,
+) -> io::Result<()> {
     let home = Path::new(directory);
     fs::create_dir(mount.join(home))?;
     File::open(mount)?.sync_all()?;
@@ -90,7 +95,7 @@ fn work(mount: &Path, directory: &str, seed: u64, acknowledged: &mut Acknowledge
 }
 
 /// What of the acknowledged is missing or wrong.
-fn lost(mount: &Path, acknowledged: &Acknowledged) -> Vec<String> {
+pub(crate) fn lost(mount: &Path, acknowledged: &Acknowledged) -> Vec<String> {
     let is_kept = |path: &PathBuf, text: &Vec<u8>| {
         let found = fs::read(mount.join(path));
         // The log may have more than was acknowledged.
@@ -154,7 +159,7 @@ fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, Ac
     (moment, acknowledged, lost)
 }
 
-fn from_environment(name: &str, otherwise: u64) -> u64 {
+pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
@@ -236,8 +241,17 @@ fn losses_of_a_liar_are_found() {
     );
 }
 
+/// Makes the table.
+pub(crate) const BEGIN: &str = "
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1], isolation_level=None)
+assert base.execute('pragma journal_mode=wal').fetchone()[0] == 'wal'
+base.execute('pragma synchronous=full')
+base.execute('create table t(n integer primary key, text)')
+";
+
 /// Inserts rows and says each number once its commit has returned.
-const INSERTS: &str = "
+pub(crate) const INSERTS: &str = "
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], isolation_level=None)
 assert base.execute('pragma journal_mode=wal').fetchone()[0] == 'wal'
@@ -250,7 +264,7 @@ for n in range(first, first + 3000):
 ";
 
 /// Says the integrity, then all numbers whose text is as it was written.
-const ROWS: &str = "
+pub(crate) const ROWS: &str = "
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
 print(base.execute('pragma integrity_check').fetchone()[0])
@@ -258,7 +272,23 @@ for n, text in base.execute('select n, text from t order by n'):
     if text == 'x' * (n % 700): print(n)
 ";
 
-fn python(script: &str, database: &Path) -> Command {
+/// The numbers that a program says, until it ends.
+pub(crate) fn numbers(command: &mut Command) -> Vec<u64> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = lines.map_while(Result::ok).filter_map(|line| line.parse().ok()).collect();
+    child.wait().unwrap();
+    said
+}
+
+/// Which of the `committed` are not among the numbers in `text`, whose first line has to be that all is well.
+pub(crate) fn missing(text: &str, committed: &[u64]) -> Vec<u64> {
+    assert_eq!(text.lines().next(), Some("ok"), "{text}");
+    let rows: BTreeSet<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    committed.iter().copied().filter(|number| !rows.contains(number)).collect()
+}
+
+pub(crate) fn python(script: &str, database: &Path) -> Command {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", script]).arg(database);
     command
@@ -280,14 +310,7 @@ fn no_committed_row_of_sqlite_is_lost() {
     for round in 0..4 {
         let moment = chance.moment();
         bench.cut_during(&moment, |mount| {
-            let mut child = python(INSERTS, &mount.join("base"))
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            committed.extend(lines.map_while(Result::ok).filter_map(|line| line.parse::<u64>().ok()));
-            child.wait().unwrap();
+            committed.extend(numbers(&mut python(INSERTS, &mount.join("base"))));
         });
         let mounted = bench.mount().unwrap();
         let place = format!("PLUMB_SEED={seed}, cut {round} {moment:?}");
@@ -295,13 +318,8 @@ fn no_committed_row_of_sqlite_is_lost() {
         if committed.is_empty() {
             continue;
         }
-        let output = run(&mut python(ROWS, &database));
-        let text = String::from_utf8(output.stdout).unwrap();
-        let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("ok"), "{place}");
-        let rows: Vec<u64> = lines.filter_map(|line| line.parse().ok()).collect();
-        let lost: Vec<&u64> = committed.iter().filter(|n| rows.binary_search(n).is_err()).collect();
-        assert!(lost.is_empty(), "{place}: lost {lost:?} of {}", committed.len());
+        let text = String::from_utf8(run(&mut python(ROWS, &database)).stdout).unwrap();
+        assert_eq!(missing(&text, &committed), Vec::<u64>::new(), "{place}: of {}", committed.len());
         eprintln!("{place}: {} rows kept", committed.len());
     }
     bench.server.detach();

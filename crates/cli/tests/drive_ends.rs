@@ -149,7 +149,8 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     }
     drop(mounted);
     let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-    assert_eq!(cleared.status.code(), Some(0), "{}", said(&cleared));
+    // Whatever is attached at this moment takes away what nobody uses any more: then there is none of this name.
+    assert!(matches!(cleared.status.code(), Some(0 | 2)), "{}", said(&cleared));
     assert!(!is_left(&name));
     let unknown = plumb().args(["drive", "detach", &name]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));

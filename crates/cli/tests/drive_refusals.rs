@@ -273,8 +273,9 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
         assert!(output.is_err(), "{signal:?}: a sync on a drive that is gone succeeded");
         drop(mounted);
         let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-        let expected = if code.is_some() { 2 } else { 0 };
-        assert_eq!(cleared.status.code(), Some(expected), "{signal:?}: {}", said(&cleared));
+        // What a killed one has left is taken away by whatever is attached at this moment, if it is first.
+        let is_expected = matches!((cleared.status.code(), code), (Some(2), _) | (Some(0), None));
+        assert!(is_expected, "{signal:?}: {}", said(&cleared));
         assert!(!is_bound(&device), "{signal:?}: {device} stayed bound");
         assert!(!Path::new("/run/plumb/attach").join(&name).exists(), "{signal:?}");
     }

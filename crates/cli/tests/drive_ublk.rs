@@ -1,8 +1,6 @@
 //! `plumb drive serve --ublk` where it cannot be: what is refused, with the exit code and a word about what to do. What it does is
 //! tested in a guest, whose kernel has the driver.
 
-#![cfg(feature = "ublk")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,23 +1,19 @@
-//! `plumb fleet` over launchers that need no network: hosts that answer, hosts that fail in every way that a launcher can, a
-//! controller that goes silent, names that a shell would take for something else; and over real sshds where there are any.
+//! `plumb fleet` over launchers that need no network: hosts that answer, hosts that fail in every way that a launcher can,
+//! names that a shell would take for something else; and over real sshds where there are any.
 
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
+use std::process::{Command, Output, Stdio};
 
 use crate::common::{document, entries, has_run, holds, plumb, said, scratch};
+use crate::fleet_left::Watch;
 use plumb_testkit::skip;
+use plumb_testkit::sshd::Sshds;
 use serde_json::{Value, json};
 
-const SCHEMA: &str = "../report/schemas/fleet.schema.json";
+pub(crate) const SCHEMA: &str = "../report/schemas/fleet.schema.json";
 const PLUMB: &str = env!("CARGO_BIN_EXE_plumb");
 
 /// `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and `$1` the remote command.
-fn fleet(command: &str, hosts: &str, script: &str) -> Command {
+pub(crate) fn fleet(command: &str, hosts: &str, script: &str) -> Command {
     let mut fleet = plumb();
     let launcher = format!("sh -c '{script}' {{host}}");
     fleet.args([
@@ -35,7 +31,7 @@ fn fleet(command: &str, hosts: &str, script: &str) -> Command {
 }
 
 /// Runs the remote command.
-const SHELL: &str = "exec sh -c \"$1\"";
+pub(crate) const SHELL: &str = "exec sh -c \"$1\"";
 
 /// The document of a command that ran to its end: how short a load was decides about warnings.
 fn answered(mut fleet: Command) -> Value {
@@ -46,7 +42,12 @@ fn answered(mut fleet: Command) -> Value {
     document
 }
 
-fn host<'a>(document: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn answered_any(fleet: &mut Command) -> Value {
+    let output = fleet.output().unwrap();
+    document(&output)
+}
+
+pub(crate) fn host<'a>(document: &'a Value, name: &str) -> &'a Value {
     let hosts = document["hosts"].as_array().unwrap();
     hosts.iter().find(|host| host["name"] == name).unwrap_or_else(|| panic!("{name} in {document:#}"))
 }
@@ -56,16 +57,7 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     let place = scratch();
     let run = place.path().join("run");
     let mut load = fleet("load", "a[1-4]", SHELL);
-    load.args([
-        "sim:all-flash-cluster",
-        "--random",
-        "--block-size",
-        "32k",
-        "--depth",
-        "64",
-        "--duration",
-        "200ms",
-    ]);
+    load.args("sim:all-flash-cluster --random --block-size 32k --depth 64 --duration 200ms".split(' '));
     load.args(["--warmup", "0", "--scale", "1,2,4", "--out"]).arg(&run);
     let document = answered(load);
     let sum = |pointer: &str| -> u64 {
@@ -88,9 +80,62 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     let shown = plumb().arg("report").arg(&run).output().unwrap();
     let text = String::from_utf8_lossy(&shown.stdout);
     assert!(has_run(&shown) && text.contains("a3") && text.contains("B/s"), "{}", said(&shown));
+    let exported = |format: &str| {
+        let shown = plumb().args(["report", "--format", format]).arg(&run).output().unwrap();
+        assert!(has_run(&shown), "{}", said(&shown));
+        String::from_utf8(shown.stdout).unwrap()
+    };
+    let metric = |name: &str| format!("{name} {}\n", document["total"]["read"]["latency"]["count"]);
+    let metrics = exported("prometheus");
+    let count = metric("plumb_fleet_duration_seconds_count{operation=\"read\"}");
+    assert!(metrics.contains(&count), "{count} in {metrics}");
+    for host in ["a1", "a4"] {
+        let bucket =
+            format!("plumb_load_duration_seconds_bucket{{host=\"{host}\",operation=\"read\",le=\"+Inf\"}} ");
+        assert!(metrics.contains(&bucket), "{bucket} in {metrics}");
+    }
+    assert!(metrics.contains(&metric("plumb_fleet_latency_seconds_count{operation=\"read\"}")), "{metrics}");
+    assert!(
+        metrics.contains("plumb_load_operations_per_second{host=\"a3\",side=\"application\"} "),
+        "{metrics}"
+    );
+    let rows = exported("csv");
+    let of = |row: &str| rows.contains(&format!("\n{row}"));
+    assert!(of(&format!("load,,,read_operations,{},", document["total"]["read"]["ios"])), "{rows}");
+    assert!(of(&format!("host,a3,,read_operations,{},", seen["total"]["read"]["ios"])), "{rows}");
+    // A password may be among the words of a launcher: only its program is kept.
+    for file in ["manifest.json", "result.json", "report.html"] {
+        let kept = std::fs::read_to_string(run.join(file)).unwrap();
+        assert!(kept.contains("sh ...") && !kept.contains("exec sh"), "{file}");
+    }
     let log = std::fs::read_to_string(run.join("hist.hlog")).unwrap();
     assert!((0..4).all(|target| log.contains(&format!("Tag=target-{target}/read,"))), "{log}");
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("a3"));
+}
+
+/// Field report A: eight virtual machines on eight hosts, 64 in flight, the cache on against off, and 18 GB/s of 32 KiB reads.
+#[test]
+fn eight_hosts_reproduce_the_report_on_an_all_flash_cluster() {
+    let measured = |wce: &str, block: &str, writes: &str| {
+        let mut load = fleet("load", "vm[1-8]", SHELL);
+        load.arg(format!("sim:all-flash-cluster?wce={wce}"));
+        load.args(["--random", "--depth", "64", "--block-size", block, "--write", writes, "--seed", "1"]);
+        load.args(["--duration", "200ms", "--warmup", "50ms", "--no-record"]);
+        let document = answered(load);
+        let rate = |of: &Value| of["total"]["application"]["bytes_per_second"].as_f64().unwrap();
+        let each: Vec<f64> = document["hosts"].as_array().unwrap().iter().map(rate).collect();
+        assert_eq!((each.len(), &document["partial"]), (8, &json!(false)));
+        let total = rate(&document);
+        assert!((each.iter().sum::<f64>() / total - 1.0).abs() < 0.01, "{total} of {each:?}");
+        (total, each)
+    };
+    for writes in ["100", "0"] {
+        let (on, off) = (measured("on", "8k", writes).0, measured("off", "8k", writes).0);
+        assert!(off >= 0.95 * on, "{writes} % writes: {off} B/s without the cache, {on} with it");
+    }
+    let (total, each) = measured("off", "32k", "0");
+    assert!((total / 18e9 - 1.0).abs() < 0.05, "{total} B/s in all");
+    assert!(each.iter().all(|one| (one / 2.25e9 - 1.0).abs() < 0.05), "{each:?}");
 }
 
 #[test]
@@ -103,23 +148,12 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         endless) exec yes;;
         stderr) head -c 20000000 /dev/zero >&2; exec sh -c \"$1\";;
         stopped) exec 3<&0; $PLUMB agent --stdio <&3 & while [ ! -e stopped.dat ]; do sleep 0.05; done; kill -STOP $!; wait $!;;
-        full) exec unshare --mount sh -c \"mkdir -p small && mount -t tmpfs -o size=1m none small && cd small && $1\";;
+        full) exec unshare --mount --propagation slave sh -c \"mkdir -p small && mount -t tmpfs -o size=1m none small && cd small && $1\";;
         killed) exec 3<&0; $PLUMB agent --stdio <&3 & while [ ! -e killed.dat ]; do sleep 0.05; done; kill -9 $!; wait $!;;
         *) exec sh -c \"$1\";;
         esac";
     let mut load = fleet("load", "well,gone,loud,hung,endless,stderr,killed,stopped,foreign,full", script);
-    load.args([
-        "--connect-timeout",
-        "10s",
-        "--heartbeat",
-        "2s",
-        "{host}.dat",
-        "--size",
-        "16M",
-        "--random",
-        "--write",
-        "100",
-    ]);
+    load.args("--connect-timeout 10s --heartbeat 2s {host}.dat --size 16M --random --write 100".split(' '));
     load.args(["--duration", "500ms", "--warmup", "0", "--remove-after", "--no-record"]);
     // Not made by plumb: refused there.
     std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
@@ -136,10 +170,14 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     );
     assert!(because("loud").contains("`Welcome to this machine"), "{}", because("loud"));
     assert!(because("hung").starts_with("it did not answer within 1"), "{}", because("hung"));
-    assert!(because("endless").contains("does not speak as an agent does"), "{}", because("endless"));
+    assert!(because("endless").contains("does not speak as plumb does; it began"), "{}", because("endless"));
     assert!(because("killed").contains("the connection ended"), "{}", because("killed"));
     assert!(because("stopped").starts_with("it was silent for"), "{}", because("stopped"));
-    if Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+    if Command::new("unshare")
+        .args(["--mount", "--propagation", "slave", "true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         assert!(because("full").contains("small"), "{}", because("full"));
         assert!(because("full").contains("No space left"), "{}", because("full"));
     }
@@ -147,6 +185,12 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
     for name in ["well", "stderr"] {
         assert_eq!(host(&document, name)["ok"], json!(true), "{name}: {}", said(&output));
         assert!(host(&document, name)["total"]["write"]["ios"].as_u64().unwrap() > 0);
+    }
+    // What hosts did until they were lost is apart.
+    for (of, ok) in [("total", true), ("unfinished", false)] {
+        let hosts = document["hosts"].as_array().unwrap().iter().filter(|host| host["ok"] == ok);
+        let sum: u64 = hosts.filter_map(|host| host["total"]["write"]["ios"].as_u64()).sum();
+        assert_eq!(document[of]["write"]["ios"].as_u64().unwrap_or(0), sum, "{of} of {document:#}");
     }
     assert_ne!(output.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no route to host"), "{}", said(&output));
@@ -166,160 +210,146 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     assert_eq!(named["document"]["paths"][0]["target"], ".");
     assert_eq!(document["hosts"].as_array().unwrap().len(), 3);
     assert_eq!(entries(place.path()), ["hosts.txt"]);
+    // What can be meant as a file alone is one that can be read; a directory may have the name of a host.
+    std::fs::create_dir(place.path().join("made")).unwrap();
+    let made = Command::new("mkfifo").arg(place.path().join("fifo")).status().unwrap();
+    assert!(made.success());
+    let mut survey = fleet("survey", "made", SHELL);
+    let output = survey.args(["--no-record", "--", "."]).current_dir(place.path()).output().unwrap();
+    assert_eq!(host(&self::document(&output), "made")["ok"], json!(true), "{}", said(&output));
+    for (hosts, expected) in [
+        ("./none", "--hosts ./none: No such file"),
+        ("none.txt", "--hosts none.txt: No such file"),
+        ("fifo", "--hosts fifo: it is no regular file"),
+        ("/dev/stdin", "--hosts /dev/stdin: it is no regular file"),
+        ("./made", "--hosts ./made: it is no regular file"),
+    ] {
+        let mut survey = fleet("survey", hosts, "touch started");
+        survey.stdin(Stdio::null()).current_dir(place.path());
+        let output = survey.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{hosts}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{hosts}: {}", said(&output));
+    }
+    assert!(!place.path().join("started").exists());
     for (hosts, expected) in [("-oProxyCommand=x", "begins with a dash"), ("a,a", "named twice")] {
         let output = fleet("survey", hosts, SHELL).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
+    }
+    // Without its name each host would be the same.
+    let mut nameless = plumb();
+    nameless.args(["fleet", "survey", "--hosts", "a,b", "--launcher", "sh -c", "--no-record"]);
+    let output = nameless.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("put {host} where"), "{}", said(&output));
+    for scale in ["2,1", "1,1"] {
+        let output = fleet("load", "a,b", SHELL).args(["sim:null", "--scale", scale]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("that rise, such as 1,2,4,8"), "{}", said(&output));
     }
     let output = fleet("load", "a", SHELL).args(["x", "--write", "200"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
 #[test]
-fn a_program_is_pushed_and_taken_away_again() {
-    let place = scratch();
-    let mut survey = plumb();
-    survey.args([
-        "fleet",
-        "survey",
-        "--hosts",
-        "a",
-        "--launcher",
-        "sh -c",
-        "--push",
-        "--json",
-        "--no-record",
-        "--",
-        ".",
-    ]);
-    let document = answered_any(survey.env("TMPDIR", place.path()));
-    assert_eq!(host(&document, "a")["ok"], json!(true), "{document:#}");
-    assert_eq!(entries(place.path()), [""; 0]);
-}
-
-fn answered_any(fleet: &mut Command) -> Value {
-    let output = fleet.output().unwrap();
-    document(&output)
-}
-
-/// An agent, and its first message.
-fn agent(heartbeat_ms: u64) -> Child {
-    let mut agent = plumb()
-        .args(["agent", "--stdio"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let identity = json!({"version": env!("CARGO_PKG_VERSION"), "binary": ""});
-    send(&mut agent, &json!({"Hello": {"identity": identity, "heartbeat": heartbeat_ms * 1_000_000}}));
-    let mut length = [0; 4];
-    agent.stdout.as_mut().unwrap().read_exact(&mut length).unwrap();
-    let mut body = vec![0; u32::from_be_bytes(length) as usize];
-    agent.stdout.as_mut().unwrap().read_exact(&mut body).unwrap();
-    let hello: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(hello["Hello"]["identity"]["version"], env!("CARGO_PKG_VERSION"));
-    agent
-}
-
-fn send(agent: &mut Child, message: &Value) {
-    let body = message.to_string();
-    let stdin = agent.stdin.as_mut().unwrap();
-    stdin.write_all(&(body.len() as u32).to_be_bytes()).unwrap();
-    stdin.write_all(body.as_bytes()).unwrap();
-}
-
-#[test]
-fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
-    let place = scratch();
-    // Its controller is silent, closes the connection, talks nonsense, or says good-bye.
-    let ends: [(&str, Option<i32>, &str); 4] = [
-        ("silent", Some(3), "the controller was silent for"),
-        ("closed", Some(3), "the connection to the controller ended"),
-        ("nonsense", Some(3), "does not speak as an agent does"),
-        ("bye", Some(0), ""),
-    ];
-    for (how, code, expected) in ends {
-        let target = place.path().join(how);
-        let mut agent = agent(100);
-        let words = format!(
-            "targets = [{:?}]\nsize = \"16M\"\nwrite = 100\nduration = \"1h\"\n",
-            target.to_str().unwrap()
-        );
-        let task = json!({"Load": {"words": words, "overwrite": false, "destroy": [], "remove_after": true}});
-        send(&mut agent, &json!({"Run": {"task": task}}));
-        match how {
-            "closed" => drop(agent.stdin.take()),
-            "nonsense" => agent.stdin.as_mut().unwrap().write_all(b"GET / HTTP/1.1\r\n").unwrap(),
-            "bye" => send(&mut agent, &json!("Bye")),
-            _ => {}
-        }
-        let stdin = agent.stdin.take();
-        let output = agent.wait_with_output().unwrap();
-        drop(stdin);
-        assert_eq!(output.status.code(), code, "{how}: {}", said(&output));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{how}: {}", said(&output));
-    }
-    assert_eq!(entries(place.path()), [""; 0]);
-}
-
-/// Learns of the files that come and go in a directory.
-struct Watch<'a> {
-    directory: &'a Path,
-    events: OwnedFd,
-}
-
-impl<'a> Watch<'a> {
-    fn of(directory: &'a Path) -> Self {
-        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
-        let wanted = inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE;
-        inotify::add_watch(&events, directory, wanted).unwrap();
-        Self { directory, events }
-    }
-
-    /// Waits until these files are there, and no others. A minute is too long for anything here.
-    fn until(&self, files: &[&str]) {
-        let are_there = || {
-            let mut there = entries(self.directory);
-            there.sort();
-            there == files
-        };
-        while !are_there() {
-            let mut ready = [PollFd::new(&self.events, PollFlags::IN)];
-            let within = Timespec { tv_sec: 60, tv_nsec: 0 };
-            assert_eq!(
-                poll(&mut ready, Some(&within)).unwrap(),
-                1,
-                "{:?} became {files:?}",
-                entries(self.directory)
-            );
-            rustix::io::read(&self.events, &mut [0; 4096]).unwrap();
-        }
+fn a_load_is_printed_in_the_format_that_was_asked_for_or_not_begun() {
+    let load = |format: &str| {
+        let mut load = plumb();
+        load.args(["fleet", "load", "--hosts", "a,b", "--launcher", "sh -c 'exec sh -c \"$1\"' {host}"]);
+        load.args(["--remote-plumb", PLUMB, "--format", format, "--no-record"]);
+        load.args(["sim:null", "--duration", "100ms", "--warmup", "0"]).output().unwrap()
+    };
+    let printed = load("prometheus");
+    assert!(has_run(&printed), "{}", said(&printed));
+    assert!(String::from_utf8_lossy(&printed.stdout).contains("\nplumb_fleet_host_ok{host=\"b\"} 1\n"));
+    assert!(
+        String::from_utf8_lossy(&printed.stdout).contains("plumb_fleet_duration_seconds_bucket{operation=")
+    );
+    for format in ["fio", "xml"] {
+        let refused = load(format);
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert!(said(&refused).contains("json, csv or prometheus"), "{}", said(&refused));
     }
 }
 
 #[test]
-fn hosts_whose_controller_is_killed_end_and_leave_nothing() {
+fn what_each_host_answers_for_itself_is_printed_in_any_format_too() {
     let place = scratch();
-    let watch = Watch::of(place.path());
+    let printed = |command: &str, format: &str, words: &[&str]| {
+        let mut fleet = plumb();
+        fleet.args(["fleet", command, "--hosts", "a,b", "--launcher", "sh -c 'exec sh -c \"$1\"' {host}"]);
+        fleet.args(["--remote-plumb", PLUMB, "--format", format, "--no-record"]);
+        fleet.arg("--").args(words).current_dir(place.path()).output().unwrap()
+    };
+    for (format, expected) in [
+        ("csv", "\nhost,b,,ok,1,\n"),
+        ("prometheus", "\nplumb_fleet_host_ok{host=\"b\"} 1\n"),
+        ("json", "\"schema\": \"plumb/fleet/1\""),
+    ] {
+        for command in ["survey", "policy-show"] {
+            let words: &[&str] = if command == "survey" { &["."] } else { &[] };
+            let output = printed(command, format, words);
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(has_run(&output) && text.contains(expected), "{command} {format}: {}", said(&output));
+        }
+    }
+    let refused = printed("survey", "fio", &["."]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+}
+
+#[test]
+fn a_partial_result_is_told_by_one_code_whatever_the_hosts_ended_with() {
+    let place = scratch();
+    let partial = |mut fleet: Command, exit: u64| {
+        let output = fleet.arg("--no-record").current_dir(place.path()).output().unwrap();
+        let document = document(&output);
+        assert_eq!((&document["partial"], &host(&document, "a")["exit"]), (&json!(true), &json!(exit)));
+        assert!(document["level"] == "none" || document["level"] == "info", "{document:#}");
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    };
+    // Refused on each host, for the file is not made by plumb; and a path that none has.
+    std::fs::write(place.path().join("foreign.dat"), [1; 65536]).unwrap();
     let mut load = fleet("load", "a,b", SHELL);
-    load.args([
-        "{host}.dat",
-        "--size",
-        "1M",
-        "--write",
-        "100",
-        "--duration",
-        "1h",
-        "--remove-after",
-        "--no-record",
-    ]);
-    let mut load =
-        load.current_dir(place.path()).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    watch.until(&["a.dat", "b.dat"]);
-    load.kill().unwrap();
-    load.wait().unwrap();
-    watch.until(&[]);
+    load.args("foreign.dat --size 64k --write 100 --duration 100ms --warmup 0".split(' '));
+    partial(load, 4);
+    let mut survey = fleet("survey", "a", SHELL);
+    survey.args(["--no-record", "--", "/nofile"]);
+    let output = survey.output().unwrap();
+    assert_eq!(
+        (output.status.code(), &document(&output)["partial"]),
+        (Some(3), &json!(true)),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_place_that_is_taken_is_refused_before_anything_is_started() {
+    let place = scratch();
+    std::fs::write(place.path().join("kept"), "mine").unwrap();
+    let mut survey = fleet("survey", "a", "touch started; exec sh -c \"$1\"");
+    survey.arg("--out").arg(place.path()).args(["--", "."]).current_dir(place.path());
+    let output = survey.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(entries(place.path()), ["kept"]);
+}
+
+#[test]
+fn what_one_host_cannot_do_is_missing_from_the_result_and_no_failure_of_the_controller() {
+    let place = scratch();
+    for name in ["well", "small"] {
+        std::fs::create_dir(place.path().join(name)).unwrap();
+    }
+    let script = "[ $0 != small ] || ulimit -f 64; exec sh -c \"$1\"";
+    let mut load = fleet("load", "well,small,nowhere", script);
+    load.args(["{host}/io.dat", "--size", "4M", "--write", "100", "--duration", "200ms", "--warmup", "0"]);
+    let output = load.args(["--no-record"]).current_dir(place.path()).output().unwrap();
+    let document = document(&output);
+    let exit = |name: &str| host(&document, name)["exit"].as_u64();
+    assert_eq!((exit("small"), exit("nowhere")), (Some(5), Some(2)), "{document:#}");
+    assert_eq!((&document["partial"], &host(&document, "well")["ok"]), (&json!(true), &json!(true)));
+    // Whether so short a load finds anything is not the question.
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
 }
 
 /// Time namespaces in which CLOCK_MONOTONIC is ahead, so that the true offset is known, behind relays that delay both directions alike or
@@ -350,73 +380,10 @@ fn the_bound_of_the_clock_holds_the_offset_of_a_time_namespace() {
     }
 }
 
-/// Real sshds on addresses of the loopback interface, each with the same key; the client knows them by it.
-struct Sshds {
-    children: Vec<Child>,
-    config: String,
-}
-
-impl Sshds {
-    /// `None` where there is no sshd, or it does not start.
-    fn start(place: &Path, count: usize) -> Option<Self> {
-        let path = |name: &str| place.join(name).to_string_lossy().into_owned();
-        let made = |name: &str| {
-            let made = Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-f", &path(name)])
-                .output();
-            made.is_ok_and(|output| output.status.success())
-        };
-        if !made("host") || !made("user") || !made("other") {
-            return None;
-        }
-        let port = std::net::TcpListener::bind("127.0.1.1:0").ok()?.local_addr().ok()?.port();
-        std::fs::create_dir_all("/run/sshd").ok();
-        let mut known = String::new();
-        let mut children = Vec::new();
-        for number in 1..=count {
-            let address = format!("127.0.1.{number}");
-            let config = format!(
-                "ListenAddress {address}\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPasswordAuthentication \
-                 no\nKbdInteractiveAuthentication no\nUsePAM no\nPidFile none\nMaxStartups 100\n",
-                path("host"),
-                path("user.pub")
-            );
-            std::fs::write(place.join(format!("sshd{number}")), config).ok()?;
-            let file = path(&format!("sshd{number}"));
-            let child =
-                Command::new("/usr/sbin/sshd").args(["-D", "-e", "-f", &file]).stderr(Stdio::null()).spawn();
-            children.push(child.ok()?);
-            // The last is known by another key.
-            let key =
-                std::fs::read_to_string(place.join(if number == count { "other.pub" } else { "host.pub" }))
-                    .ok()?;
-            known += &format!("[{address}]:{port} {key}");
-        }
-        std::fs::write(place.join("known"), known).ok()?;
-        let config = format!(
-            "Host *\n Port {port}\n IdentityFile {}\n IdentitiesOnly yes\n UserKnownHostsFile {}\n StrictHostKeyChecking \
-             yes\n BatchMode yes\n ConnectionAttempts 20\n",
-            path("user"),
-            path("known")
-        );
-        std::fs::write(place.join("client"), config).ok()?;
-        Some(Self { children, config: path("client") })
-    }
-}
-
-impl Drop for Sshds {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            child.kill().ok();
-            child.wait().ok();
-        }
-    }
-}
-
 #[test]
 fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
     let place = scratch();
-    let Some(sshds) = Sshds::start(place.path(), 4) else { return skip("no sshd here") };
+    let Some(sshds) = Sshds::start(place.path(), 4, true) else { return skip("no sshd here") };
     let launcher = format!("ssh -F {} {{host}}", sshds.config);
     let mut load = plumb();
     load.args([
@@ -462,23 +429,43 @@ fn hosts_are_reached_by_ssh_and_an_unknown_key_is_refused() {
 #[test]
 fn levels_are_compared_on_all_hosts_at_once() {
     let mut compare = fleet("compare", "a,b", SHELL);
-    compare.args([
-        "--factor",
-        "policy=on,off",
-        "sim:he8-media-cache",
-        "--random",
-        "--write",
-        "100",
-        "--sync-every",
-        "1",
-    ]);
+    compare.args("--factor policy=on,off sim:he8-media-cache --random --write 100 --sync-every 1".split(' '));
     compare.args(["--duration", "300ms", "--no-record"]);
     let output = compare.output().unwrap();
     let document = document(&output);
     holds("../report/schemas/compare.schema.json", &document);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert_eq!((&document["outcome"], &document["blocks"]), (&json!("different"), &json!(8)), "{document:#}");
+    assert_eq!(
+        (&document["outcome"], &document["blocks"]),
+        (&json!("different"), &json!(10)),
+        "{document:#}"
+    );
     assert!(document["ratio"]["median"].as_f64().unwrap() > 1.5, "{document:#}");
+    let output =
+        fleet("compare", "a", SHELL).args(["--budget", "10s", "--factor", "policy=on,off"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--rounds"), "{}", said(&output));
+    // The help lists what is taken, and what it lists is of many hosts.
+    let help = plumb().args(["fleet", "compare", "--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(
+        help.contains("--rounds <N>") && help.contains("plumb fleet compare --hosts hosts.txt"),
+        "{help}"
+    );
+    let words = ["--factor", "buffering=direct,cached", "sim:null", "--no-record"];
+    for option in ["--budget=1m", "--whole-budget", "--together", "--dry-run", "--profile=sqlite-wal"]
+        .into_iter()
+        .chain(["--workload=--depth 1", "--find=1%", "--cache-log=x", "--fs-size=1G", "--show-workload"])
+    {
+        let name = option.split('=').next().unwrap();
+        assert!(
+            !help.contains(&format!("{name} ")) && !help.contains(&format!("{name}\n")),
+            "{name}: {help}"
+        );
+        let output = fleet("compare", "a", SHELL).args(words).arg(option).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
+        assert!(said(&output).contains(&format!("{name} is for one machine")), "{option}: {}", said(&output));
+    }
     // A level that is set on the machine is refused where it cannot be, before anything is done.
     for (factor, code, expected) in [
         ("policy=on,off", 3, "no disk of this machine is known"),

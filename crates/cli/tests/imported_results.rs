@@ -38,6 +38,13 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
          --output-format=json --no-record",
         "one.json",
     );
+    let diskspd = diskspd.replace(" -L", "");
+    for language in ["xml", "text"] {
+        printed(&place, &format!("{diskspd} -R{language} sim:sas-15k"), "without-latency");
+        let shown =
+            plumb().args(["report", "without-latency"]).current_dir(place.here.path()).output().unwrap();
+        assert!(said(&shown).contains("latencies were not recorded"), "{language}: {}", said(&shown));
+    }
     let (xml, text, fio) =
         (imported(&place, "one.xml"), imported(&place, "one.txt"), imported(&place, "one.json"));
     for pointer in ["/total/read/ios", "/total/write/ios", "/total/write/bytes", "/total/depth"] {
@@ -61,6 +68,19 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
         .args(["compare", "one.xml", "other.xml", "--json", "--no-record"])
         .current_dir(place.here.path())
         .output();
+    // What is wrong with one of two is said, wherever it stands.
+    for (name, text) in
+        [("bad.xml", "<Results><TimeSpan>"), ("empty.json", ""), ("none.json", "{}"), ("missing.xml", "")]
+    {
+        if name != "missing.xml" {
+            std::fs::write(place.here.path().join(name), text).unwrap();
+        }
+        for typed in [["one.xml", name], [name, "one.xml"]] {
+            let output = plumb().arg("compare").args(typed).current_dir(place.here.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{typed:?}: {}", said(&output));
+            assert!(said(&output).contains(name), "{typed:?}: {}", said(&output));
+        }
+    }
     let compared = document(&compared.unwrap());
     assert_eq!(compared["design"]["interleaved"], false);
     assert!(
@@ -102,6 +122,25 @@ fn a_result_of_windows_is_judged_and_what_is_no_result_refused() {
         (64.0, &Value::from("NODE1"))
     );
     assert_eq!(document["spans"][0]["jobs"][0]["caching"], "direct");
+    assert_eq!(document["environment"]["started_at"], "2023-05-04T10:11:12Z");
+    // A guest's and its host's of the same minutes.
+    let joined = plumb()
+        .args(["report", "windows.txt", "--beneath", "windows.txt"])
+        .current_dir(place.here.path())
+        .output();
+    assert_eq!(joined.as_ref().unwrap().status.code(), Some(0), "{}", said(&joined.unwrap()));
+    file(
+        "two.json",
+        r#"{"fio version": "fio-3.42", "timestamp": 1683195082, "jobs": [
+            {"jobname": "a", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "8", "numjobs": "2"},
+             "read": {"total_ios": 10, "io_bytes": 40960, "runtime": 1000, "clat_ns": {"N": 10, "mean": 1000, "max": 9000}}},
+            {"jobname": "b", "groupid": 0, "job_start": 1683195072000, "job options": {"iodepth": "4", "numjobs": "2", "group_reporting": "1"},
+             "read": {"total_ios": 10, "io_bytes": 40960, "runtime": 1000, "clat_ns": {"N": 10, "mean": 1000, "max": 9000}}}]}"#,
+    );
+    let two = imported(&place, "two.json");
+    assert_eq!((number(&two, "/total/depth"), &two["total"]["read"]["latency"]), (16.0, &Value::Null));
+    assert!(two["notes"].to_string().contains("no percentiles of reads"), "{two:#}");
+    assert_eq!(two["environment"]["started_at"], "2023-05-04T10:11:12Z");
     let shown =
         plumb().args(["report", "-v", "windows.txt"]).current_dir(place.here.path()).output().unwrap();
     assert!(said(&shown).contains("Imported from windows.txt"), "{}", said(&shown));

@@ -76,6 +76,21 @@ fn a_driver_that_drops_flushes_shows_at_the_storage() {
 }
 
 #[test]
+fn jobs_of_one_run_on_a_simulated_drive_are_no_others() {
+    let place = Place::new();
+    let workload = "targets = [\"sim:enterprise-sata-ssd\"]\ncount = 200\nwrite = 100\nrandom = true\n\n\
+                    [[job]]\nblock-size = \"64k\"\n\n[[job]]\nblock-size = \"4k\"\n";
+    std::fs::write(place.path("two.toml"), workload).unwrap();
+    let run = place.json("load two.toml", 0);
+    assert_eq!(run["targets"].as_array().map(Vec::len), Some(2), "{run:#}");
+    let shared = |verdict: &Value| verdict["id"] == "device-shared-with-others";
+    assert!(!run["verdicts"].as_array().unwrap().iter().any(shared), "{}", run["verdicts"]);
+    for target in run["targets"].as_array().unwrap() {
+        assert_eq!(target["storage"]["attribution"]["foreign_flushes"], 0, "{target:#}");
+    }
+}
+
+#[test]
 fn the_dialects_run_on_simulated_drives() {
     for typed in [
         "diskspd -b8K -r -o32 -w30 -d2 -W0 sim:plp-nvme-ssd?size=1GiB",

@@ -4,11 +4,15 @@
 
 mod blocks_of_any_length;
 mod cache_changes;
+mod cache_cuts;
 mod cache_documents;
+mod cache_gone;
 mod cache_killed;
 mod cache_refusals;
+mod cache_roles;
 mod cache_support;
 mod cache_unit;
+mod cache_words;
 mod check_document;
 mod check_ends;
 mod check_places;
@@ -33,6 +37,9 @@ mod drive_ublk;
 mod fio_command;
 mod first_tries;
 mod fleet;
+mod fleet_agent;
+mod fleet_left;
+mod fleet_recording;
 mod imported_results;
 mod load_basics;
 mod load_faults;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -100,12 +100,40 @@ fn does_it_again(place: &Place) {
     let advice = document(&advice);
     assert_eq!((&advice["writes"], &advice["flushes"]), (&WRITES.into(), &WRITES.into()));
     let mut compare = crate::common::plumb();
-    compare
-        .args(["observe", "compare", "--json", "--no-record", "seen", "seen"])
-        .current_dir(place.here.path());
+    compare.args(["observe", "compare", "--json", "seen", "seen"]).current_dir(place.here.path());
     let compared = document(&compare.output().unwrap());
-    assert_eq!(compared["ratio"]["median"], 1.0, "{compared:#}");
-    assert_eq!(compared["design"]["interleaved"], false);
+    holds("../report/schemas/observation-pair.schema.json", &compared);
+    let rows = compared["rows"].as_array().unwrap();
+    let flushes =
+        rows.iter().find(|row| row["figure"] == "flushes").unwrap_or_else(|| panic!("{compared:#}"));
+    assert_eq!((&flushes["ratio"], &compared["interleaved"]), (&1.0.into(), &false.into()));
+    assert!(rows.iter().any(|row| row["figure"] == "99 of 100 within" && row["after"].is_number()));
+}
+
+#[test]
+fn the_syncs_of_processes_that_end_at_once_are_counted() {
+    const PROCESSES: u64 = 20;
+    let place = Place::new();
+    let Some(device) = loop_device(&place) else { return };
+    let mut observing = start(&mut place.command(&format!("observe --json --duration 5m {}", device.path)));
+    let said_more = wait_for("observing", &mut observing);
+    for number in 0..PROCESSES {
+        let words = ["if=/dev/zero", "bs=4k", "count=1", "conv=fsync,notrunc"].map(str::to_owned);
+        let place = [format!("of={}", device.path), format!("seek={number}")];
+        let dd = Command::new("dd").args(words).args(place).output().unwrap();
+        assert!(dd.status.success(), "{}", said(&dd));
+    }
+    let document = ended(observing);
+    drop(said_more);
+    if document["source"] != "events" {
+        plumb_testkit::skip(&format!("no events: {}", document["source_because"]));
+        return;
+    }
+    let syncs = document["syncs"].as_array().unwrap();
+    let of_dd = syncs.iter().filter(|sync| sync["name"] == "dd" && sync["counted"] == true);
+    assert_eq!(of_dd.map(|sync| sync["count"].as_u64().unwrap()).sum::<u64>(), PROCESSES, "{document:#}");
+    let headline = document["headline"].as_str().unwrap();
+    assert!(headline.contains(&format!("{PROCESSES} syncs, ")), "{headline}");
 }
 
 #[test]
@@ -138,6 +166,8 @@ fn what_cannot_be_observed_is_refused_with_a_remedy() {
         ("observe /no/such/place", "name a"),
         ("observe --from . --workload", "manifest"),
         ("observe", "PATH|DEV|PID"),
+        ("observe . --workload --counters", "--counters"),
+        ("observe . --requests --counters", "--counters"),
     ] {
         let mut command = crate::common::plumb();
         let output = command.args(typed.split(' ')).current_dir(place.here.path()).output().unwrap();
@@ -146,10 +176,40 @@ fn what_cannot_be_observed_is_refused_with_a_remedy() {
     }
 }
 
+#[test]
+fn a_file_of_a_process_that_cannot_be_reached_hides_no_other_one() {
+    let place = Place::new();
+    let observed = |typed: &str| {
+        let typed = format!("observe --counters --json --no-record --duration 1s {typed}");
+        let mut command = crate::common::plumb();
+        command.args(typed.split(' ')).current_dir(place.here.path()).output().unwrap()
+    };
+    let there = observed(".");
+    if there.status.code() != Some(0) {
+        plumb_testkit::skip(&format!("no disk is beneath the tests: {}", said(&there)));
+        return;
+    }
+    // A file that is gone has a path that leads nowhere.
+    let gone = place.path("gone");
+    let file = File::create(&gone).unwrap();
+    std::fs::remove_file(&gone).unwrap();
+    let mut sleep = Command::new("sleep");
+    sleep.arg("600").stdin(file).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = sleep.current_dir(place.here.path()).spawn().unwrap();
+    let seen = observed(&child.id().to_string());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(seen.status.code(), Some(0), "{}", said(&seen));
+    assert_eq!(document(&seen)["devices"][0]["name"], document(&there)["devices"][0]["name"]);
+}
+
 /// The tracing instances of the kernel that are named after a process of plumb. `None` if they cannot be listed.
 fn instances_of(process: u32) -> Option<Vec<String>> {
     let script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; ls /sys/kernel/tracing/instances";
-    let listed = Command::new("unshare").args(["--mount", "sh", "-c", script]).output().unwrap();
+    let listed = Command::new("unshare")
+        .args(["--mount", "--propagation", "slave", "sh", "-c", script])
+        .output()
+        .unwrap();
     let text = String::from_utf8(listed.stdout).unwrap();
     let of_process = |name: &&str| name.contains(&format!("-{process}-"));
     listed.status.success().then(|| text.lines().filter(of_process).map(str::to_owned).collect())

@@ -39,7 +39,9 @@ fn smaller(line: &str, drive: &str) -> String {
         let word = words[at].clone();
         let before = at.checked_sub(1).map(|before| words[before].clone());
         words[at] = match (before.as_deref(), word.as_str()) {
-            (Some("--budget"), _) => "1s".to_owned(),
+            // No less is taken for blocks of a second, and of two workloads.
+            (Some("--budget"), _) if is_simulated => "1m".to_owned(),
+            (Some("--budget"), _) => "30s".to_owned(),
             (Some("--duration"), _) if is_simulated => "1s".to_owned(),
             (Some("--duration"), _) => "200ms".to_owned(),
             (Some("--size"), _) => "16M".to_owned(),

@@ -3,30 +3,32 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
+use plumb_application::Limits;
 use plumb_block::{Bytes, Nanos, in_one_line};
 use plumb_load::Progress;
 use plumb_report::RunDocument;
 use plumb_trial::{
-    Context, Course, Phase, Request, SpanRun, TargetNow, Trial, TrialEnded, TrialError, Turn, Watcher,
-    run_turns,
+    Context, Course, Phase, ProfileRun, Request, SpanRun, TargetNow, Trial, TrialEnded, TrialError, Turn,
+    Watcher, run_profile, run_turns,
 };
 use plumb_workload::Scenario;
 
+use crate::experiment::{Experiment, Work};
 use crate::setting::Setting;
 
-/// Runs the turns that `course` says, each anew; all that they measured, as if it were one run, and how it ended. What was run is added
-/// to `spans`.
+/// Runs the turns that `course` says, each anew; all that they measured, as if it were one run, what ran, and how it ended.
 ///
 /// # Errors
 /// If nothing could be measured.
 pub(crate) fn each_anew(
+    experiment: &Experiment,
     request: &Request,
     context: &Context<'_>,
     watcher: &mut dyn Watcher,
     setting: &mut dyn Setting,
-    spans: &mut Vec<SpanRun>,
     course: &mut Course<'_>,
-) -> Result<(RunDocument, TrialEnded), TrialError> {
+) -> Result<(RunDocument, Vec<SpanRun>, TrialEnded), TrialError> {
+    let mut spans = Vec::new();
     watcher.begins(&request.scenario);
     let mut told = Told { watcher, said: HashSet::new(), span: 0 };
     let mut so_far = RunDocument::default();
@@ -35,30 +37,35 @@ pub(crate) fn each_anew(
     let mut measured = Nanos::ZERO;
     while let Some(turn) = course(&so_far, context.clock.now().since(began).max(measured)) {
         told.span = turn.span;
-        let ran = setting.set(turn.span).and_then(|()| block(request, &turn, context, &mut told, setting));
-        let (document, ended) = match ran {
+        turn.note.iter().for_each(|note| told.note(note));
+        let work = &experiment.levels[turn.span].work;
+        let ran =
+            setting.set(turn.span).and_then(|()| block(work, request, &turn, context, &mut told, setting));
+        let ended = match ran {
             Ok(trial) => {
+                let document = trial.recording.document;
                 spans.extend(trial.spans);
-                (trial.recording.document, trial.ended)
+                measured += turn.warmup.unwrap_or_default() + Nanos::from_secs_f64(document.duration);
+                add(&mut so_far, document);
+                trial.ended
             }
             Err(error) if so_far.spans.is_empty() => return Err(error),
-            Err(TrialError::Interrupted) => return Ok((so_far, TrialEnded::Interrupted)),
-            Err(error) => return Ok((so_far, TrialEnded::Failed(in_one_line(&error)))),
+            Err(TrialError::Interrupted) => TrialEnded::Interrupted,
+            Err(error) => TrialEnded::Failed(in_one_line(&error)),
         };
-        measured += turn.warmup.unwrap_or_default() + Nanos::from_secs_f64(document.duration);
-        add(&mut so_far, document);
         match ended {
             TrialEnded::Complete if context.stop.load(Ordering::Relaxed) => {
-                return Ok((so_far, TrialEnded::Interrupted));
+                return Ok((so_far, spans, TrialEnded::Interrupted));
             }
             TrialEnded::Complete => {}
-            ended => return Ok((so_far, ended)),
+            ended => return Ok((so_far, spans, ended)),
         }
     }
-    Ok((so_far, TrialEnded::Complete))
+    Ok((so_far, spans, TrialEnded::Complete))
 }
 
 fn block(
+    work: &Work,
     request: &Request,
     turn: &Turn,
     context: &Context<'_>,
@@ -66,6 +73,12 @@ fn block(
     setting: &dyn Setting,
 ) -> Result<Trial, TrialError> {
     let span = request.scenario.spans[turn.span].clone();
+    if let Work::Profile(run) = work {
+        let stop = span.jobs.first().and_then(|job| job.workload.stop.duration);
+        let seed = run.limits.seed.wrapping_add(turn.round << 32);
+        let limits = Limits { duration: stop, seed, ..run.limits };
+        return run_profile(request, &ProfileRun { limits, ..run.clone() }, context, told);
+    }
     let replays = request.replays.iter().filter(|((of, _), _)| *of == turn.span);
     let alone = Request {
         scenario: Scenario { spans: vec![span] },
@@ -73,7 +86,7 @@ fn block(
         permission: setting.permission(turn.span, &request.permission),
         ..request.clone()
     };
-    let mut once = Some(Turn { span: 0, ..turn.clone() });
+    let mut once = Some(Turn { span: 0, note: None, ..turn.clone() });
     run_turns(&alone, context, told, &mut |_, _| once.take())
 }
 
@@ -84,6 +97,7 @@ fn add(so_far: &mut RunDocument, block: RunDocument) {
         return;
     }
     so_far.spans.extend(block.spans);
+    so_far.transactions = block.transactions;
     so_far.failed |= block.failed;
     so_far.incomplete_because = block.incomplete_because;
     let is_new = |id: &String| !so_far.verdicts.iter().any(|known| known.id == *id);

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use plumb_measure::Latency;
 use plumb_report::document::comparison::{Block, Counts};
-use plumb_report::document::{RunSpan, Sides};
+use plumb_report::document::{RunJob, Sides, Transactions};
 
 /// A figure, and how it is read.
 type Figure = (&'static str, fn(&Sides) -> Option<f64>);
 
-/// All figures. A ratio above 1 is good for the first two, and bad for the others.
-const FIGURES: [Figure; 13] = [
+/// All figures. A ratio above 1 is good for the first three, and bad for the others.
+const FIGURES: [Figure; 14] = [
     ("iops", iops),
+    // See `of_transactions`.
+    (PROFILE_FIGURE, |_| None),
     ("bytes-per-second", |sides| Some(sides.application.bytes_per_second)),
     ("mean", |sides| Some(operation(sides)?.mean)),
     ("p50", |sides| Some(operation(sides)?.p50)),
@@ -31,6 +33,9 @@ pub(crate) const DEFAULT_FIGURE: &str = "iops";
 /// The same where operations start on a schedule: their rate is that of the schedule.
 pub(crate) const SCHEDULED_FIGURE: &str = "p99";
 
+/// The same of a profile over files: its transactions per second.
+pub(crate) const PROFILE_FIGURE: &str = "transactions";
+
 /// The names of all figures. Times are those of an operation unless they say of what.
 pub fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
@@ -48,15 +53,39 @@ fn operation(sides: &Sides) -> Option<Latency> {
     sides.application.latency_from_intended_start.or(sides.application.latency)
 }
 
-/// What a block of `level` in `round` measured.
-pub(crate) fn block_of(span: &RunSpan, level: usize, round: u64) -> Block {
-    Block { level, round, ..block_of_sides(&span.total, span.duration) }
+/// The block of a profile over files: what it does from one operation to the next it does from one transaction to the next.
+/// Each of `threads` is always in one.
+pub(crate) fn of_transactions(mut block: Block, transactions: &Transactions, threads: u32) -> Block {
+    let counts = &mut block.counts;
+    if counts.operations == 0 {
+        block.figures.remove(DEFAULT_FIGURE);
+    }
+    counts.operations = transactions.count;
+    counts.slot_seconds = counts.seconds * f64::from(threads);
+    counts.thread_seconds = Some(counts.slot_seconds);
+    let mut figures = vec![(PROFILE_FIGURE, transactions.per_second.max(0.5 / counts.seconds))];
+    if let Some(of) = transactions.latency {
+        counts.operation_seconds = of.mean * of.count as f64;
+        figures.extend([("mean", of.mean), ("p50", of.p50), ("p99", of.p99), ("p999", of.p999)]);
+    }
+    block.figures.extend(figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    block
 }
 
 /// What was measured in so many seconds.
 pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
+    block_of(sides, &[], seconds)
+}
+
+/// The same. Where each write of `jobs` is durable when it completes, its latency is that of a durable write.
+pub(crate) fn block_of(sides: &Sides, jobs: &[RunJob], seconds: f64) -> Block {
+    let is_durable = |job: &RunJob| job.durable_write_every == Some(1);
+    let by_write = sides.write.latency.filter(|_| !jobs.is_empty() && jobs.iter().all(is_durable));
+    let sides = &Sides { durable_latency: sides.durable_latency.or(by_write), ..sides.clone() };
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;
-    Block { seconds, settled_after, figures, counts: Counts::of(sides), ..Block::default() }
+    let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
+    let counts = Counts { page_cache, ..Counts::of(sides) };
+    Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

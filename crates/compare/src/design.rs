@@ -4,7 +4,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::statistics::{Flips, Orders, shuffle};
+use crate::statistics::{Flips, Orders, shuffle, smallest_error};
 
 /// What is asked of the statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,11 +14,13 @@ pub struct Terms {
     pub error: f64,
     /// A ratio between one over this and this is equivalence: 1.05.
     pub equivalent: f64,
+    /// The difference that is to be found, as a share: 0.03 is a ratio of 1.03.
+    pub difference: f64,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { error: 0.05, equivalent: 1.05 }
+        Self { error: 0.05, equivalent: 1.05, difference: 0.03 }
     }
 }
 
@@ -49,6 +51,9 @@ const EARLY_SHARES: [f64; 3] = [0.2, 0.1, 0.1];
 impl Design {
     /// Fewer rounds can hardly show anything.
     pub const ROUNDS_MIN: usize = 8;
+    /// So many are run however small the budget is. Of eight there are so few orders that the 95 % interval holds in 97.1 % of experiments,
+    /// and is as much wider; of ten in 95.2 %.
+    pub const ROUNDS_USUAL: usize = 10;
     /// More are not run, however large the budget: longer blocks are better then.
     pub const ROUNDS_MAX: usize = 64;
 
@@ -63,8 +68,9 @@ impl Design {
         let mut looks: Vec<Look> = Vec::new();
         for at in early.into_iter().filter(|_| looks_early) {
             let is_later = looks.last().is_none_or(|last| at > last.rounds);
-            if at >= first && at + 2 < rounds && is_later {
-                looks.push(Look { rounds: at, error: error * EARLY_SHARES[looks.len()] });
+            let error = error * EARLY_SHARES[looks.len()];
+            if at >= first && at + 2 < rounds && is_later && smallest_error(at) <= error {
+                looks.push(Look { rounds: at, error });
             }
         }
         let spent: f64 = looks.iter().map(|look| look.error).sum();
@@ -139,14 +145,30 @@ fn even(rounds: usize) -> usize {
     rounds - rounds % 2
 }
 
-/// The fewest rounds, an even number, after which a balanced design can show a difference at this error at all: both ends of the orders
-/// that it could have drawn must be rare enough.
+/// The fewest rounds, an even number, after which a balanced design can show a difference at this error at all.
 fn first_look(error: f64) -> usize {
     let mut rounds = Design::ROUNDS_MIN;
-    let choices =
-        |rounds: usize| (1..=rounds / 2).fold(1.0, |all, k| all * (rounds / 2 + k) as f64 / k as f64);
-    while 2.0 / choices(rounds) > error && rounds < Design::ROUNDS_MAX {
+    while smallest_error(rounds) > error && rounds < Design::ROUNDS_MAX {
         rounds += 2;
     }
     rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_can_show_nothing_spends_no_error() {
+        for error in [0.2, 0.05, 0.01, 0.001, 0.0001] {
+            let design = Design::new(2, 64, &Terms { error, ..Terms::default() }, true, 1);
+            let (last, early) = design.looks().split_last().unwrap();
+            assert!(
+                early.iter().all(|look| smallest_error(look.rounds) <= look.error),
+                "{error}: {design:?}"
+            );
+            assert_eq!(early.is_empty(), error < 0.001, "{error}");
+            assert!((last.error + early.iter().map(|look| look.error).sum::<f64>() - error).abs() < 1e-12);
+        }
+    }
 }

@@ -5,12 +5,15 @@
 //! parted, for each level by itself:
 //!
 //! ```text
-//! flushes each x time of a flush        what the devices took for flushes, as far as somebody waited for them
-//! + the rest of its syncs
-//! + device I/Os each x time of an I/O   as far as operations waited for them; queueing is in the time
-//! + processor                           of the workers, beyond what was waited for
-//! + remainder                           what no count explains
+//! syncs x (flushes each x time of a flush     what the devices took for flushes, as far as somebody waited for them
+//!          + the rest of the sync)
+//! + device I/Os each x time of an I/O         as far as operations waited for them; what one I/O takes of a busy device, times how
+//!                                             many are there at once, which is the queueing
+//! + processor                                 of the workers, beyond what was waited for
+//! + remainder                                 what no count explains
 //! ```
+//!
+//! While a thread waits for a sync or computes, all its places do.
 //!
 //! The difference of a product goes to both of its factors by halves: exact, and the same in both directions. Where they pull against
 //! each other it goes to the stronger.
@@ -19,7 +22,7 @@
 //! Devices count for all programs. What they do in the background, while nobody waits for it, is kept out by the bounds above, not known.
 
 use plumb_report::document::comparison::{Counts, Term};
-use plumb_report::quantity::{bytes, duration};
+use plumb_report::quantity::{bytes, duration, percent};
 
 /// Differences smaller than this part of the whole are not shared out.
 const SHARED_MIN: f64 = 0.02;
@@ -31,10 +34,17 @@ const CANCELLING_MIN: f64 = 2.0;
 struct Parts {
     depth: f64,
     whole: f64,
+    /// Of an operation.
+    syncs: f64,
     flushes: Product,
+    /// Of all syncs of an operation, without their flushes.
     sync_calls: f64,
     device: Product,
+    /// How many requests the devices have at once while they have any; 1 if that is not known.
+    queue: f64,
     processor: f64,
+    /// What the workers compute for an operation, in seconds of a thread.
+    computed: f64,
 }
 
 /// A count for each operation, and what one costs.
@@ -87,22 +97,34 @@ impl Parts {
         if counts.operations == 0 || counts.seconds <= 0.0 || !whole.is_finite() || whole <= 0.0 {
             return None;
         }
+        // So many places wait with a thread; with one each if the number of threads is not known.
+        let threads = counts.thread_seconds.filter(|of| *of > 0.0);
+        let places = threads.map_or(1.0, |threads| (counts.slot_seconds / threads).max(1.0));
+        let has_syncs = counts.syncs > 0;
+        let syncs = if has_syncs { (counts.sync_seconds * places).min(counts.slot_seconds) } else { 0.0 };
         // Flushes are waited for in syncs; where none is asked for, in durable writes.
-        let syncs = if counts.syncs > 0 { counts.sync_seconds } else { 0.0 };
-        let waited = if counts.syncs > 0 { syncs } else { counts.operation_seconds };
-        let flush_seconds = counts.flush_seconds.unwrap_or(0.0).min(waited);
-        let in_operations = if counts.syncs > 0 { 0.0 } else { flush_seconds };
+        let waited = if has_syncs { syncs } else { counts.operation_seconds };
+        let each = if has_syncs { places } else { 1.0 };
+        let flush_seconds = (counts.flush_seconds.unwrap_or(0.0) * each).min(waited);
+        let in_operations = if has_syncs { 0.0 } else { flush_seconds };
         let left = (counts.operation_seconds - in_operations).max(0.0);
-        let device_seconds = counts.device_seconds.unwrap_or(0.0).min(left);
+        let in_devices = counts.device_seconds.unwrap_or(0.0);
+        let device_seconds = in_devices.min(left);
+        let busy = counts.device_busy_seconds.map(|busy| busy - counts.flush_seconds.unwrap_or(0.0));
+        let queue = busy.filter(|busy| *busy > 0.0).map_or(1.0, |busy| (in_devices / busy).max(1.0));
         // Workers compute while requests are under way: only what is left of the time can be theirs.
         let idle = (counts.slot_seconds - syncs - in_operations - device_seconds).max(0.0);
+        let computed = threads.and(counts.cpu_seconds).unwrap_or(0.0);
         Some(Self {
             depth: counts.slot_seconds / counts.seconds,
             whole,
+            syncs: counts.syncs as f64 / operations,
             flushes: Product::of(counts.flushes, flush_seconds, operations),
             sync_calls: (syncs - (flush_seconds - in_operations)) / operations,
             device: Product::of(counts.device_ios, device_seconds, operations),
-            processor: counts.cpu_seconds.unwrap_or(0.0).min(idle) / operations,
+            queue,
+            processor: (computed * places).min(idle) / operations,
+            computed: computed / operations,
         })
     }
 
@@ -135,8 +157,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
             .chain(of_device(&one, &two, [compared, against]))
             .map(|(name, seconds, sentence)| term(name, seconds, sentence)),
     );
-    let computed =
-        format!("the workers compute for {} of each operation", times(one.processor, two.processor));
+    let computed = format!("the workers compute for {} of each operation", times(one.computed, two.computed));
     terms.push(term("processor", one.processor - two.processor, computed));
     terms.retain(|term| term.seconds != 0.0);
     terms.sort_by(|one, two| two.seconds.abs().total_cmp(&one.seconds.abs()));
@@ -154,6 +175,14 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     terms
 }
 
+/// The term that makes most of the difference, in words; `None` if nothing that was counted does.
+pub(crate) fn main_cause(terms: &[Term]) -> Option<String> {
+    let shared = terms.iter().filter_map(|term| Some((term, term.share?)));
+    let (main, share) = shared.max_by(|one, two| one.1.total_cmp(&two.1))?;
+    (main.term != "remainder")
+        .then(|| format!("{} ({}, {} of the difference)", main.sentence, main.term, percent(share)))
+}
+
 /// A term: its name, the difference that it makes in the time of a place, and its sentence.
 type Part = (&'static str, f64, String);
 
@@ -165,47 +194,78 @@ fn times(one: f64, two: f64) -> String {
     against_words(&duration(one), &duration(two))
 }
 
-fn of_flushes(one: &Parts, two: &Parts) -> [Part; 3] {
-    let (by_count, by_cost) = one.flushes.difference(two.flushes);
-    let counts = against_words(&figure(one.flushes.count), &figure(two.flushes.count));
+fn of_flushes(one: &Parts, two: &Parts) -> Vec<Part> {
+    let costs = format!("a flush takes {}", times(one.flushes.cost, two.flushes.cost));
     let calls = times(one.sync_calls, two.sync_calls);
-    [
-        ("flush-count", by_count, format!("{counts} flushes at the devices for each operation")),
-        ("flush-cost", by_cost, format!("a flush takes {}", times(one.flushes.cost, two.flushes.cost))),
+    let calls = format!("syncs take {calls} of each operation beside the flushes of the devices");
+    let flushes = |one: f64, two: f64| against_words(&figure(one), &figure(two));
+    if one.syncs == 0.0 || two.syncs == 0.0 {
+        let (by_count, by_cost) = one.flushes.difference(two.flushes);
+        let counts = flushes(one.flushes.count, two.flushes.count);
+        return vec![
+            ("flush-count", by_count, format!("{counts} flushes at the devices for each operation")),
+            ("flush-cost", by_cost, costs),
+            ("sync-calls", one.sync_calls - two.sync_calls, calls),
+        ];
+    }
+    // Of one sync: its flushes, and its rest.
+    let each = |parts: &Parts| Product { count: parts.flushes.count / parts.syncs, cost: parts.flushes.cost };
+    let (mine, theirs) = (each(one), each(two));
+    let (by_count, by_cost) = mine.difference(theirs);
+    let rest = one.sync_calls / one.syncs - two.sync_calls / two.syncs;
+    let syncs = |parts: &Parts| Product {
+        count: parts.syncs,
+        cost: each(parts).time() + parts.sync_calls / parts.syncs,
+    };
+    let (by_syncs, by_each) = syncs(one).difference(syncs(two));
+    let all = by_count + by_cost + rest;
+    let times_each = if all == 0.0 { f64::midpoint(one.syncs, two.syncs) } else { by_each / all };
+    vec![
+        ("sync-count", by_syncs, format!("{} syncs for each operation", flushes(one.syncs, two.syncs))),
         (
-            "sync-calls",
-            one.sync_calls - two.sync_calls,
-            format!("syncs take {calls} of each operation beside the flushes of the devices"),
+            "flushes-per-sync",
+            times_each * by_count,
+            format!("{} flushes at the devices for each sync", flushes(mine.count, theirs.count)),
         ),
+        ("flush-cost", times_each * by_cost, costs),
+        ("sync-calls", times_each * rest, calls),
     ]
 }
 
-fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Part; 2] {
+fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Part; 3] {
     let (by_count, by_cost) = one.device.difference(two.device);
+    let alone = |parts: &Parts| Product { count: parts.queue, cost: parts.device.cost / parts.queue };
+    let (mine, theirs) = (alone(one), alone(two));
+    let (by_queue, by_alone) = mine.difference(theirs);
+    let all = by_queue + by_alone;
+    let times_each = if all == 0.0 { 0.0 } else { by_cost / all };
     let counts = against_words(&figure(one.device.count), &figure(two.device.count));
     let sizes = against_words(&mean_size(compared), &mean_size(against));
     let joined = coalesced(compared, "").or_else(|| coalesced(against, " of the other")).unwrap_or_default();
-    let cost = times(one.device.cost, two.device.cost);
+    let queues = against_words(&figure(mine.count), &figure(theirs.count));
     [
         (
             "device-ios",
             by_count,
             format!("{counts} I/Os at the devices for each operation, of {sizes} on average{joined}"),
         ),
-        ("device-io-cost", by_cost, format!("an I/O at the devices takes {cost}, its queue included")),
+        (
+            "device-io-cost",
+            times_each * by_alone,
+            format!("an I/O takes {} of a busy device", times(mine.cost, theirs.cost)),
+        ),
+        ("queueing", times_each * by_queue, format!("{queues} I/Os are at a busy device at once")),
     ]
 }
 
-/// That the page cache made few large I/Os of many small operations, if it did.
+/// That few large I/Os came of many small operations, if they did.
 fn coalesced(counts: &Counts, of: &str) -> Option<String> {
     let (ios, size) = (counts.device_ios?, counts.device_bytes?);
     let is_coalesced = ios > 0 && counts.operations >= 2 * ios;
+    let by = if counts.page_cache { ": the page cache joined or kept them" } else { "" };
     is_coalesced.then(|| {
         let each = bytes(size as f64 / ios as f64);
-        format!(
-            "; {} operations{of} became {ios} I/Os of {each}: the page cache joined or kept them",
-            counts.operations
-        )
+        format!("; {} operations{of} became {ios} I/Os of {each}{by}", counts.operations)
     })
 }
 
@@ -224,6 +284,94 @@ fn figure(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second at `depth` by one thread: so many operations, all of the time of a place in them.
+    fn counts(depth: f64, operations: u64) -> Counts {
+        Counts {
+            seconds: 1.0,
+            operations,
+            slot_seconds: depth,
+            thread_seconds: Some(1.0),
+            operation_seconds: depth,
+            device_ios: Some(operations),
+            device_bytes: Some(operations * 4096),
+            device_seconds: Some(depth),
+            device_busy_seconds: Some(1.0),
+            flushes: Some(0),
+            flush_seconds: Some(0.0),
+            cpu_seconds: Some(0.05),
+            ..Counts::default()
+        }
+    }
+
+    /// So many syncs a second that take most of it, each with so many flushes.
+    fn synced(syncs: u64, flushes: u64, flush: f64) -> Counts {
+        let sync_seconds = flushes as f64 * flush + syncs as f64 * 1e-4;
+        Counts {
+            syncs,
+            sync_seconds,
+            operation_seconds: 1.0 - sync_seconds,
+            device_seconds: Some(1.0 - sync_seconds),
+            device_busy_seconds: Some(1.0),
+            flushes: Some(flushes),
+            flush_seconds: Some(flushes as f64 * flush),
+            ..counts(1.0, syncs)
+        }
+    }
+
+    #[test]
+    fn the_main_term_is_what_makes_the_difference() {
+        let at_32 = counts(32.0, 100_000);
+        let computing = Counts { device_seconds: Some(1.0), cpu_seconds: Some(0.99), ..at_32 };
+        let queued = Counts { device_busy_seconds: Some(0.5), ..counts(32.0, 1000) };
+        let coalesced = Counts {
+            device_ios: Some(39),
+            device_bytes: Some(39 * 250_000),
+            device_seconds: Some(0.5),
+            page_cache: true,
+            cpu_seconds: Some(0.9),
+            ..counts(1.0, 158_000)
+        };
+        let often = Counts { operations: 4 * 90, ..synced(90, 90, 0.01) };
+        for (name, one, two, wanted) in [
+            (
+                "bound by the processor at depth 32",
+                computing,
+                Counts { operations: 500_000, device_ios: Some(500_000), ..computing },
+                "processor",
+            ),
+            ("coalesced", coalesced, counts(1.0, 30_000), "device-ios"),
+            ("a slower device", counts(32.0, 10_000), at_32, "device-io-cost"),
+            ("queueing", queued, counts(32.0, 2000), "queueing"),
+            ("flushes vanish", synced(5000, 0, 0.0), synced(90, 90, 0.01), "flushes-per-sync"),
+            ("dearer flushes", synced(45, 45, 0.02), synced(900, 900, 0.001), "flush-cost"),
+            ("fewer syncs", often, synced(90, 90, 0.01), "sync-count"),
+        ] {
+            let terms = explain(&one, &two);
+            let main = terms.iter().max_by(|one, two| one.share.partial_cmp(&two.share).unwrap());
+            assert_eq!(main.map(|term| term.term.as_str()), Some(wanted), "{name}: {terms:#?}");
+            let whole: f64 = terms.iter().map(|term| term.seconds).sum();
+            let difference = 1.0 / one.operations as f64 - 1.0 / two.operations as f64;
+            assert!((whole - difference).abs() < 1e-12, "{name}: {whole} of {difference}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_a_schedule_sets_is_not_explained() {
+        let scheduled =
+            |device| Counts { operation_seconds: device, device_seconds: Some(device), ..counts(4.0, 1000) };
+        assert!(explain(&scheduled(2.0), &scheduled(0.5)).iter().all(|term| term.share.is_none()));
+    }
+
+    #[test]
+    fn only_the_page_cache_is_said_to_join() {
+        let direct = Counts { device_ios: Some(100), ..counts(1.0, 10_000) };
+        let said = |counts| coalesced(&counts, "").unwrap_or_default();
+        assert!(
+            said(direct).contains("10000 operations became 100 I/Os") && !said(direct).contains("page cache")
+        );
+        assert!(said(Counts { page_cache: true, ..direct }).contains("page cache"));
+    }
 
     #[test]
     fn what_was_not_waited_for_explains_nothing() {

@@ -34,7 +34,13 @@ impl FromStr for Gate {
             (None, Some((left, right))) => (left, right, false),
             _ => return Err(wrong("expected one `>` or `<`".to_owned())),
         };
-        let figure = left.trim().strip_suffix("ratio").unwrap_or(left).trim();
+        let of_ratio =
+            left.trim().strip_suffix("ratio").filter(|figure| figure.ends_with(char::is_whitespace));
+        let Some(figure) = of_ratio.map(str::trim) else {
+            return Err(wrong(
+                "a limit is on the ratio of a figure, with the word `ratio` after it".to_owned(),
+            ));
+        };
         if !figure_names().any(|known| known == figure) {
             let near = nearest(figure, figure_names());
             let known = figure_names().collect::<Vec<_>>().join(", ");
@@ -49,6 +55,10 @@ impl FromStr for Gate {
 }
 
 impl Gate {
+    pub(crate) fn figure(&self) -> &str {
+        &self.figure
+    }
+
     /// Whether a contrast is beyond the limit. That is said only of a whole interval.
     pub(crate) fn judge(&self, contrast: &Contrast) -> LimitResult {
         let ends = contrast.ratios.get(&self.figure).and_then(|ratio| Some((ratio.low?, ratio.high?)));
@@ -60,5 +70,21 @@ impl Gate {
             (surely || surely_not).then_some(surely)
         });
         LimitResult { limit: self.typed.clone(), compared: contrast.compared.clone(), exceeded }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_on_a_ratio() {
+        for typed in ["p99 ratio > 1.1", "iops ratio<0.95"] {
+            assert_eq!(typed.parse::<Gate>().map(|gate| gate.typed).as_deref(), Ok(typed));
+        }
+        for typed in ["iops > 1", "iops >= 1", "ratio > 1", "iopsratio > 1"] {
+            let error = typed.parse::<Gate>().unwrap_err().to_string();
+            assert!(error.contains("type it as in 'p99 ratio > 1.1'"), "{error}");
+        }
     }
 }

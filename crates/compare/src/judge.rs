@@ -12,7 +12,7 @@ use crate::design::{Design, Terms};
 use crate::explanation::explain;
 use crate::gate::Gate;
 use crate::outcome::{Judged, judge_pairs};
-use crate::statistics::{Flips, Interval, median, median_interval};
+use crate::statistics::{Flips, Interval, median, reach};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,8 @@ pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> Com
         let pairs =
             values(&blocks, level, rounds, figure)?.into_iter().zip(values(&blocks, 0, rounds, figure)?);
         let ratios: Vec<f64> = pairs.map(|(one, base)| one - base).collect();
-        Some(judge_pairs(&ratios, flips.get(level)?, error, &question.terms))
+        let reach = reach(&practised(&blocks, level, figure).unwrap_or_default());
+        Some(judge_pairs(&ratios, reach, flips.get(level)?, error, &question.terms))
     };
     let asked = Asked { question, rounds, error: design.error_at(rounds), judged: &judged };
     let looks = design.looks().iter();
@@ -52,16 +53,35 @@ pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> Com
         interleaved: true,
         rounds_max: design.rounds() as u64,
         looks: looks.map(|look| LookFacts { rounds: look.rounds as u64, error: look.error }).collect(),
-        ended_early: rounds < design.rounds() && design.look_at(rounds).is_some(),
         ..DesignFacts::default()
     };
-    let document = asked.document(facts, &blocks);
+    let mut document = asked.document(facts, &blocks);
+    document.design.ended_early =
+        rounds < design.rounds() && design.look_at(rounds).is_some() && is_clear(&document);
     ComparisonDocument { seed: design.seed(), measured: blocks, ..document }
+}
+
+/// Whether the outcome is clear, and on which side of each limit it is.
+pub(crate) fn is_clear(document: &ComparisonDocument) -> bool {
+    document.limits.iter().all(|limit| limit.exceeded.is_some())
+        && document
+            .contrasts()
+            .all(|contrast| matches!(contrast.outcome, Outcome::Different | Outcome::Equivalent))
 }
 
 /// The logarithms of a figure in the blocks of a level; `None` if one has none.
 pub(crate) fn values(blocks: &[Block], level: usize, rounds: usize, figure: &str) -> Option<Vec<f64>> {
     counted(blocks, level, rounds).map(|block| Some(block.figures.get(figure)?.ln())).collect()
+}
+
+/// The log ratios of a figure of a level to that of the first in the rounds of practice that were like those that count: all but the first.
+/// `None` if a block has none.
+pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<Vec<f64>> {
+    let of = |level: usize| {
+        let practice = blocks.iter().filter(move |block| (block.level, block.round) == (level, 0));
+        practice.skip(1).map(|block| Some(block.figures.get(figure)?.ln()))
+    };
+    of(level).zip(of(0)).map(|(one, base)| Some(one? - base?)).collect()
 }
 
 /// What is known of the ratio of a figure of a level to that of the first, at an error.
@@ -109,11 +129,7 @@ impl Asked<'_> {
         for block in counted(blocks, level, self.rounds) {
             block.figures.iter().for_each(|(name, value)| values.entry(name).or_default().push(*value));
         }
-        let error = self.question.terms.error;
-        let figure = |(name, values): (&str, Vec<f64>)| {
-            let median = median(&values)?;
-            Some((name.to_owned(), estimate(median, median_interval(&values, error), 1.0 - error)))
-        };
+        let figure = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), median(&values)?));
         LevelResult {
             name: self.question.levels[level].clone(),
             figures: values.into_iter().filter_map(figure).collect(),
@@ -137,10 +153,13 @@ impl Asked<'_> {
         let named = |figure: &str| Some((figure.to_owned(), ratio_of(&judged(figure)?)?));
         let counts = self.counts(blocks, level).zip(self.counts(blocks, 0));
         let smallest = decisive.map(|judged| judged.smallest_detectable.exp_m1());
+        // Without pairs there is nothing to judge.
+        let outcome =
+            decisive.filter(|judged| judged.center.is_some()).map_or(Outcome::NotMeasured, |of| of.outcome);
         Contrast {
             compared: name(level),
             against: name(0),
-            outcome: decisive.map_or(Outcome::NoneSeen, |judged| judged.outcome),
+            outcome,
             ratio: decisive.as_ref().and_then(ratio_of),
             smallest_detectable: smallest.filter(|share| share.is_finite()),
             ratios: crate::figure_names().filter_map(named).collect(),
@@ -153,18 +172,20 @@ impl Asked<'_> {
 pub(crate) fn conclude(document: &mut ComparisonDocument) {
     let exceeded = document.limits.iter().any(|limit| limit.exceeded == Some(true));
     document.level = if exceeded { "warning" } else { "none" }.to_owned();
-    let sentences: Vec<String> =
-        document.contrasts().map(|contrast| sentence(contrast, &document.figure, &document.design)).collect();
+    let sentences: Vec<String> = document.contrasts().map(|contrast| sentence(contrast, document)).collect();
     document.headline = sentences.join("; ");
 }
 
 /// A contrast in one sentence.
-fn sentence(contrast: &Contrast, figure: &str, design: &DesignFacts) -> String {
+fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
+    let (figure, design) = (&document.figure, &document.design);
     let Contrast { compared, against, ratio, .. } = contrast;
     let Some(ratio) = ratio else {
-        return format!(
-            "{compared} could not be compared with {against}: there are too few whole rounds of blocks"
-        );
+        let why = match document.blocks {
+            0 | 1 => "there are too few whole rounds of blocks".to_owned(),
+            _ => format!("not every block has a {figure}"),
+        };
+        return format!("{compared} could not be compared with {against}: {why}");
     };
     let ends = match (ratio.low, ratio.high) {
         (Some(low), Some(high)) => format!("{} to {}", show_ratio(low), show_ratio(high)),
@@ -180,7 +201,7 @@ fn sentence(contrast: &Contrast, figure: &str, design: &DesignFacts) -> String {
             "{compared} and {against} have the same {figure} within {}: {figures}",
             percent(design.equivalent - 1.0)
         ),
-        Outcome::NoneSeen => {
+        Outcome::NoneSeen | Outcome::NotMeasured => {
             let would = contrast.smallest_detectable.map_or_else(
                 || "no difference could have been seen with so few blocks".to_owned(),
                 |smallest| {
@@ -209,17 +230,13 @@ fn counted(blocks: &[Block], level: usize, rounds: usize) -> impl Iterator<Item 
 }
 
 /// A ratio from its logarithm.
-pub(crate) fn ratio(center: f64, interval: Interval, level: f64) -> Estimate {
-    estimate(center.exp(), Interval { low: interval.low.exp(), high: interval.high.exp() }, level)
-}
-
-fn estimate(median: f64, interval: Interval, level: f64) -> Estimate {
+fn ratio(center: f64, interval: Interval, level: f64) -> Estimate {
     // The logarithm of a ratio that is not bounded from below gives 0.
     let is_known = |end: &f64| end.is_finite() && *end > 0.0;
     Estimate {
-        median,
-        low: Some(interval.low).filter(is_known),
-        high: Some(interval.high).filter(is_known),
+        median: center.exp(),
+        low: Some(interval.low.exp()).filter(is_known),
+        high: Some(interval.high.exp()).filter(is_known),
         level,
     }
 }

@@ -1,60 +1,59 @@
-//! The run directory of an experiment. What cannot be written any more is given up; the experiment goes on.
+//! What is known of all chapters, and the run directory that keeps it. Where it cannot be written the experiments go on.
 
-use plumb_measure::{Manifest, Out, RunDirectory};
-use plumb_report::{ComparisonDocument, Format, Style, render};
-use plumb_trial::Request;
+use plumb_block::in_one_line;
+use plumb_report::{ComparisonDocument, Record};
+use plumb_trial::{Request, TrialEnded, TrialError};
 
-/// The run directory, while it can be written.
+/// The chapters, and their run directory.
 pub(crate) struct Kept {
-    directory: Option<RunDirectory>,
-    lost: Option<String>,
+    chapters: Vec<ComparisonDocument>,
+    record: Record,
 }
 
 impl Kept {
-    pub(crate) fn begin(out: &Out, request: &Request, seed: u64) -> plumb_measure::Result<Self> {
-        let mut manifest =
-            Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
-        let environment = plumb_trial::environment(&request.argv, &request.started_at);
-        (manifest.kernel, manifest.host) = (environment.kernel, environment.host);
-        Ok(Self { directory: RunDirectory::create(out, &manifest)?, lost: None })
+    pub(crate) fn begin(request: &Request) -> Result<Self, TrialError> {
+        let jobs = || request.scenario.spans.iter().flat_map(|span| &span.jobs);
+        let seed = jobs().next().map_or(0, |job| job.workload.seed);
+        let record = Record::of(plumb_trial::begin_recording(request, seed)?);
+        Ok(Self { chapters: Vec::new(), record })
     }
 
-    pub(crate) fn keep(&mut self, document: &ComparisonDocument) {
-        let written = self.directory.as_ref().map(|directory| directory.write_result(document));
-        if let Some(Err(error)) = written {
-            self.lose(&error);
-        }
+    /// Keeps a chapter that goes on, beside those that are over. What is to be told if that fails.
+    pub(crate) fn keep(&mut self, current: &ComparisonDocument) -> Option<String> {
+        let all = self.chapters.iter().chain([current]).cloned().collect();
+        self.record.attempt(|directory| directory.write_result(&ComparisonDocument::of_chapters(all)))
     }
 
-    fn lose(&mut self, error: &(dyn std::error::Error + 'static)) {
-        self.lost.get_or_insert_with(|| plumb_block::in_one_line(&error));
-        self.directory = None;
+    /// A chapter is over.
+    pub(crate) fn add(&mut self, chapter: ComparisonDocument) {
+        self.chapters.push(chapter);
     }
 
-    pub(crate) fn abandon(self) -> plumb_measure::Result<()> {
-        self.directory.map_or(Ok(()), RunDirectory::abandon)
-    }
-
-    /// Writes the result and the page; why not, if they could not be written.
+    /// Writes the result and the page. Without a chapter nothing is kept.
     pub(crate) fn finish(
-        mut self,
-        document: &mut ComparisonDocument,
+        self,
+        ended: Result<TrialEnded, TrialError>,
         time_of_day: &dyn Fn() -> String,
-    ) -> Option<String> {
-        let path = self.directory.as_ref().map(|directory| directory.path().display().to_string());
-        document.run_directory = path;
-        self.keep(document);
-        let page = render(&*document, Format::Html, Style::PLAIN).unwrap_or_default();
-        if let Some(directory) = self.directory.take() {
-            let closed = directory.write_file(Format::Html.file_name(), page.as_bytes());
-            let reason = document.incomplete_because.clone();
-            if let Err(error) = closed.and_then(|()| directory.finish(reason, time_of_day()).map(drop)) {
-                self.lose(&error);
+    ) -> Result<(ComparisonDocument, TrialEnded), TrialError> {
+        let mut ended = match ended {
+            Err(error) if self.chapters.is_empty() => {
+                self.record.abandon()?;
+                return Err(error);
             }
-        }
-        if self.lost.is_some() {
+            Err(TrialError::Interrupted) => TrialEnded::Interrupted,
+            Err(error) => TrialEnded::Failed(in_one_line(&error)),
+            Ok(ended) => ended,
+        };
+        let mut document = ComparisonDocument::of_chapters(self.chapters);
+        document.complete = ended == TrialEnded::Complete;
+        document.incomplete_because = ended.reason();
+        document.failed |= matches!(ended, TrialEnded::Failed(_));
+        document.run_directory = self.record.shown();
+        if let Err(error) = self.record.close(&document, document.incomplete_because.clone(), time_of_day()) {
             document.run_directory = None;
+            document.notes.push(in_one_line(&error));
+            ended = ended.unrecorded(&error);
         }
-        self.lost
+        Ok((document, ended))
     }
 }

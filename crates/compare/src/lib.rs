@@ -1,7 +1,7 @@
 //! Experiments: the levels of a factor measured in interleaved blocks, compared, and the difference explained.
 //!
 //! ```text
-//! design ──order of blocks, looks──► run ──each block a turn of one trial──► block ──► judge ──► ComparisonDocument
+//! design ──order of blocks, looks──► run, course ──each block a turn of a trial──► block ──► judge ──► ComparisonDocument
 //!                                     │                                                 │
 //!   setting ◄──set──── anew ◄─────────┘            statistics, outcome, explanation ◄───┘   pure
 //!                        └──where levels are set on the machine: each block a trial of its own
@@ -15,12 +15,15 @@
 
 mod anew;
 mod block;
+mod course;
 mod design;
+mod experiment;
 mod explanation;
 mod gate;
 mod judge;
 mod kept;
 mod outcome;
+mod predict;
 mod recorded;
 mod run;
 pub mod setting;
@@ -30,8 +33,10 @@ pub mod study;
 
 pub use block::{block_of_sides, figure_names};
 pub use design::{Design, Look, Terms};
+pub use experiment::{Experiment, Extent, Level, LevelError, Work};
 pub use gate::{Gate, GateError};
 pub use judge::{Question, document};
 pub use outcome::{Judged, judge_pairs};
+pub use predict::{PRACTICE, Spread};
 pub use recorded::{Unlike, compare_recorded};
-pub use run::{Experiment, Level, LevelError, run, run_set};
+pub use run::{Chapter, run};

@@ -3,10 +3,10 @@
 use plumb_report::document::comparison::Outcome;
 
 use crate::design::Terms;
-use crate::statistics::{Flips, Interval, SubsetMeans, normal_quantile};
+use crate::statistics::{Flips, Interval, TypicalValues, normal_quantile};
 
 /// The chance of seeing a difference as large as the smallest detectable one.
-const POWER: f64 = 0.8;
+pub(crate) const POWER: f64 = 0.8;
 
 /// What is known of the ratio of two levels, as logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,11 +21,12 @@ pub struct Judged {
     pub smallest_detectable: f64,
 }
 
-/// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped.
-pub fn judge_pairs(log_ratios: &[f64], flips: &Flips, error: f64, terms: &Terms) -> Judged {
-    let means = SubsetMeans::of(log_ratios, flips);
+/// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped, and `reach` from where on a ratio is
+/// not taken as it is.
+pub fn judge_pairs(log_ratios: &[f64], reach: f64, flips: &Flips, error: f64, terms: &Terms) -> Judged {
+    let values = TypicalValues::of(log_ratios, flips, reach);
     // Two one-sided tests, each at the whole error: the interval that leaves it out at either end.
-    judge(means.center(), |error| means.interval(error), error, terms)
+    judge(values.center(), |error| values.interval(error), error, terms)
 }
 
 /// The same from anything that gives an interval for each error.

@@ -4,10 +4,11 @@
 //! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is taken for a difference of
 //! the levels, and no test can tell. The document says so.
 
+use plumb_report::document::RunJob;
 use plumb_report::document::comparison::{Block, DesignFacts};
 use plumb_report::{ComparisonDocument, RunDocument};
 
-use crate::block::block_of_sides;
+use crate::block::block_of;
 use crate::judge::{Asked, Question, values};
 use crate::outcome::judge;
 use crate::statistics::ShiftInterval;
@@ -36,7 +37,8 @@ pub fn compare_recorded(
     let mut blocks = Vec::new();
     for (level, group) in [against, runs].into_iter().enumerate() {
         for (round, (name, run)) in (1..).zip(group) {
-            let block = Block { level, round, ..block_of_sides(&run.total, run.duration) };
+            let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
+            let block = Block { level, round, ..block_of(&run.total, &jobs, run.duration) };
             if !block.figures.contains_key(&question.figure) {
                 return Err(Unlike { run: name.clone(), figure: question.figure.clone() });
             }

@@ -1,7 +1,7 @@
 //! The statistics against figures of SciPy 1.10 on fixed data. How each was made stands beside it.
 
 use plumb_compare::statistics::{
-    Interval, Orders, ShiftInterval, SubsetMeans, median, median_interval, normal_quantile,
+    Interval, Orders, ShiftInterval, TypicalValues, median, normal_quantile, student_quantile,
 };
 use plumb_compare::{Design, Terms};
 
@@ -16,43 +16,69 @@ fn assert_ends(ours: Interval, low: f64, high: f64) {
     assert_near(ours.high, high);
 }
 
+/// Differences, and how likely a statistic as large, and one as small, is of each.
+fn assert_shares(values: &TypicalValues, shares: [(f64, f64, f64); 3]) {
+    for (value, greater, less) in shares {
+        assert_near(values.p_greater(value), greater);
+        assert_near(values.p_less(value), less);
+    }
+}
+
 /// `permutation_test((x - t,), mean, permutation_type='samples', n_resamples=inf)`, alternatives `greater` and `less`.
 #[test]
 fn p_values_are_those_of_the_permutation_test() {
-    let means = SubsetMeans::of(&DIFFERENCES, &Orders::Free.flips(10, 1));
-    for (value, greater, less) in [
+    let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
+    let shares = [
         (0.0003, 0.019_531_25, 0.981_445_312_5),
         (0.0107, 0.149_414_062_5, 0.851_562_5),
         (0.0501, 0.999_023_437_5, 0.001_953_125),
-    ] {
-        assert_near(means.p_greater(value), greater);
-        assert_near(means.p_less(value), less);
-    }
+    ];
+    assert_shares(&means, shares);
 }
 
 /// The same test, its ends found by bisection; balanced: over the 252 flips that keep five pairs in each order.
 #[test]
 fn intervals_are_those_of_the_test_inverted() {
-    let means = SubsetMeans::of(&DIFFERENCES, &Orders::Free.flips(10, 1));
+    let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
     assert_ends(means.interval(0.05), 0.0014, 0.0365);
     assert_ends(means.interval(0.01), -0.008_333_333_333_333_3, 0.043);
     let swapped = [false, true, true, false, false, true, false, true, true, false];
-    let balanced =
-        SubsetMeans::of(&DIFFERENCES, &Orders::Balanced { swapped: &swapped, stages: &[10] }.flips(10, 1));
+    let balanced = TypicalValues::of(
+        &DIFFERENCES,
+        &Orders::Balanced { swapped: &swapped, stages: &[10] }.flips(10, 1),
+        f64::INFINITY,
+    );
     assert_ends(balanced.interval(0.05), -0.000_25, 0.0395);
     assert_eq!(balanced.interval(0.005), Interval::ALL, "252 orders cannot show so much");
-    assert_eq!(SubsetMeans::of(&[], &Orders::Free.flips(0, 1)).interval(0.05), Interval::ALL);
+    assert_eq!(
+        TypicalValues::of(&[], &Orders::Free.flips(0, 1), f64::INFINITY).interval(0.05),
+        Interval::ALL
+    );
+}
+
+/// The same with `lambda x, axis: np.sum(np.clip(x, -0.02, 0.02), axis=axis)` as the statistic.
+#[test]
+fn limited_differences_are_judged_as_by_the_permutation_test() {
+    let values = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), 0.02);
+    let shares = [
+        (0.0003, 0.036_132_812_5, 0.969_726_562_5),
+        (0.0107, 0.170_898_437_5, 0.843_75),
+        (0.0501, 0.999_023_437_5, 0.001_953_125),
+    ];
+    assert_shares(&values, shares);
+    assert_ends(values.interval(0.05), -0.001_666_666_666_67, 0.037_666_666_666_67);
+    assert_ends(values.interval(0.01), -0.008_333_333_333_33, 0.043);
 }
 
 #[test]
 fn drawn_orders_give_nearly_the_interval_of_all() {
     let many: Vec<f64> = DIFFERENCES.iter().chain(&DIFFERENCES[..5]).copied().collect();
-    let drawn = SubsetMeans::of(&many, &Orders::Free.flips(15, 1)).interval(0.05);
+    let drawn = TypicalValues::of(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05);
     // All 32,768 flips, as above.
     assert!((drawn.low - 0.006_666).abs() < 0.002 && (drawn.high - 0.033).abs() < 0.003, "{drawn:?}");
     assert_eq!(
         drawn,
-        SubsetMeans::of(&many, &Orders::Free.flips(15, 1)).interval(0.05),
+        TypicalValues::of(&many, &Orders::Free.flips(15, 1), f64::INFINITY).interval(0.05),
         "the same seed, the same interval"
     );
 }
@@ -78,14 +104,26 @@ fn normal_quantiles() {
     assert_eq!((normal_quantile(0.0), normal_quantile(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
 }
 
-/// The ranks by `binom.cdf(k, 11, 0.5)`.
+/// `t.ppf`.
 #[test]
-fn the_interval_of_a_median() {
+fn student_quantiles() {
+    for (share, freedom, quantile) in [
+        (0.975, 1, 12.706_204_736_432_1),
+        (0.975, 2, 4.302_652_729_911_275),
+        (0.975, 3, 3.182_446_305_284_263),
+        (0.8, 3, 0.978_472_312_363_302_5),
+        (0.995, 4, 4.604_094_871_415_897),
+        (0.975, 7, 2.364_624_251_592_785),
+        (0.5, 3, 0.0),
+    ] {
+        assert_near(student_quantile(share, freedom), quantile);
+    }
+}
+
+#[test]
+fn a_median() {
     let values = [3.1, 2.2, 5.9, 4.4, 1.7, 8.3, 6.1, 2.9, 7.5, 3.8, 4.9];
-    assert_eq!(median(&values), Some(4.4));
-    assert_ends(median_interval(&values, 0.05), 2.2, 7.5);
-    assert_eq!(median_interval(&values[..4], 0.05), Interval::ALL);
-    assert_eq!((median(&[]), median_interval(&[], 0.05)), (None, Interval::ALL));
+    assert_eq!((median(&values), median(&[1.0, 4.0]), median(&[])), (Some(4.4), Some(2.5), None));
 }
 
 /// `mannwhitneyu(a - t, b, method='exact')`: the shifts with a p-value above 0.05.

@@ -4,7 +4,8 @@
 //! `PLUMB_SERIES` is how many of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share a seed: the shares of one
 //! that went wrong by chance would go wrong in all of them.
 
-use plumb_compare::{Design, Judged, Terms, judge_pairs};
+use plumb_compare::statistics::reach;
+use plumb_compare::{Design, Judged, PRACTICE, Spread, Terms, judge_pairs};
 use plumb_report::document::comparison::Outcome;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -29,23 +30,58 @@ struct Nature {
 
 /// The deviation of the logarithm of a block.
 const NOISE: f64 = 0.05;
+/// The same where the most rounds find 3 %.
+const LITTLE_NOISE: f64 = 0.03;
 
 fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
     ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// A block of each level in every round, as the design orders them; the logarithms of their ratios, and which came first.
-fn experiment(nature: Nature, ratio: f64, design: &Design, seed: u64) -> (Vec<f64>, Vec<bool>) {
-    let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5eed);
-    let orders = design.orders();
+/// A block of each level in every round, those of practice first, then as the design orders them.
+#[derive(Debug)]
+struct Experiment {
+    /// The log ratios of the rounds of practice.
+    practice: Vec<f64>,
+    /// Those that count.
+    ratios: Vec<f64>,
+    /// In which of these the second level came first.
+    swapped: Vec<bool>,
+}
+
+impl Experiment {
+    fn new(nature: Nature, ratio: f64, design: &Design, noise: f64, seed: u64) -> Self {
+        let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5eed);
+        let practice = (0..PRACTICE - 1).map(|round| vec![round % 2, 1 - round % 2]);
+        let orders: Vec<Vec<usize>> = practice.chain(design.orders()).collect();
+        let mut practice = in_order(nature, ratio, &orders, noise, random);
+        let ratios = practice.split_off(PRACTICE - 1);
+        let swapped = design.orders().iter().map(|order| order[0] == 1).collect();
+        Self { practice, ratios, swapped }
+    }
+
+    /// What is known after so many rounds.
+    fn judged(&self, design: &Design, rounds: usize, error: f64) -> Judged {
+        let flips = design.flips(&self.swapped[..rounds]);
+        judge_pairs(&self.ratios[..rounds], reach(&self.practice), &flips, error, &Terms::default())
+    }
+}
+
+/// The log ratios of blocks in these orders.
+fn in_order(
+    nature: Nature,
+    ratio: f64,
+    orders: &[Vec<usize>],
+    noise: f64,
+    random: &mut Xoshiro256PlusPlus,
+) -> Vec<f64> {
     let blocks = (2 * orders.len()) as f64;
     let (mut deviation, mut at) = (0.0, 0.0);
     let mut ratios = Vec::new();
-    for order in &orders {
+    for order in orders {
         let mut values = [0.0; 2];
         for level in order {
             let sum: f64 = (0..12).map(|_| uniform(random)).sum();
-            deviation = nature.memory * deviation + NOISE * (sum - 6.0);
+            deviation = nature.memory * deviation + noise * (sum - 6.0);
             let stalled = uniform(random) < nature.tails;
             // A stall of any length: the power of its tail is 1.5, without a variance.
             let stall = if stalled { 0.1 * uniform(random).powf(-2.0 / 3.0) } else { 0.0 };
@@ -55,17 +91,28 @@ fn experiment(nature: Nature, ratio: f64, design: &Design, seed: u64) -> (Vec<f6
         }
         ratios.push(values[1] - values[0]);
     }
-    (ratios, orders.iter().map(|order| order[0] == 1).collect())
+    ratios
+}
+
+/// What practice predicts to find 3 %, and whether as many rounds do.
+fn is_found(nature: Nature, seed: u64) -> bool {
+    let terms = Terms::default();
+    let ratio = 1.0 + terms.difference;
+    let design = |rounds: usize| Design::new(2, rounds, &terms, false, seed);
+    // As many as there are of the most rounds, so that the drift is the same.
+    let practised = Experiment::new(nature, ratio, &design(Design::ROUNDS_MAX), LITTLE_NOISE, seed);
+    let spread = Spread::of(&practised.practice, terms.error).unwrap();
+    let design = design((spread.rounds(ratio.ln()) as usize).min(Design::ROUNDS_MAX));
+    let experiment = Experiment::new(nature, ratio, &design, LITTLE_NOISE, seed);
+    experiment.judged(&design, design.rounds(), terms.error).outcome == Outcome::Different
 }
 
 /// The outcome at the look where it is clear, or at the last.
 fn outcome(nature: Nature, ratio: f64, early: bool, seed: u64) -> Judged {
     let terms = Terms::default();
     let design = Design::new(2, 32, &terms, early, seed);
-    let (ratios, swapped) = experiment(nature, ratio, &design, seed);
-    let judged = |rounds: usize, error: f64| {
-        judge_pairs(&ratios[..rounds], &design.flips(&swapped[..rounds]), error, &terms)
-    };
+    let experiment = Experiment::new(nature, ratio, &design, NOISE, seed);
+    let judged = |rounds: usize, error: f64| experiment.judged(&design, rounds, error);
     let mut looks = design.looks().iter().map(|look| judged(look.rounds, look.error));
     let clear = looks.find(|judged| judged.outcome != Outcome::NoneSeen);
     clear.unwrap_or_else(|| judged(design.rounds(), design.error_at(design.rounds())))
@@ -175,4 +222,18 @@ fn what_is_said_to_be_detectable_is_detected() {
     let found = |n: &u64| outcome(nature, smallest.exp(), false, *n).outcome == Outcome::Different;
     let power = (1_000..1_100).filter(found).count() as f64 / 100.0;
     assert!((0.6..=0.95).contains(&power), "{power} of experiments find a difference of {smallest}");
+}
+
+#[test]
+fn what_practice_predicts_is_enough_to_find_a_difference() {
+    for nature in NATURES {
+        let count = series().max(100);
+        let first = seed_of(nature, 1.03, false).wrapping_add(variable("PLUMB_SEED", 1));
+        let found = (0..count).filter(|n| is_found(nature, first.wrapping_add(*n))).count() as f64;
+        let share = found / count as f64;
+        println!("found 1.03 in the predicted budget: {share:.4} of {count}, {nature:?}");
+        // Further below chance alone brings a share of 0.8 in less than one of a million samples.
+        let chance = 5.0 * (0.8 * 0.2 / count as f64).sqrt();
+        assert!(share >= 0.8 - chance, "{share} of {count} from seed {first}, {nature:?}");
+    }
 }

@@ -69,6 +69,24 @@ fn levels_are_set_as_often_as_they_come_and_put_back() {
 }
 
 #[test]
+fn a_disk_is_of_one_experiment_and_a_damaged_record_keeps_no_other_from_being_put_back() {
+    let place = place();
+    let (machine, gateway) = machine(place.path());
+    let mut one = policies(&machine);
+    one.set(1).unwrap();
+    let refused = policies(&machine).set(0).unwrap_err();
+    assert!(refused.kind() == FailureKind::Refused && refused.to_string().contains("another comparison"));
+    // It is killed, and of the records the first is damaged.
+    drop(one);
+    std::fs::write(place.path().join("records/0-0"), "no record\nno record\n").unwrap();
+    let mut said = Vec::new();
+    restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
+    assert_eq!((caches(&gateway), left(place.path())), ([true, false], 1), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("records/0-0")), "{said:?}");
+    policies(&machine).set(0).unwrap();
+}
+
+#[test]
 fn after_a_kill_at_any_change_the_next_command_puts_it_back() {
     let switched =
         |setting: &mut PolicySetting| [0, 1, 0].into_iter().try_for_each(|level| setting.set(level));

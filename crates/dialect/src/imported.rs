@@ -2,7 +2,8 @@
 //!
 //! # Limitations
 //! What the devices beneath were handed is not in them, nor the write path: rules that need it say nothing. fio prints no quartiles unless
-//! asked; the nearest percentiles that it does print stand for them, and a note says so.
+//! asked; the nearest percentiles that it does print stand for them, and a note says so. Where it prints no percentiles at all, the
+//! latency is left out.
 
 use plumb_measure::{ApplicationSide, Latency};
 use plumb_report::document::{DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides};
@@ -204,6 +205,13 @@ impl Counted {
     fn direction(self, seconds: f64) -> DirectionResult {
         DirectionResult::of(&self.side(seconds), Vec::new())
     }
+}
+
+/// A time as DiskSpd prints it, `2023/05/04 10:11:12 UTC`, as RFC 3339; any other text as it is.
+pub(crate) fn start_time(text: &str) -> String {
+    let time = jiff::civil::DateTime::strptime("%Y/%m/%d %H:%M:%S UTC", text.trim());
+    let time = time.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC));
+    time.map_or_else(|_| text.to_owned(), |time| time.timestamp().to_string())
 }
 
 /// What a job does, in words: `random writes of 8192 bytes`.

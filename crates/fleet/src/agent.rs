@@ -87,6 +87,7 @@ impl Agent {
                 self.say(&FromAgent::Pong { number, received: now, sent: now });
                 None
             }
+            ToAgent::Here => None,
             ToAgent::Run { .. } if self.is_busy || self.heartbeat.is_none() => {
                 self.end(Some("the controller gave a task out of turn".to_owned()))
             }
@@ -115,6 +116,9 @@ impl Agent {
 
     /// When [`tick`](Self::tick) is due, unless something arrives.
     pub fn deadline(&self) -> Nanos {
+        if self.has_ended {
+            return Nanos(u64::MAX);
+        }
         self.heard.saturating_add(self.heartbeat.map_or(HELLO_WITHIN, silence_max))
     }
 
@@ -204,7 +208,9 @@ mod tests {
         let mut first = agent();
         assert!(matches!(&first.receive(b"GET / HTTP/1.1", Nanos::secs(2))[..], [Action::End(Some(_))]));
         let mut second = agent();
-        let run = frame(&ToAgent::Run { task: Task::Command { arguments: vec!["survey".into()] } });
+        let run = frame(&ToAgent::Run {
+            task: Task::Command { arguments: vec!["survey".into()], schema: String::new() },
+        });
         assert!(matches!(&second.receive(&run, Nanos::secs(2))[..], [Action::Run(_)]));
         assert!(matches!(&second.receive(&run, Nanos::secs(2))[..], [Action::End(Some(_))]));
     }

@@ -4,6 +4,9 @@
 //! is ahead by the difference of the two middles; the error is at most half of what the way there and back took, however that
 //! is shared between the two ways. From then on the two clocks may drift apart by [`DRIFT_PPM`], so the bound grows with the age of a
 //! sample, before it and after it.
+//!
+//! Each sample says where the offset lies; all of them together, where all of them say so. Where they contradict one another the clock has
+//! jumped, as that of a virtual machine does that was paused: then the bound holds all that any of them says.
 
 use plumb_block::{Clock, Nanos};
 use rustix::time::{ClockId, clock_gettime};
@@ -44,6 +47,17 @@ pub struct Offset {
     pub ahead_ns: i128,
     /// The most that this may be wrong.
     pub error: Nanos,
+    /// Whether the clock has jumped: no one offset agrees with all samples.
+    pub jumped: bool,
+}
+
+impl Offset {
+    /// In the middle of these two, in nanoseconds; both are rounded outwards.
+    fn between(low_ns: i128, high_ns: i128, jumped: bool) -> Self {
+        let ahead_ns = (low_ns + high_ns).div_euclid(2);
+        let error = u64::try_from(high_ns - ahead_ns).unwrap_or(u64::MAX);
+        Self { ahead_ns, error: Nanos(error), jumped }
+    }
 }
 
 /// What is known of the clock of a host.
@@ -60,14 +74,21 @@ impl Sample {
         self.theirs_sent >= self.theirs_received && self.theirs_sent.since(self.theirs_received) <= longest
     }
 
-    fn offset_at(&self, at: Nanos) -> Offset {
+    fn error_at(&self, at: Nanos) -> u64 {
+        let (low, high) = self.bounds_at(at);
+        u64::try_from(high - low).unwrap_or(u64::MAX)
+    }
+
+    /// Between which two the offset lies, in nanoseconds.
+    fn bounds_at(&self, at: Nanos) -> (i128, i128) {
         let middle = |one: Nanos, two: Nanos| (i128::from(one.0) + i128::from(two.0)) / 2;
         let ahead_ns = middle(self.theirs_received, self.theirs_sent) - middle(self.sent, self.received);
         let there_and_back = self.received.since(self.sent);
         let way = there_and_back.since(self.theirs_sent.since(self.theirs_received));
         let age = at.since(self.received).max(self.sent.since(at)).saturating_add(there_and_back);
         // Halves are rounded up, for the error and for each middle.
-        Offset { ahead_ns, error: Nanos((way.0.div_ceil(2) + 2).saturating_add(drift(age.0))) }
+        let error = i128::from((way.0.div_ceil(2) + 2).saturating_add(drift(age.0)));
+        (ahead_ns - error, ahead_ns + error)
     }
 }
 
@@ -86,8 +107,7 @@ impl Estimate {
         }
         self.samples.push(sample);
         if self.samples.len() > SAMPLES_MAX {
-            let error = |sample: &Sample| sample.offset_at(reference).error;
-            let worst = (0..self.samples.len()).max_by_key(|index| error(&self.samples[*index]));
+            let worst = (0..self.samples.len()).max_by_key(|index| self.samples[*index].error_at(reference));
             worst.map(|index| self.samples.swap_remove(index));
         }
         true
@@ -95,7 +115,14 @@ impl Estimate {
 
     /// How far the clock of the host was, or will be, ahead at `at`; `None` without a sample.
     pub fn at(&self, at: Nanos) -> Option<Offset> {
-        self.samples.iter().map(|sample| sample.offset_at(at)).min_by_key(|offset| offset.error)
+        let bounds = || self.samples.iter().map(|sample| sample.bounds_at(at));
+        let low = bounds().map(|(low, _)| low);
+        let high = bounds().map(|(_, high)| high);
+        let (latest_low, first_high) = (low.clone().max()?, high.clone().min()?);
+        if latest_low <= first_high {
+            return Some(Offset::between(latest_low, first_high, false));
+        }
+        Some(Offset::between(low.min()?, high.max()?, true))
     }
 
     /// What the clock of the host shows when this one shows `at`.
@@ -152,6 +179,32 @@ mod tests {
                     "seed {seed}, trial {trial}: {truth} {offset:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn samples_that_contradict_one_another_tell_of_a_jump() {
+        let mut estimate = Estimate::default();
+        let sample = |sent: Nanos, ahead: Nanos, there: Nanos, back: Nanos| Sample {
+            sent,
+            theirs_received: sent + there + ahead,
+            theirs_sent: sent + there + ahead,
+            received: sent + there + back,
+        };
+        // One way is slow, then the other: together they say more than each.
+        let (ahead, slow) = (Nanos::secs(5), Nanos::millis(8));
+        assert!(estimate.add(sample(Nanos::secs(1), ahead, slow, Nanos(0)), Nanos::secs(1)));
+        assert!(estimate.add(sample(Nanos::secs(1), ahead, Nanos(0), slow), Nanos::secs(1)));
+        let both = estimate.at(Nanos::secs(1)).unwrap();
+        assert!(!both.jumped && both.error < Nanos::micros(50), "{both:?}");
+        assert!((both.ahead_ns - 5_000_000_000).unsigned_abs() <= u128::from(both.error.0), "{both:?}");
+        // Paused for a second: the bound holds both offsets.
+        let paused = ahead.since(Nanos::secs(1));
+        assert!(estimate.add(sample(Nanos::secs(2), paused, slow, Nanos(0)), Nanos::secs(1)));
+        let jumped = estimate.at(Nanos::secs(1)).unwrap();
+        assert!(jumped.jumped && jumped.error >= Nanos::millis(500), "{jumped:?}");
+        for truth in [5_000_000_000, 4_000_000_000_i128] {
+            assert!((truth - jumped.ahead_ns).unsigned_abs() <= u128::from(jumped.error.0), "{jumped:?}");
         }
     }
 

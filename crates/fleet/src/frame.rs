@@ -14,18 +14,26 @@ use serde::de::DeserializeOwned;
 pub const BODY_MAX: usize = 1 << 20;
 /// So much of a body that is no message is shown.
 const EXCERPT: usize = 60;
+/// So many characters of a reason are kept.
+pub(crate) const SHORT_MAX: usize = 400;
 
 /// What arrived is no frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Its length is out of range.
     #[error(
-        "it does not speak as an agent does; it began with `{began}`. If the shell of the host greets on stdout, have it greet on \
+        "it does not speak as plumb does; it began with `{began}`. If the shell of the host greets on stdout, have it greet on \
          interactive terminals alone"
     )]
-    Length {
+    Greeting {
         /// The first bytes, ready to print.
         began: String,
+    },
+    /// So is that of one after the first.
+    #[error("it does not speak as plumb does: a frame of {length} bytes, of 1 to {BODY_MAX} that are taken")]
+    Length {
+        /// How long it was to be.
+        length: usize,
     },
     /// Its body is no message.
     #[error("it sent a message that this version does not know: {why}: `{body}`")]
@@ -51,6 +59,8 @@ pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
+    /// Whether a frame was among what arrived: the other side speaks, and no shell greets any more.
+    has_begun: bool,
 }
 
 impl Decoder {
@@ -67,14 +77,25 @@ impl Decoder {
         let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(1..=BODY_MAX).contains(&length) {
-            return Err(FrameError::Length { began: excerpt(&self.bytes) });
+            let began = || FrameError::Greeting { began: excerpt(&self.bytes) };
+            return Err(if self.has_begun { FrameError::Length { length } } else { began() });
         }
         let Some(body) = rest.get(..length) else { return Ok(None) };
         let message = serde_json::from_slice(body)
-            .map_err(|error| FrameError::Body { why: error.to_string(), body: excerpt(body) })?;
+            .map_err(|error| FrameError::Body { why: short(&error.to_string()), body: excerpt(body) })?;
         self.bytes.drain(..4 + length);
+        self.has_begun = true;
         Ok(Some(message))
     }
+}
+
+/// What the other side said, ready to print, and no more of it than a person reads: it is said on stderr and several times in a report.
+pub(crate) fn short(text: &str) -> String {
+    let mut short = plumb_report::printable::printable(&text.chars().take(SHORT_MAX).collect::<String>());
+    if text.chars().nth(SHORT_MAX).is_some() {
+        short.push_str("...");
+    }
+    short
 }
 
 /// The beginning of what was said, ready to print.
@@ -117,6 +138,17 @@ mod tests {
         assert!(matches!(decoder.take::<FromAgent>(), Err(FrameError::Body { .. })));
         let mut decoder = Decoder::default();
         decoder.push(&(u32::MAX).to_be_bytes());
-        assert!(matches!(decoder.take::<FromAgent>(), Err(FrameError::Length { .. })));
+        assert!(matches!(decoder.take::<FromAgent>(), Err(FrameError::Greeting { .. })));
+        let mut decoder = Decoder::default();
+        let mut frame = Vec::new();
+        encode(&FromAgent::Ready, &mut frame);
+        decoder.push(&frame);
+        assert!(matches!(decoder.take(), Ok(Some(FromAgent::Ready))));
+        decoder.push(&(u32::MAX).to_be_bytes());
+        let error = decoder.take::<FromAgent>().unwrap_err();
+        assert!(
+            error.to_string().ends_with("a frame of 4294967295 bytes, of 1 to 1048576 that are taken"),
+            "{error}"
+        );
     }
 }

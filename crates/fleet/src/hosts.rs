@@ -1,32 +1,25 @@
-//! The hosts that were named: with commas and ranges (`a[01-08],db1`), or a line each in a file.
+//! The hosts that were named: with commas and ranges (`a[01-08,12],db1`, as Slurm writes them), or such lists in the
+//! lines of a file.
 
 use std::collections::HashSet;
 
 /// So many hosts are taken.
 pub const HOSTS_MAX: usize = 10_000;
+const RANGE: &str = "expected ranges such as a[01-08] or a[1-4,7], the lower number first, in one pair of brackets, of at most 10000 hosts";
+/// What stands around names and is no part of them.
+const BLANKS: [char; 2] = [' ', '\t'];
+const BRACKET: &str = "a bracket has no counterpart: expected a range such as a[01-08]";
 
 /// Names that make no list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostsError {
-    /// A name that a launcher could take for something else.
-    #[error("host `{name}`: {problem}")]
-    Name {
-        /// The name, ready to print.
-        name: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A range that is none.
-    #[error("`{typed}`: expected a range such as a[01-08], with the lower number first")]
-    Range {
+    /// What is no name of a host, or no range of them.
+    #[error("`{typed}`: {problem}")]
+    Wrong {
         /// What was typed, ready to print.
         typed: String,
-    },
-    /// The same name twice: its results could not be told apart.
-    #[error("host `{name}` is named twice")]
-    Twice {
-        /// The name, ready to print.
-        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// None, or too many.
     #[error("{count} hosts are named: expected 1 to {HOSTS_MAX}")]
@@ -36,71 +29,96 @@ pub enum HostsError {
     },
 }
 
-/// The hosts of a list that was typed: names with commas between, each with one range or none.
+/// The hosts of a list that was typed: names with commas between, each with ranges in one pair of brackets or none.
 ///
 /// # Errors
 /// If a name is none, or stands there twice.
 pub fn of_list(typed: &str) -> Result<Vec<String>, HostsError> {
     let mut names = Vec::new();
-    for part in typed.split(',') {
-        expand(part.trim_matches(' '), &mut names)?;
-    }
+    list(typed, &mut names)?;
     checked(names)
 }
 
-/// The hosts of a file: one a line, with a range or without; empty lines and what follows a `#` at the start of a line are left out.
+/// The hosts of a file: a list in each line; empty lines and those that begin with a `#` are left out.
 ///
 /// # Errors
 /// As [`of_list`].
 pub fn of_file(text: &str) -> Result<Vec<String>, HostsError> {
     let mut names = Vec::new();
-    for line in text.lines().map(|line| line.trim_matches(' ')) {
+    for line in text.lines().map(|line| line.trim_matches(BLANKS)) {
         if !line.is_empty() && !line.starts_with('#') {
-            expand(line, &mut names)?;
+            list(line, &mut names)?;
         }
     }
     checked(names)
 }
 
+fn list(typed: &str, names: &mut Vec<String>) -> Result<(), HostsError> {
+    let mut is_within = false;
+    let between = |sign| {
+        is_within = match sign {
+            '[' => true,
+            ']' => false,
+            _ => is_within,
+        };
+        sign == ',' && !is_within
+    };
+    typed.split(between).try_for_each(|part| expand(part.trim_matches(BLANKS), names))
+}
+
 fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostsError> {
-    // An address such as [fe80::1] is no range.
     let range = part.split_once('[').and_then(|(before, rest)| {
-        let (range, after) = rest.split_once(']')?;
-        let (first, last) = range.split_once('-')?;
-        Some((before, first, last, after))
+        let (ranges, after) = rest.split_once(']')?;
+        Some((before, ranges, after))
     });
-    let Some((before, first, last, after)) = range else {
+    let Some((before, ranges, after)) = range else {
+        if part.contains(['[', ']']) {
+            return Err(wrong(part, BRACKET));
+        }
         names.push(part.to_owned());
         return Ok(());
     };
-    let wrong = || HostsError::Range { typed: printable(part) };
-    let number = |digits: &str| -> Option<usize> {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
-    };
-    let (low, high) = number(first).zip(number(last)).filter(|(low, high)| low <= high).ok_or_else(wrong)?;
-    if high - low >= HOSTS_MAX || after.contains('[') {
-        return Err(wrong());
+    // An address such as [fe80::1] is no range.
+    if ranges.contains(':') && !after.contains(['[', ']']) {
+        names.push(part.to_owned());
+        return Ok(());
     }
-    let width = first.len();
-    names.extend((low..=high).map(|number| format!("{before}{number:0width$}{after}")));
+    let no_range = || wrong(part, RANGE);
+    let is_more = before.contains(']') || after.contains(['[', ']']);
+    for range in ranges.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (low, high) =
+            number(first).zip(number(last)).filter(|(low, high)| low <= high).ok_or_else(no_range)?;
+        if is_more {
+            return Err(no_range());
+        }
+        let count = (high - low).saturating_add(1).saturating_add(names.len());
+        if count > HOSTS_MAX {
+            return Err(HostsError::Count { count });
+        }
+        let width = first.len();
+        names.extend((low..=high).map(|number| format!("{before}{number:0width$}{after}")));
+    }
     Ok(())
+}
+
+fn number(digits: &str) -> Option<usize> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 fn checked(names: Vec<String>) -> Result<Vec<String>, HostsError> {
     let mut seen = HashSet::new();
     for name in &names {
-        let problem = if name.is_empty() {
-            "it is empty"
-        } else if name.starts_with('-') {
-            "it begins with a dash: a launcher would take it for an option"
-        } else if name.chars().any(char::is_control) {
-            "it holds a control character, such as the end of a line"
-        } else if !seen.insert(name) {
-            return Err(HostsError::Twice { name: printable(name) });
-        } else {
-            continue;
+        let problem = match name {
+            _ if name.is_empty() => "it is no name of a host: expected one such as db1",
+            _ if name.starts_with('-') => "it begins with a dash: a launcher would take it for an option",
+            _ if name.chars().any(char::is_control) => {
+                "it holds a control character, such as the end of a line"
+            }
+            _ if !seen.insert(name) => "it is named twice: its results could not be told apart",
+            _ => continue,
         };
-        return Err(HostsError::Name { name: printable(name), problem });
+        return Err(wrong(name, problem));
     }
     match names.len() {
         1..=HOSTS_MAX => Ok(names),
@@ -108,8 +126,8 @@ fn checked(names: Vec<String>) -> Result<Vec<String>, HostsError> {
     }
 }
 
-fn printable(text: &str) -> String {
-    plumb_report::printable::printable(text)
+fn wrong(typed: &str, problem: &'static str) -> HostsError {
+    HostsError::Wrong { typed: plumb_report::printable::printable(typed), problem }
 }
 
 #[cfg(test)]
@@ -120,15 +138,26 @@ mod tests {
     fn lists_and_files_name_hosts() {
         assert_eq!(of_list("a[08-11].x,db1").unwrap(), ["a08.x", "a09.x", "a10.x", "a11.x", "db1"]);
         assert_eq!(of_list("root@[fe80::1]").unwrap(), ["root@[fe80::1]"]);
+        assert_eq!(of_list("n[1-3,7,09-10],m[4]").unwrap(), ["n1", "n2", "n3", "n7", "n09", "n10", "m4"]);
         assert_eq!(of_file("# all\n\n n[1-2] \nit's a \"host\"\n").unwrap(), ["n1", "n2", "it's a \"host\""]);
+        assert_eq!(
+            of_file("\th[1-2], h3\t\r\n\t# no\nx,y[4,5]\n").unwrap(),
+            ["h1", "h2", "h3", "x", "y4", "y5"]
+        );
     }
 
     #[test]
     fn what_a_launcher_could_take_for_something_else_is_refused() {
-        for typed in ["-oProxyCommand=x", "a,,b", "a\nb", "a\u{1b}[1m", "a[3-1]", "a[1-99999999]", "a,a", ""]
-        {
+        for typed in ["-oProxyCommand=x", "a,,b", "a\nb", "a\u{1b}[1m", "a[3-1]", "a,a", ""] {
             assert!(of_list(typed).is_err(), "{typed:?}");
         }
-        assert!(matches!(of_list("a[1-2]b[3-4]"), Err(HostsError::Range { .. })));
+        let many = of_list("b,a[1-100000000]").unwrap_err().to_string();
+        assert_eq!(many, "100000001 hosts are named: expected 1 to 10000");
+        for typed in ["a[1-2]b[3-4]", "a[x]", "a[1-2,]", "a[]"] {
+            assert!(matches!(of_list(typed), Err(HostsError::Wrong { problem: RANGE, .. })), "{typed}");
+        }
+        for typed in ["n[1-4", "n1-4]", "a[1,b", "n]1-4["] {
+            assert!(matches!(of_list(typed), Err(HostsError::Wrong { problem: BRACKET, .. })), "{typed}");
+        }
     }
 }

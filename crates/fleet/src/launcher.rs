@@ -1,25 +1,41 @@
 //! What is started to reach a host: the launcher's words, then the remote command as one word for the shell of the host, as ssh
-//! takes it.
+//! takes it. A launcher that starts no shell there is given `sh -c`.
 
+use plumb_block::Nanos;
 use plumb_report::printable::shell_word;
 
-/// In the words of a launcher it stands for the name of the host.
-pub const HOST: &str = "{host}";
+/// In the words of a launcher each of these stands for the name of the host.
+const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];
+/// Programs that give the remote command to a shell end in one of these: those that reach another host (ssh, autossh, rsh), and shells.
+const SHELLS: [&str; 3] = ["sh", "dbclient", "plink"];
 
 /// How hosts are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// The program and its arguments, with [`HOST`] in them.
+    /// The program and its arguments, with one of [`HOST`] in them.
     words: Vec<String>,
     /// What plumb is called there.
     program: String,
 }
 
 impl Launcher {
-    /// The launcher of these words; `None` if there is none. `program` is what plumb is called on the hosts.
-    pub fn new(words: Vec<String>, program: &str) -> Option<Self> {
+    /// The launcher of these words; `None` if there is none. `program` is what plumb is called on the hosts. Where no word is a program
+    /// that gives the remote command to a shell, as `srun` and `kubectl exec` do not, `sh -c` is put before it.
+    pub fn new(mut words: Vec<String>, program: &str) -> Option<Self> {
         words.first()?;
+        let gives_to_shell = |word: &String| {
+            let program = word.rsplit('/').next().unwrap_or_default();
+            SHELLS.iter().any(|shell| program.ends_with(shell))
+        };
+        if !words.iter().any(gives_to_shell) {
+            words.extend(["sh", "-c"].map(str::to_owned));
+        }
         Some(Self { words, program: program.to_owned() })
+    }
+
+    /// Whether the name of the host is anywhere in it: without it all hosts are one.
+    pub fn names_host(&self) -> bool {
+        HOST.iter().any(|stands| self.words.iter().any(|word| word.contains(stands)))
     }
 
     /// The command line that starts the agent of a host.
@@ -27,11 +43,23 @@ impl Launcher {
         self.command(host, format!("{} agent --stdio", shell_word(&self.program)))
     }
 
-    /// The command line that copies its stdin to a program of a name that nobody can guess, and prints the directory of it.
-    pub fn push(&self, host: &str) -> Vec<String> {
-        let script = "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/plumb.XXXXXXXXXX\") && cat >\"$d/plumb\" && chmod 700 \"$d/plumb\" \
-                      && printf '%s\\n' \"$d\"";
-        self.command(host, script.to_owned())
+    /// The command line that copies its stdin to a program of a name that nobody can guess, and prints the directory of it. Nothing stays of
+    /// a copy that fails, or that is not of this SHA-256 where the host has sha256sum. From the moment the directory is there a second shell
+    /// waits for `within` and takes away what is left, also where the first is killed, the link falls silent in the middle of the copy, or the
+    /// host cannot be reached a second time; by then the controller has given the host up, or an agent has started and taken it away.
+    /// Signals are ignored until that shell is there, which inherits that.
+    pub fn push(&self, host: &str, hash: &str, within: Nanos) -> Vec<String> {
+        let seconds = within.0.div_ceil(1_000_000_000);
+        let script = format!(
+            "umask 077; trap '' HUP INT TERM; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/plumb.XXXXXXXXXX\") || exit; \
+             (sleep {seconds}; rm -rf \"$d\") </dev/null >/dev/null 2>&1 & \
+             trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT PIPE TERM; \
+             cat >\"$d/plumb\" && chmod 700 \"$d/plumb\" || exit; \
+             if command -v sha256sum >/dev/null; then case $(sha256sum <\"$d/plumb\") in {hash}*) ;; \
+             *) echo 'the copy is not what was sent' >&2; exit 1;; esac; fi; \
+             trap '' HUP INT TERM; printf '%s\\n' \"$d\" && trap - EXIT"
+        );
+        self.command(host, script)
     }
 
     /// The command line that starts the agent that was pushed to `directory`, and takes it away when it has ended.
@@ -45,9 +73,13 @@ impl Launcher {
 
     /// The launcher with the name of the host in it: as part of a word, never as words.
     fn command(&self, host: &str, remote: String) -> Vec<String> {
-        let named = self.words.iter().map(|word| word.replace(HOST, host));
-        named.chain([remote]).collect()
+        self.words.iter().map(|word| named(word, host)).chain([remote]).collect()
     }
+}
+
+/// The word with the name of the host in it. Nothing within the name is taken for more of the same: no word holds a NUL.
+fn named(word: &str, host: &str) -> String {
+    HOST.iter().fold(word.to_owned(), |word, stands| word.replace(stands, "\0")).replace('\0', host)
 }
 
 /// The directory that a push has printed; `None` if it is none. What a host prints becomes a word of a shell there, nothing more.
@@ -69,6 +101,54 @@ mod tests {
             ["ssh", "-p", "2222", "it's; rm -rf $HOME", "'/opt/my plumb' agent --stdio"]
         );
         assert_eq!(Launcher::new(Vec::new(), "plumb"), None);
+    }
+
+    #[test]
+    fn a_launcher_that_takes_words_gets_a_shell_and_the_others_do_not() {
+        let of = |typed: &str| {
+            let words = typed.split(' ').map(str::to_owned).collect();
+            Launcher::new(words, "plumb").unwrap().agent("{pod}1").join(" ")
+        };
+        assert_eq!(of("srun -w {node}"), "srun -w {pod}1 sh -c plumb agent --stdio");
+        assert_eq!(of("kubectl exec -i {pod} --"), "kubectl exec -i {pod}1 -- sh -c plumb agent --stdio");
+        for takes in
+            ["/usr/bin/ssh {host}", "sshpass -e ssh {host}", "srun -w {host} bash -c", "sh -c exec {host}"]
+        {
+            assert!(
+                of(takes).ends_with(" plumb agent --stdio") && !of(takes).contains(" sh -c plumb agent"),
+                "{takes}"
+            );
+        }
+        let names = |typed: &str| Launcher::new(vec![typed.to_owned()], "plumb").unwrap().names_host();
+        assert_eq!(["pod/{pod}", "ssh"].map(names), [true, false]);
+    }
+
+    #[test]
+    fn a_copy_that_is_cut_off_or_altered_leaves_nothing() {
+        let there = tempfile::tempdir().unwrap();
+        let launcher = Launcher::new(vec!["sh".to_owned(), "-c".to_owned()], "plumb").unwrap();
+        let content = b"#!/bin/sh\n";
+        let hash = plumb_linux::digest::sha256_hex_of(&content[..]).unwrap();
+        let push = |sent: &[u8]| {
+            let words = launcher.push("a", &hash, Nanos::secs(30));
+            let program = there.path().join("sent");
+            std::fs::write(&program, sent).unwrap();
+            let done = std::process::Command::new(&words[0])
+                .args(&words[1..])
+                .env("TMPDIR", there.path())
+                .stdin(std::fs::File::open(&program).unwrap())
+                .output()
+                .unwrap();
+            std::fs::remove_file(program).unwrap();
+            (done.status.success(), pushed_to(&done.stdout))
+        };
+        let is_checked = std::process::Command::new("sha256sum").arg("/dev/null").output().is_ok();
+        if is_checked {
+            assert_eq!(push(&content[..4]), (false, None));
+            assert_eq!(std::fs::read_dir(there.path()).unwrap().count(), 0);
+        }
+        let (done, directory) = push(content);
+        assert!(done && std::path::Path::new(&directory.unwrap()).join("plumb").exists());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   controller ── launcher ── shell of the host ── plumb agent --stdio
-//!        Hello, Ping, Run, Start, Stop, Bye  ──►
+//!        Hello, Ping, Here, Run, Start, Stop, Bye  ──►
 //!        ◄──  Hello, Pong, Ready, Begun, Figures, Part
 //! ```
 //!

@@ -1,48 +1,65 @@
 //! One document of what the hosts answered. Distributions are added, so percentiles of all hosts are those of all operations.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
-use plumb_measure::{StorageSide, storage};
+use plumb_measure::{COUNT_MAX, StorageSide, storage};
 use plumb_path::{Finding, LayerKind, Severity, Survey, WritePath};
 use plumb_report::document::fleet::{FleetDocument, FleetHost, ScaleStep};
 use plumb_report::document::{CpuSeconds, Sides};
+use plumb_report::quantity::duration;
 use plumb_report::{RunDocument, wording};
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
 
-/// Counts of one host that are larger are not added to those of others.
-const MOST: u64 = 1 << 53;
+/// Hosts whose ends are further apart than this share of the first did not end together.
+const APART: f64 = 0.05;
 
 /// What a host answered.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct Answer<'a> {
     /// What is told of it.
     pub host: FleetHost,
     /// What it found.
     pub findings: Vec<Finding>,
     /// What its load measured.
-    pub outcome: Option<LoadOutcome>,
-    storage: Option<StorageSide>,
-    cpu: Option<CpuSeconds>,
+    pub outcome: Option<Cow<'a, LoadOutcome>>,
+    /// Whether its clock jumped while it was watched.
+    jumped: bool,
 }
 
 /// What each host that had a task answered, in the order of the hosts. What their loads measured is taken out of the controller: with
 /// many hosts it is large.
-pub fn answers(controller: &mut Controller) -> Vec<Answer> {
+pub fn answers(controller: &mut Controller) -> Vec<Answer<'static>> {
     let measured = controller.take_measured();
     let with_task = controller.hosts().zip(measured).filter(|(host, _)| host.has_task);
-    with_task.map(|(host, outcome)| answer(&host, outcome)).collect()
+    with_task.map(|(host, outcome)| answer(&host, outcome.map(Cow::Owned))).collect()
 }
 
-fn answer(now: &HostNow<'_>, outcome: Option<LoadOutcome>) -> Answer {
+/// What each of them has answered and measured until now.
+pub fn answers_so_far(controller: &Controller) -> Vec<Answer<'_>> {
+    let with_task = controller.hosts().filter(|host| host.has_task);
+    with_task.map(|host| answer(&host, host.measured().map(Cow::Borrowed))).collect()
+}
+
+fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answer<'a> {
     let result = now.result;
     let exit = result.map(|result| result.exit);
-    // A finding is an answer as good as any.
-    let ok = matches!(exit, Some(0 | 1));
+    let told = result.map(|result| Told::read(result.document.as_deref(), now.schema));
+    let missing = match &told {
+        Some(Err(why)) => Some(why.clone()),
+        Some(Ok(Told::Load(_))) if outcome.is_none() => Some("its result has no figures".to_owned()),
+        _ => None,
+    };
+    // A finding is an answer as good as any; one that was cut short is not whole, whatever it found until then.
+    let has_ended = matches!(exit, Some(0 | 1)) && result.is_some_and(|result| result.because.is_none());
+    let ok = has_ended && missing.is_none();
     let failed = || match exit {
-        Some(exit) if !ok => Some(format!("plumb ended there with exit code {exit}")),
-        Some(_) => None,
+        Some(_) if has_ended => missing.clone(),
+        Some(exit) => Some(format!("plumb ended there with exit code {exit}")),
         None => Some("its result did not arrive".to_owned()),
     };
     let because = result.and_then(|result| result.because.clone()).or_else(|| now.because.map(str::to_owned));
@@ -58,36 +75,75 @@ fn answer(now: &HostNow<'_>, outcome: Option<LoadOutcome>) -> Answer {
         done_after: seconds(result.and_then(|result| result.lasted)),
         ..FleetHost::default()
     };
-    let mut answer = Answer { host, outcome, ..Answer::default() };
-    match result.and_then(|result| result.document.as_deref()) {
-        Some(document) if answer.outcome.is_some() => answer.of_load(document),
-        Some(document) => answer.of_command(document),
-        None => {}
+    let jumped = now.clock.is_some_and(|offset| offset.jumped);
+    let mut answer = Answer { host, outcome, jumped, ..Answer::default() };
+    let mut sides = None;
+    match told {
+        Some(Ok(Told::Load(document))) => sides = Some(answer.of_load(*document)),
+        Some(Ok(Told::Command(document))) => answer.of_command(document),
+        Some(Err(_)) | None => {}
     }
-    if answer.host.total.is_none() {
-        let why = "its document did not arrive".to_owned();
-        answer.host.total =
-            answer.outcome.as_ref().map(|outcome| plumb_trial::sides(outcome, Err(why), None));
-    }
+    answer.host.total = answer.outcome.as_deref().map(|outcome| measured(outcome, sides));
     answer
 }
 
-impl Answer {
-    /// Takes in the document of a load.
-    fn of_load(&mut self, document: &str) {
-        let Ok(document) = RunDocument::from_json(document) else { return };
+/// The document of a host.
+enum Told {
+    Load(Box<RunDocument>),
+    Command(Value),
+}
+
+impl Told {
+    /// # Errors
+    /// Why it is not that of this schema.
+    fn read(text: Option<&str>, schema: &str) -> Result<Self, String> {
+        let text = text.ok_or("its result has no document")?;
+        let told = if schema == RunDocument::SCHEMA {
+            let document = RunDocument::from_json(text).ok().filter(|document| document.schema == schema);
+            document.map(|document| Self::Load(Box::new(document)))
+        } else {
+            let document = serde_json::from_str::<Value>(text).ok();
+            document.filter(|document| document["schema"] == schema).map(Self::Command)
+        };
+        told.ok_or_else(|| format!("its result has no document of the schema {schema}"))
+    }
+}
+
+/// What a load measured, by its distributions, which are what is added to those of others; of its document what they do not hold.
+fn measured(outcome: &LoadOutcome, told: Option<Sides>) -> Sides {
+    let Some(told) = told else {
+        return plumb_trial::sides(outcome, Err("its document did not arrive".to_owned()), None);
+    };
+    let why = told.storage_unknown_because;
+    let storage =
+        told.storage.ok_or_else(|| why.unwrap_or_else(|| "it is not known".to_owned())).and_then(|side| {
+            if is_addable(&side) { Ok(side) } else { Err("its counts cannot be true".to_owned()) }
+        });
+    let cpu = told.cpu.filter(|cpu| [cpu.user, cpu.system].into_iter().all(is_figure));
+    let unknown = || told.cpu_unknown_because.unwrap_or_else(|| "it is not known".to_owned());
+    Sides {
+        depth: told.depth,
+        threads: told.threads,
+        dirty_bytes_after: told.dirty_bytes_after,
+        cpu,
+        cpu_unknown_because: cpu.is_none().then(unknown),
+        quality: told.quality,
+        ..plumb_trial::sides(outcome, storage, None)
+    }
+}
+
+impl Answer<'_> {
+    /// Takes in the document of a load; the figures that it tells.
+    fn of_load(&mut self, document: RunDocument) -> Sides {
         self.host.local = local(&document.all_paths());
         self.host.level = Some(document.level);
         self.host.headline = Some(document.headline);
-        self.storage = document.total.storage.clone().filter(is_addable);
-        self.cpu = document.total.cpu;
-        self.host.total = Some(document.total);
         self.findings = document.verdicts;
+        document.total
     }
 
     /// Takes in the document of another command.
-    fn of_command(&mut self, document: &str) {
-        let Ok(document) = serde_json::from_str::<Value>(document) else { return };
+    fn of_command(&mut self, document: Value) {
         let findings = |of: &Value| -> Vec<Finding> {
             let each = of.as_array().into_iter().flatten();
             each.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
@@ -99,7 +155,7 @@ impl Answer {
             .chain(findings(&document["verdicts"]))
             .collect();
         let worst = self.findings.iter().map(|finding| finding.severity).max();
-        self.host.level = Some(worst.map_or("none", wording::severity).to_owned());
+        self.host.level = Some(worst.map_or("none", Severity::word).to_owned());
         self.host.headline = headline(&document, &self.findings);
         self.host.document = Some(document);
     }
@@ -127,11 +183,17 @@ fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     Some(format!("write caches: {}", states.collect::<Vec<_>>().join(", ")))
 }
 
-/// Whether counts can be added to those of others.
+/// Whether this can be a figure of a machine.
+fn is_figure(value: f64) -> bool {
+    (0.0..COUNT_MAX as f64).contains(&value)
+}
+
+/// Whether figures can be added to those of others.
 fn is_addable(side: &StorageSide) -> bool {
     let counts =
         [side.reads, side.writes, side.read_bytes, side.write_bytes, side.merges, side.flushes.unwrap_or(0)];
-    counts.into_iter().all(|count| count < MOST)
+    let rates = [side.iops, side.bytes_per_second, side.flush_mean.unwrap_or(0.0)];
+    counts.into_iter().all(|count| count < COUNT_MAX) && rates.into_iter().all(is_figure)
 }
 
 /// Whether all that is beneath these paths is the host's own; `None` where that cannot be seen.
@@ -147,9 +209,7 @@ fn local(paths: &[&WritePath]) -> Option<bool> {
                 | LayerKind::Remote
         )
     };
-    let is_unseen = |kind| {
-        matches!(kind, LayerKind::Fuse | LayerKind::Hypervisor | LayerKind::Controller | LayerKind::Unknown)
-    };
+    let is_unseen = |kind| kind == LayerKind::Fuse || wording::is_beyond_sight(kind);
     match () {
         () if kinds().any(is_remote) => Some(false),
         () if kinds().next().is_none() || kinds().any(is_unseen) => None,
@@ -157,13 +217,14 @@ fn local(paths: &[&WritePath]) -> Option<bool> {
     }
 }
 
-/// What hosts measured together; `None` if none has measured anything.
-pub fn total(answers: &[Answer]) -> Option<Sides> {
-    let whole = together(answers.iter().filter_map(|answer| answer.outcome.as_ref()))?;
+/// What the hosts that did all measured together, or the others; `None` if none of them has measured anything.
+fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
+    let measured = || answers.iter().filter(|answer| answer.host.ok == ok && answer.outcome.is_some());
+    let whole = together(measured().filter_map(|answer| answer.outcome.as_deref()))?;
     let mut side: Option<StorageSide> = None;
     let mut unknown = None;
-    for answer in answers.iter().filter(|answer| answer.outcome.is_some()) {
-        match (&answer.storage, side.take()) {
+    for answer in measured() {
+        match (answer.host.total.as_ref().and_then(|of| of.storage.as_ref()), side.take()) {
             (Some(of_host), Some(all)) => side = Some(storage::beside(all, of_host)),
             (Some(of_host), None) => side = Some(of_host.clone()),
             (None, all) => {
@@ -183,16 +244,44 @@ pub fn total(answers: &[Answer]) -> Option<Sides> {
         (_, why) => Err(why.unwrap_or_else(|| "nothing was measured".to_owned())),
     };
     let mut total = plumb_trial::sides(&whole, storage, None);
-    let of_host = |answer: &Answer| answer.cpu.filter(|cpu| cpu.user.is_finite() && cpu.system.is_finite());
-    total.cpu = answers.iter().filter(|answer| answer.outcome.is_some()).try_fold(
-        CpuSeconds::default(),
-        |sum, answer| {
-            let of = of_host(answer)?;
-            Some(CpuSeconds { user: sum.user + of.user, system: sum.system + of.system })
-        },
-    );
+    sum_rates(&mut total, &measured().filter_map(|answer| answer.host.total.as_ref()).collect::<Vec<_>>());
+    total.cpu = measured().try_fold(CpuSeconds::default(), |sum, answer| {
+        let of = answer.host.total.as_ref()?.cpu?;
+        Some(CpuSeconds { user: sum.user + of.user, system: sum.system + of.system })
+    });
     total.cpu_unknown_because = total.cpu.is_none().then(|| "it is not known of each host".to_owned());
     Some(total)
+}
+
+/// Makes the rates of a total the sums of those of its hosts, each over the time that it ran. Some end before others, as with a count
+/// of operations, or wait for a last one: all that was done divided by the time of the last would be no rate of any moment.
+fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
+    let sum = |of: fn(&Sides) -> f64| hosts.iter().map(|host| of(host)).sum::<f64>();
+    total.application.iops = sum(|of| of.application.iops);
+    total.application.bytes_per_second = sum(|of| of.application.bytes_per_second);
+    total.application.in_flight_mean =
+        hosts.iter().try_fold(0.0, |sum, of| Some(sum + of.application.in_flight_mean?));
+    (total.read.iops, total.read.bytes_per_second) =
+        (sum(|of| of.read.iops), sum(|of| of.read.bytes_per_second));
+    (total.write.iops, total.write.bytes_per_second) =
+        (sum(|of| of.write.iops), sum(|of| of.write.bytes_per_second));
+    (total.trim.iops, total.trim.bytes_per_second) =
+        (sum(|of| of.trim.iops), sum(|of| of.trim.bytes_per_second));
+    total.sync.iops = sum(|of| of.sync.iops);
+}
+
+/// What is said of rates in all where hosts did not end together.
+fn apart(document: &FleetDocument) -> Option<String> {
+    let (first, last) = document.first_done.zip(document.last_done)?;
+    let is_apart = document.measured().is_some() && last > first * (1.0 + APART);
+    is_apart.then(|| {
+        format!(
+            "Rates in all are the sums of those of the hosts, each over the time that it ran: the first was done after {}, the last \
+             after {}.",
+            duration(first),
+            duration(last)
+        )
+    })
 }
 
 /// What ran at the same time on several hosts; `None` of none.
@@ -202,28 +291,59 @@ pub fn together<'a>(outcomes: impl Iterator<Item = &'a LoadOutcome>) -> Option<L
     Some(LoadOutcome::together(outcomes))
 }
 
-/// The document of the answers, without what only the caller knows: command, environment, scale.
-pub fn document(answers: &[Answer]) -> FleetDocument {
-    let hosts: Vec<FleetHost> = answers.iter().map(|answer| answer.host.clone()).collect();
+/// The document of the answers, without what only the caller knows: command, environment, scale. What is told of the hosts is moved into it
+/// but for their names: their own documents are large.
+pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
+    let [total, unfinished] = [true, false].map(|ok| total(answers, ok));
+    let take = |answer: &mut Answer<'_>| {
+        let name = answer.host.name.clone();
+        std::mem::replace(&mut answer.host, FleetHost { name, ..FleetHost::default() })
+    };
+    let hosts: Vec<FleetHost> = answers.iter_mut().map(take).collect();
     let done = || hosts.iter().filter_map(|host| host.done_after).filter(|seconds| seconds.is_finite());
     let mut document = FleetDocument {
         schema: FleetDocument::SCHEMA.to_owned(),
         partial: hosts.iter().any(|host| !host.ok),
-        total: total(answers),
+        total,
+        unfinished,
         first_done: done().min_by(f64::total_cmp),
         last_done: done().max_by(f64::total_cmp),
         ..FleetDocument::default()
     };
-    let first = hosts.iter().find(|host| !host.ok);
-    document.incomplete_because = first
-        .map(|host| format!("{}: {}", host.name, host.because.as_deref().unwrap_or("no reason is known")));
+    document.incomplete_because = incomplete(&hosts);
+    let jumped = answers.iter().filter(|answer| answer.jumped).map(|answer| {
+        format!(
+            "{}: its clock jumped; what is said of it holds the offsets before and after",
+            answer.host.name
+        )
+    });
+    document.notes.extend(jumped);
+    let apart = apart(&document);
+    document.notes.extend(apart);
     document.hosts = hosts;
     document
 }
 
+/// Which hosts did not do all, each reason once; `None` if all did.
+fn incomplete(hosts: &[FleetHost]) -> Option<String> {
+    let mut reasons: Vec<&str> = Vec::new();
+    let mut names: HashMap<&str, Vec<&str>> = HashMap::new();
+    for host in hosts.iter().filter(|host| !host.ok) {
+        let because = host.because.as_deref().unwrap_or("no reason is known");
+        let alike = names.entry(because).or_insert_with(|| {
+            reasons.push(because);
+            Vec::new()
+        });
+        alike.push(&host.name);
+    }
+    let told = reasons.iter().map(|because| format!("{}: {because}", names[because].join(", ")));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
 /// What each host found, with its name.
-pub fn findings(answers: &[Answer]) -> Vec<(String, Finding)> {
-    let of = |answer: &Answer| {
+pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
+    let of = |answer: &Answer<'_>| {
         let name = answer.host.name.clone();
         answer.findings.iter().map(move |finding| (name.clone(), finding.clone())).collect::<Vec<_>>()
     };
@@ -231,14 +351,15 @@ pub fn findings(answers: &[Answer]) -> Vec<(String, Finding)> {
 }
 
 /// A step of a row of loads on more and more hosts; `first` is the first step.
-pub fn scale_step(answers: &[Answer], first: Option<&ScaleStep>) -> ScaleStep {
-    let application = total(answers).map(|total| total.application).unwrap_or_default();
-    let measured = answers.iter().filter(|answer| answer.host.ok).count() as u64;
+pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleStep {
+    let whole = || answers.iter().filter(|answer| answer.host.ok);
+    // What hosts moved until they were lost is the share of nobody.
+    let sum = |of: fn(&Sides) -> f64| whole().filter_map(|answer| answer.host.total.as_ref()).map(of).sum();
     let mut step = ScaleStep {
         hosts: answers.len() as u64,
-        measured,
-        iops: application.iops,
-        bytes_per_second: application.bytes_per_second,
+        measured: whole().count() as u64,
+        iops: sum(|total| total.application.iops),
+        bytes_per_second: sum(|total| total.application.bytes_per_second),
         efficiency: None,
     };
     let each = |step: &ScaleStep| {

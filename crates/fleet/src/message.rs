@@ -5,6 +5,7 @@ use std::io::Read;
 use plumb_block::Nanos;
 use plumb_linux::digest::sha256_hex_of;
 use plumb_load::LoadOutcome;
+use plumb_report::RunDocument;
 use serde::{Deserialize, Serialize};
 
 /// Which program one side is.
@@ -41,6 +42,8 @@ pub enum ToAgent {
         /// Comes back with the answer.
         number: u64,
     },
+    /// The controller is there. No answer is wanted.
+    Here,
     /// Do this; one thing at a time.
     Run {
         /// What.
@@ -78,7 +81,19 @@ pub enum Task {
     Command {
         /// `survey /srv --json`, word by word.
         arguments: Vec<String>,
+        /// The schema of the document: `plumb/survey/1`.
+        schema: String,
     },
+}
+
+impl Task {
+    /// The schema of the document that it gives.
+    pub fn schema(&self) -> &str {
+        match self {
+            Self::Load { .. } => RunDocument::SCHEMA,
+            Self::Command { schema, .. } => schema,
+        }
+    }
 }
 
 /// A level of a factor that is set on a machine, such as the policy of its disks.

@@ -25,6 +25,8 @@ const LOOK_EVERY: Nanos = Nanos::millis(100);
 const EXIT_EVERY: Nanos = Nanos::millis(10);
 /// How long a launcher may take to exit.
 const EXIT_WITHIN: Nanos = Nanos::secs(3);
+/// Reading goes on for so long before pings are sent again.
+const READ_FOR: Nanos = Nanos::millis(100);
 /// So much is read at once.
 const CHUNK: usize = 64 << 10;
 /// The longest name of a directory that a push may print.
@@ -34,9 +36,12 @@ const PUSHED_MAX: usize = 4 << 10;
 pub struct Processes {
     launcher: Launcher,
     names: Vec<String>,
-    /// The program to push, if that is wanted.
-    push: Option<PathBuf>,
+    /// The program to push, its SHA-256, and how long it waits for its agent, if that is wanted.
+    push: Option<(PathBuf, String, Nanos)>,
     running: Vec<Option<Process>>,
+    /// Pipes that were ready at the last wait and are still to be read, and when that wait began.
+    unread: Vec<(usize, Pipe)>,
+    waited: Nanos,
     /// Those that were told to end, and when they are killed.
     ending: Vec<(Child, Nanos)>,
 }
@@ -54,11 +59,12 @@ struct Process {
 }
 
 impl Processes {
-    /// None is launched yet. With `push` that program is copied to each host first.
-    pub fn new(launcher: Launcher, names: &[String], push: Option<PathBuf>) -> Self {
+    /// None is launched yet. With `push` that program, of this SHA-256, is copied to each host first, where it waits so long for its agent.
+    pub fn new(launcher: Launcher, names: &[String], push: Option<(PathBuf, String, Nanos)>) -> Self {
         raise_limit(names.len());
         let running = names.iter().map(|_| None).collect();
-        Self { launcher, names: names.to_vec(), push, running, ending: Vec::new() }
+        let (unread, ending) = (Vec::new(), Vec::new());
+        Self { launcher, names: names.to_vec(), push, running, unread, waited: Nanos::ZERO, ending }
     }
 
     /// Runs until `is_over`; when `stop` becomes true the hosts are told to end what they do. `watch` looks about ten times a second.
@@ -73,12 +79,13 @@ impl Processes {
         watch: &mut dyn FnMut(&Controller, Nanos),
     ) -> plumb_block::Result<()> {
         let mut next_look = clock.now();
+        let mut looked = Nanos::ZERO;
         loop {
             let now = clock.now();
             if stop.load(Ordering::Relaxed) {
                 controller.stop(now);
             }
-            controller.tick(now);
+            controller.tick(now, looked);
             for number in controller.to_launch(now) {
                 self.launch(number, None, controller);
             }
@@ -94,6 +101,9 @@ impl Processes {
                 return Ok(());
             }
             self.wait(controller, clock, next_look)?;
+            if self.unread.is_empty() {
+                looked = self.waited;
+            }
         }
     }
 
@@ -101,7 +111,9 @@ impl Processes {
     fn launch(&mut self, number: usize, directory: Option<&str>, controller: &mut Controller) {
         let name = &self.names[number];
         let (words, stdin) = match (&self.push, directory) {
-            (Some(_), None) => (self.launcher.push(name), self.push.as_ref().map(File::open)),
+            (Some((program, hash, within)), None) => {
+                (self.launcher.push(name, hash, *within), Some(File::open(program)))
+            }
             (_, Some(directory)) => (self.launcher.pushed(name, directory), None),
             (None, None) => (self.launcher.agent(name), None),
         };
@@ -138,14 +150,36 @@ impl Processes {
         }
     }
 
-    /// Waits until a pipe is ready, or for what the controller waits for, and reads.
+    /// Waits until a pipe is ready, or for what the controller waits for, and reads. What there is no time for is read the next time,
+    /// before anything is waited for.
     fn wait(
         &mut self,
         controller: &mut Controller,
         clock: &dyn Clock,
         until: Nanos,
     ) -> plumb_block::Result<()> {
+        if self.unread.is_empty() {
+            self.find_ready(controller, clock, until)?;
+        }
+        let until = clock.now() + READ_FOR;
+        let mut chunk = vec![0; CHUNK];
+        while let Some((number, pipe)) = self.unread.pop() {
+            self.read(number, pipe, &mut chunk, controller, clock.now());
+            if clock.now() >= until {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn find_ready(
+        &mut self,
+        controller: &mut Controller,
+        clock: &dyn Clock,
+        until: Nanos,
+    ) -> plumb_block::Result<()> {
         let now = clock.now();
+        self.waited = now;
         let is_exiting =
             !self.ending.is_empty() || self.running.iter().flatten().any(|one| one.ended.is_some());
         let exit = if is_exiting { now + EXIT_EVERY } else { until };
@@ -162,11 +196,7 @@ impl Processes {
         }
         wait_any([], Some(until), &mut poller)?;
         let ready = |index: &usize| !poller.events(*index).is_empty();
-        let ready: Vec<(usize, Pipe)> = (0..polled.len()).filter(ready).map(|index| polled[index]).collect();
-        let mut chunk = vec![0; CHUNK];
-        for (number, pipe) in ready {
-            self.read(number, pipe, &mut chunk, controller, clock.now());
-        }
+        self.unread = (0..polled.len()).filter(ready).map(|index| polled[index]).collect();
         Ok(())
     }
 
@@ -258,14 +288,8 @@ enum Pipe {
 impl Process {
     fn of(mut child: Child, is_push: bool) -> io::Result<Self> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let descriptors = [
-            stdin.as_ref().map(AsFd::as_fd),
-            stdout.as_ref().map(AsFd::as_fd),
-            stderr.as_ref().map(AsFd::as_fd),
-        ];
-        for descriptor in descriptors.into_iter().flatten() {
-            fcntl_setfl(descriptor, fcntl_getfl(descriptor)? | OFlags::NONBLOCK)?;
-        }
+        unblock(stdin.as_ref().map(AsFd::as_fd))?;
+        unblock([stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)].into_iter().flatten())?;
         Ok(Self { child, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
     }
 
@@ -280,6 +304,11 @@ impl Process {
         let stderr = self.stderr.as_ref().map(|pipe| (Pipe::Stderr, pipe.as_fd(), PollFlags::IN));
         [stdin, stdout, stderr].into_iter().flatten()
     }
+}
+
+/// Reads and writes of these do not wait.
+pub(crate) fn unblock<'a>(all: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
+    all.into_iter().try_for_each(|one| Ok(fcntl_setfl(one, fcntl_getfl(one)? | OFlags::NONBLOCK)?))
 }
 
 /// How many bytes came; 0 at the end, also where that is an error; `None` if there are none now.

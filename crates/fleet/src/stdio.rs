@@ -1,8 +1,11 @@
 //! Drives an agent over its own stdin and stdout. The task runs on a thread of its own, so that the controller hears of the agent
 //! whatever the devices do.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::any::Any;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Write as _};
+use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,16 +15,18 @@ use std::time::Duration;
 use plumb_block::wait::{PollFlags, Poller, wait_any};
 use plumb_block::{Clock, Nanos};
 use plumb_load::LoadOutcome;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::agent::{Action, Agent};
 use crate::message::{Task, TaskResult};
-use crate::processes::{read, write};
+use crate::processes::{read, unblock, write};
 
 /// How often the flags are looked at.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
-/// How long a task may take to end once its controller is lost: a device that hangs does not keep the process.
+/// How long a task may take to end once its controller is lost, unless it has something to put back: a device that hangs does not keep
+/// the process.
 const END_WITHIN: Nanos = Nanos::secs(10);
+/// How a task ends that panicked, as the exit code of a command that failed.
+const FAILED: u8 = 5;
 /// So much is read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -40,6 +45,8 @@ pub struct Link {
     start: Receiver<Nanos>,
     /// Becomes true when the task shall end early.
     pub stop: Arc<AtomicBool>,
+    /// True while the task has changed what it puts back at its end: until then the process does not end.
+    pub restores: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -87,14 +94,15 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     work: &Arc<Work>,
 ) -> io::Result<Option<String>> {
-    let (stdin, stdout) = (io::stdin(), io::stdout());
+    // Without the buffers of the library.
+    let [stdin, stdout] = [io::stdin().as_fd(), io::stdout().as_fd()].map(|own| own.try_clone_to_owned());
+    let (stdin, stdout) = (File::from(stdin?), File::from(stdout?));
     let (woken, wake) = io::pipe()?;
-    for descriptor in [stdin.as_fd(), stdout.as_fd(), woken.as_fd()] {
-        fcntl_setfl(descriptor, fcntl_getfl(descriptor)? | OFlags::NONBLOCK)?;
-    }
+    unblock([stdin.as_fd(), stdout.as_fd(), woken.as_fd()])?;
     let (to, said) = channel();
-    let mut stdio = Stdio { stdin: stdin.as_fd(), stdout: stdout.as_fd(), woken, has_input: true };
-    let mut tasks = Tasks { to, wake, stop, work, start: None, is_told: false };
+    let mut stdio = Stdio { stdin, stdout, woken, has_input: true, has_reader: true };
+    let restores = Arc::default();
+    let mut tasks = Tasks { to, wake, stop, work, restores, start: None, is_told: false };
     // Why it ends, and when at the latest.
     let mut end: Option<(Option<String>, Nanos)> = None;
     loop {
@@ -109,7 +117,9 @@ pub fn serve(
         }
         let is_idle = tasks.start.is_none();
         match end.take() {
-            Some((because, until)) if is_idle || clock.now() >= until => return Ok(because),
+            Some((because, until)) if is_idle || (clock.now() >= until && !tasks.restores()) => {
+                return Ok(because);
+            }
             None if is_idle
                 && !tasks.is_told
                 && stop.load(Ordering::Relaxed)
@@ -128,6 +138,7 @@ struct Tasks<'a> {
     wake: PipeWriter,
     stop: &'a Arc<AtomicBool>,
     work: &'a Arc<Work>,
+    restores: Arc<AtomicBool>,
     /// Where it is told when to start; none if nothing runs.
     start: Option<Sender<Nanos>>,
     /// Whether the controller has told it to stop.
@@ -135,6 +146,10 @@ struct Tasks<'a> {
 }
 
 impl Tasks<'_> {
+    fn restores(&self) -> bool {
+        self.restores.load(Ordering::Relaxed)
+    }
+
     fn take_in(&mut self, said: Said, agent: &mut Agent) {
         match said {
             Said::Ready => agent.ready(),
@@ -156,10 +171,12 @@ impl Tasks<'_> {
                     wake: self.wake.try_clone()?,
                     start,
                     stop: Arc::clone(self.stop),
+                    restores: Arc::clone(&self.restores),
                 };
                 let work = Arc::clone(self.work);
                 Builder::new().name("task".to_owned()).spawn(move || {
-                    let result = work(task, &link);
+                    let result = catch_unwind(AssertUnwindSafe(|| work(task, &link)));
+                    let result = result.unwrap_or_else(|panic| panicked(&*panic));
                     link.say(Said::Over(Box::new(result)));
                 })?;
                 self.start = Some(go);
@@ -178,34 +195,46 @@ impl Tasks<'_> {
     }
 }
 
+/// The result of a task that panicked: the controller and the other hosts do not wait for it.
+fn panicked(panic: &(dyn Any + Send)) -> TaskResult {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
+    let because = format!("plumb itself failed there: {}", said.unwrap_or("no reason is known"));
+    TaskResult { exit: FAILED, because: Some(because), ..TaskResult::default() }
+}
+
 /// What the agent is connected by.
-struct Stdio<'a> {
-    stdin: BorrowedFd<'a>,
-    stdout: BorrowedFd<'a>,
+struct Stdio {
+    stdin: File,
+    stdout: File,
     woken: PipeReader,
     /// Whether stdin has not ended.
     has_input: bool,
+    /// Whether somebody reads stdout.
+    has_reader: bool,
 }
 
-impl Stdio<'_> {
+impl Stdio {
     /// Waits for input, for room for output, or for the task; reads and writes.
     fn exchange(&mut self, agent: &mut Agent, clock: &dyn Clock) -> io::Result<Vec<Action>> {
         let now = clock.now();
         let until = agent.deadline().min(now + LOOK_EVERY);
         let wanted = |wanted: bool, events| if wanted { events } else { PollFlags::empty() };
-        let mut poller = Poller::new(clock)
-            .watching(self.woken.as_fd(), PollFlags::IN)
-            .watching(self.stdout, wanted(!agent.output().is_empty(), PollFlags::OUT));
+        let mut poller = Poller::new(clock).watching(self.woken.as_fd(), PollFlags::IN);
         if self.has_input {
-            poller = poller.watching(self.stdin, PollFlags::IN);
+            poller = poller.watching(self.stdin.as_fd(), PollFlags::IN);
+        }
+        if self.has_reader {
+            poller = poller.watching(self.stdout.as_fd(), wanted(!agent.output().is_empty(), PollFlags::OUT));
         }
         wait_any([], Some(until), &mut poller).map_err(io::Error::other)?;
-        let is_readable = self.has_input && !poller.events(2).is_empty();
+        let is_readable = self.has_input && !poller.events(1).is_empty();
+        let gone = PollFlags::ERR | PollFlags::HUP;
+        let is_gone = self.has_reader && poller.events(1 + usize::from(self.has_input)).intersects(gone);
         let mut chunk = vec![0; CHUNK];
         read(&mut self.woken, &mut chunk);
         let mut actions = Vec::new();
         if is_readable {
-            match read(&mut Descriptor(self.stdin), &mut chunk) {
+            match read(&mut self.stdin, &mut chunk) {
                 Some(0) => {
                     self.has_input = false;
                     actions.extend(agent.closed());
@@ -214,29 +243,36 @@ impl Stdio<'_> {
                 None => {}
             }
         }
-        // A reader who is gone is told of by stdin, or by silence.
-        if !agent.output().is_empty() && write(&mut Descriptor(self.stdout), agent.output()).is_err() {
+        let is_gone =
+            is_gone || (!agent.output().is_empty() && write(&mut self.stdout, agent.output()).is_err());
+        if self.has_reader && is_gone {
+            self.has_reader = false;
+            actions.extend(agent.closed());
+        }
+        if !self.has_reader {
             agent.output().clear();
         }
         Ok(actions)
     }
 }
 
-/// A descriptor without a buffer of its own.
-struct Descriptor<'a>(BorrowedFd<'a>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Read for Descriptor<'_> {
-    fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(self.0, chunk)?)
-    }
-}
-
-impl Write for Descriptor<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(self.0, bytes)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    #[test]
+    fn a_task_that_panics_is_over_and_says_why() {
+        let (to, said) = channel();
+        let (_woken, wake) = io::pipe().unwrap();
+        let stop = Arc::default();
+        let work: Arc<Work> = Arc::new(|_, _| panic!("by intent"));
+        let restores = Arc::default();
+        let mut tasks = Tasks { to, wake, stop: &stop, work: &work, restores, start: None, is_told: false };
+        tasks.act(Action::Run(Task::Command { arguments: Vec::new(), schema: String::new() })).unwrap();
+        let Ok(Said::Over(result)) = said.recv_timeout(Duration::from_secs(60)) else {
+            panic!("the task did not end");
+        };
+        assert_eq!(result.exit, FAILED);
+        assert!(result.because.unwrap().ends_with("by intent"));
     }
 }

@@ -1,6 +1,8 @@
 //! The percentiles of all hosts are those of the samples put together, over the wire and whatever the number of hosts: guards
-//! against averaged percentiles.
+//! against averaged percentiles. Rates of all are sums of those of the hosts, whenever each ended: guards against a total that is less
+//! than one of its parts.
 
+use plumb_block::Nanos;
 use plumb_fleet::controller::Phase;
 use plumb_fleet::merge;
 use plumb_load::LoadOutcome;
@@ -17,8 +19,8 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
         // The samples in one, as if one host had recorded them.
         let mut concatenated = LoadOutcome::empty();
         (0..hosts).for_each(|host| record(&mut concatenated, host, 50 + host * 7));
-        let answers = merge::answers(&mut world.controller);
-        let merged = merge::together(answers.iter().filter_map(|answer| answer.outcome.as_ref())).unwrap();
+        let mut answers = merge::answers(&mut world.controller);
+        let merged = merge::together(answers.iter().filter_map(|answer| answer.outcome.as_deref())).unwrap();
         let whole = LoadOutcome::together(&outcomes);
         assert_eq!(merged.read.latency.summary(), whole.read.latency.summary());
         assert_eq!(merged.flush.latency.summary(), whole.flush.latency.summary());
@@ -30,10 +32,40 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
                 "{hosts} hosts, {per_mille}"
             );
         }
-        let document = merge::document(&answers);
+        let document = merge::document(&mut answers);
         assert!(!document.partial);
         let total = document.total.unwrap();
         assert_eq!(total.read.ios, whole.read.operations());
         assert_eq!(total.read.latency, whole.read.latency.summary());
     }
+}
+
+#[test]
+fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends() {
+    // The same count of operations, done by one in the tenth of the time.
+    let [mut fast, slow] = [1, 2].map(|seed| outcome(seed, 1000));
+    fast.length = Nanos::secs(1);
+    let mut world = World::new(3, 2, vec![fast, slow]);
+    world.run();
+    let mut answers = merge::answers(&mut world.controller);
+    let step = merge::scale_step(&answers, None);
+    let mut document = merge::document(&mut answers);
+    plumb_report::verdict::conclude_fleet(&mut document, &[]);
+    let total = document.total.clone().unwrap();
+    assert_eq!((total.application.iops, total.read.iops, total.sync.iops), (1100.0, 1100.0, 1100.0));
+    assert_eq!(total.application.bytes_per_second, 1100.0 * 8192.0);
+    assert_eq!((total.read.ios, total.application.seconds), (2000, 10.0));
+    // The same figure wherever it stands.
+    assert_eq!((step.iops, step.bytes_per_second), (1100.0, 1100.0 * 8192.0));
+    assert!(
+        document.headline.contains("reached 1,100/s and 9.01 MB/s in all, 4.51 MB/s each"),
+        "{document:?}"
+    );
+    assert_eq!(document.each_bytes_per_second() * 2.0, total.application.bytes_per_second);
+    assert!(document.notes.iter().any(|note| note.starts_with("Rates in all are the sums")), "{document:?}");
+    let shown = |format| plumb_report::render(&document, format, plumb_report::Style::PLAIN).unwrap();
+    let rows = shown(plumb_report::Format::Csv);
+    assert!(rows.contains("load,,,read_iops,1100,"), "{rows}");
+    let metrics = shown(plumb_report::Format::Prometheus);
+    assert!(metrics.contains("plumb_fleet_operations_per_second{side=\"application\"} 1100\n"), "{metrics}");
 }

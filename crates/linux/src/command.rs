@@ -6,12 +6,20 @@
 //! through [`probe`](crate::probe), which stands on the same calls.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
+pub mod sense;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use plumb_block::Nanos;
+use plumb_block::{Errno, Nanos};
 
+use sense::Sense;
+
+/// A unit attention is told once per reason; more than a few in a row is a fault.
+const ATTENTIONS_MAX: usize = 4;
+/// The status with which a device says that there is sense data.
+const CHECK_CONDITION: u8 = 2;
 const SG_IO: libc::Ioctl = 0x2285;
 const SG_DXFER_NONE: i32 = -1;
 const SG_DXFER_TO_DEV: i32 = -2;
@@ -42,6 +50,17 @@ pub struct ScsiReply {
     pub sense: Vec<u8>,
     /// What came from the device.
     pub bytes: Vec<u8>,
+}
+
+/// Why a SCSI command did not succeed.
+#[derive(Debug)]
+pub enum ScsiFailure {
+    /// It was not sent, or nothing is known of its end.
+    System(io::Error),
+    /// The device ended it so.
+    Sense(Sense),
+    /// It ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY, RESERVATION CONFLICT, TASK SET FULL.
+    Failed(Errno),
 }
 
 /// `struct sg_io_hdr`, 88 bytes on 64-bit machines.
@@ -130,6 +149,34 @@ pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -
         sense: sense.get(..usize::from(header.sb_len_wr)).unwrap_or(&[]).to_vec(),
         bytes: data,
     })
+}
+
+/// Sends `cdb` until it ends with something else than a unit attention, and says whether it succeeded. A recovered error is success, but for
+/// ATA PASS-THROUGH, whose registers come back so and say more.
+///
+/// # Errors
+/// As the device or the system answers.
+pub fn scsi_done(
+    device: &File,
+    cdb: &[u8],
+    transfer: Transfer<'_>,
+    timeout: Nanos,
+) -> Result<ScsiReply, ScsiFailure> {
+    for attempt in 1.. {
+        let reply = scsi(device, cdb, transfer, timeout).map_err(ScsiFailure::System)?;
+        match (reply.status, sense::parse(&reply.sense)) {
+            (0, _) if reply.host_status == 0 => return Ok(reply),
+            (CHECK_CONDITION, Some(found)) if found.is_unit_attention() && attempt < ATTENTIONS_MAX => {}
+            (CHECK_CONDITION, Some(found)) => {
+                let failed = sense::ata_status(&reply.sense).is_some_and(|status| !status.is_success());
+                let is_done = found.is_recovered() && !failed;
+                return if is_done { Ok(reply) } else { Err(ScsiFailure::Sense(found)) };
+            }
+            (0 | CHECK_CONDITION, _) => return Err(ScsiFailure::Failed(Errno::EIO)),
+            _ => break,
+        }
+    }
+    Err(ScsiFailure::Failed(Errno(libc::EBUSY)))
 }
 
 fn milliseconds(time: Nanos) -> u32 {

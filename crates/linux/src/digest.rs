@@ -2,14 +2,16 @@
 
 use std::io::{self, Read};
 
-use ring::digest::{Context, Digest, SHA256, digest};
+use ring::digest::{Context, SHA256, digest};
+
+use crate::hex;
 
 /// How much of a stream is read at once.
 const CHUNK: usize = 256 << 10;
 
 /// The digest in 64 hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&digest(&SHA256, bytes))
+    hex::encode(digest(&SHA256, bytes).as_ref())
 }
 
 /// The digest of all that can be read from `from`.
@@ -21,21 +23,12 @@ pub fn sha256_hex_of(mut from: impl Read) -> io::Result<String> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match from.read(&mut chunk) {
-            Ok(0) => return Ok(hex(&context.finish())),
+            Ok(0) => return Ok(hex::encode(context.finish().as_ref())),
             Ok(count) => context.update(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-fn hex(digest: &Digest) -> String {
-    use std::fmt::Write as _;
-    digest.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
 }
 
 #[cfg(test)]

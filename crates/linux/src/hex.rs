@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal digits, for recordings.
+//! Bytes as hexadecimal digits.
 
 use std::fmt::Write;
 
@@ -9,7 +9,8 @@ pub(crate) struct HexError {
     digits: String,
 }
 
-pub(crate) fn encode(bytes: &[u8]) -> String {
+/// Two lower-case digits for each byte.
+pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
         // Writing to a String cannot fail.
         write!(digits, "{byte:02x}").ok();

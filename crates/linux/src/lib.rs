@@ -26,7 +26,7 @@ pub mod extents;
 mod file;
 pub mod flush_trace;
 pub mod fuse_connection;
-mod hex;
+pub mod hex;
 pub mod inventory;
 pub mod layout;
 pub mod loop_device;

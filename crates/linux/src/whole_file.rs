@@ -5,6 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 /// The file system refused or failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}", path.display())]
@@ -91,6 +94,20 @@ pub fn remove(path: &Path) -> Result<bool, FileError> {
     let removed = none_if_absent(std::fs::remove_file(path))
         .and_then(|removed| removed.map_or(Ok(false), |()| sync(parent_of(path)).map(|()| true)));
     removed.map_err(failed("remove", path))
+}
+
+/// Locks a directory against all others who do so, in this process too, as soon as nobody else does, until the file is dropped.
+///
+/// # Errors
+/// As open(2) and flock(2): over NFS directories cannot be locked (EBADF).
+pub fn lock_directory(directory: &Path) -> io::Result<File> {
+    let file = File::open(directory)?;
+    loop {
+        match flock(&file, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => {}
+            outcome => return outcome.map(|()| file).map_err(io::Error::from),
+        }
+    }
 }
 
 /// Makes the names in a directory durable.

@@ -20,10 +20,13 @@ struct Place {
 
 /// A device on io_uring, unless that does not work here.
 fn place() -> Option<Place> {
+    place_with(FileOptions::write_direct())
+}
+
+fn place_with(options: FileOptions) -> Option<Place> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = test_file(directory.path());
-    let options = FileOptions::write_direct().engine(EngineChoice::IoUring);
-    let device = match file.open(options, Arc::new(RealClock::start())) {
+    let device = match file.open(options.engine(EngineChoice::IoUring), Arc::new(RealClock::start())) {
         Ok(device) => device,
         Err(error) => {
             plumb_testkit::skip(&format!("{error}"));
@@ -165,5 +168,32 @@ fn who_waits_for_several_queues_is_woken_each_time() {
             poll(&mut waiting, Some(&limit)).expect("poll works");
             assert!(began.elapsed().as_secs() < 20, "nothing woke it in round {round}");
         }
+    }
+}
+
+/// The kernel gives up what a thread that ends has handed over and not begun, flushes among it.
+#[test]
+fn a_shared_queue_is_polled_by_any_thread_and_outlives_those_that_submitted() {
+    let Some(place) = place_with(FileOptions::write_direct().shared()) else { return };
+    let mut queue = queue(&place);
+    let mut completions = Vec::new();
+    for turn in 0..200 {
+        let mut bytes = place.pool.take(Bytes::kib(64)).expect("a buffer");
+        bytes.fill(turn as u8);
+        let requests =
+            [Request::write(Tag(1), range(), Payload::Bytes(bytes.freeze())), Request::flush(Tag(2))];
+        (queue, completions) = std::thread::spawn(move || {
+            for request in requests {
+                queue.submit(request).expect("room in the queue");
+            }
+            queue.poll(Wait::NONE, &mut completions).expect("a working queue");
+            (queue, completions)
+        })
+        .join()
+        .expect("the other thread");
+        let wait = Wait { completions: 2 - completions.len() as u32, ..Wait::ONE };
+        queue.poll(wait, &mut completions).expect("a working queue");
+        let done = completions.drain(..).filter(|completion| completion.outcome.is_done()).count();
+        assert_eq!(done, 2, "turn {turn}");
     }
 }

@@ -81,6 +81,11 @@ impl Error {
         matches!(self, Self::Occupied { .. } | Self::Recorded { .. } | Self::NoParent { .. })
     }
 
+    /// Whether it failed because there is no room.
+    pub const fn is_for_want_of_space(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+
     /// `operation` on `path` failed with `source`.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();

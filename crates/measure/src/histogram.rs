@@ -6,14 +6,10 @@
 //!
 //! Invariant: `count` is the number of values in `distribution`, and all values lie between `min` and `max`.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+mod sent;
+
 use hdrhistogram::Histogram as Hdr;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use plumb_block::Nanos;
-use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Serialize};
 
 use crate::result::Latency;
 
@@ -113,7 +109,7 @@ impl Histogram {
         let count = u128::from(self.count());
         let quotient = self.sum.checked_div(count)?;
         let remainder = self.sum % count;
-        let whole = quotient * (self.sum + remainder);
+        let whole = quotient.saturating_mul(self.sum.saturating_add(remainder));
         let fraction = remainder as f64 * remainder as f64 / count as f64;
         let deviations = self.sum_of_squares.saturating_sub(whole) as f64 - fraction;
         Some((deviations.max(0.0) / count as f64).sqrt() / 1e9)
@@ -214,58 +210,6 @@ impl Clone for Histogram {
     }
 }
 
-/// So many durations no host records: the sums of all hosts stay in range.
-const MOST_SENT: u64 = 1 << 52;
-
-/// A histogram as it is sent to another host.
-#[derive(Serialize, Deserialize)]
-struct Sent {
-    /// HDR V2, compressed, in base64. Empty of an empty one: a load has many of them.
-    distribution: String,
-    sum: u128,
-    sum_of_squares: u128,
-    min: u64,
-    max: u64,
-}
-
-impl Serialize for Histogram {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::new();
-        if !self.distribution.is_empty() {
-            V2DeflateSerializer::new().serialize(&self.distribution, &mut bytes).map_err(S::Error::custom)?;
-        }
-        let Self { sum, sum_of_squares, min, max, .. } = *self;
-        Sent { distribution: STANDARD.encode(bytes), sum, sum_of_squares, min, max }.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Histogram {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Sent { distribution, sum, sum_of_squares, min, max } = Sent::deserialize(deserializer)?;
-        if distribution.is_empty() {
-            return Ok(Self::new());
-        }
-        let bytes = STANDARD.decode(distribution).map_err(D::Error::custom)?;
-        let sent: Hdr<u64> =
-            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(D::Error::custom)?;
-        // Whoever sent it may be broken or hostile: figures that no durations give are refused.
-        let most = u128::from(max).saturating_mul(u128::from(sent.len()));
-        let is_possible = sent.is_empty() || (min <= max && sum <= most && sent.len() < MOST_SENT);
-        if sent.sigfig() > Self::DIGITS || !is_possible {
-            return Err(D::Error::custom("a histogram whose figures contradict each other"));
-        }
-        if sent.max() > Self::HIGHEST.0 {
-            return Err(D::Error::custom("a histogram of durations that no histogram tells apart"));
-        }
-        // As large as what it has: who controls a thousand hosts has some of each. It grows if more is added.
-        let bounded = Hdr::new_with_bounds(1, sent.max().max(2), sent.sigfig());
-        let mut distribution = bounded.map_err(D::Error::custom)?;
-        distribution.auto(true);
-        distribution.add(&sent).map_err(D::Error::custom)?;
-        Ok(Self { distribution, sum, sum_of_squares, min, max })
-    }
-}
-
 impl Default for Histogram {
     fn default() -> Self {
         Self::new()
@@ -282,29 +226,6 @@ fn rank(count: u64, per_mille: u32) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn what_is_sent_arrives_exactly_and_merges() {
-        let mut histogram = Histogram::new();
-        [3, 70_000, 9_000_000_000, 400_000_000_000].into_iter().for_each(|ns| histogram.record(Nanos(ns)));
-        for sent in [histogram, Histogram::new()] {
-            let text = serde_json::to_string(&sent).unwrap();
-            let arrived: Histogram = serde_json::from_str(&text).unwrap();
-            assert_eq!(arrived.summary(), sent.summary());
-            assert_eq!((arrived.sum_ns(), arrived.max()), (sent.sum_ns(), sent.max()));
-            let mut both = sent.clone();
-            both.merge(&arrived);
-            assert_eq!(both.count(), 2 * sent.count());
-        }
-        // One that arrived has room for what it had, and grows.
-        let (mut small, mut large) = (Histogram::new(), Histogram::new());
-        small.record(Nanos(5));
-        large.record(Histogram::HIGHEST);
-        let mut arrived: Histogram = serde_json::from_str(&serde_json::to_string(&small).unwrap()).unwrap();
-        arrived.merge(&large);
-        arrived.record(Nanos(1_000_000));
-        assert_eq!((arrived.count(), arrived.at_per_mille(500)), (3, Some(Nanos(1_000_447))));
-    }
 
     /// The slow, exact way: all values, sorted.
     struct Oracle(Vec<u64>);

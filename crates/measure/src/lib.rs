@@ -21,7 +21,7 @@ pub use result::{
     SeriesPoint, StorageSide, SyncMethod, SyncResult,
 };
 pub use run::{DeviceIdentity, Manifest, Out, Recording, RunDirectory, RunStatus, TaggedHistogram};
-pub use series::{Series, SeriesEvent};
+pub use series::{COUNT_MAX, Series, SeriesEvent};
 pub use steadiness::{Ramp, Steadiness};
 pub use storage::{NoDelta, calibrate, storage_side};
 pub use verified::{Verified, WrongBlock, WrongKind};

@@ -44,19 +44,25 @@ impl TryFrom<Received> for Series {
         let doublings = width.0 / SERIES_BUCKET.0;
         let is_width = width.0.is_multiple_of(SERIES_BUCKET.0) && doublings.is_power_of_two();
         let is_bounded = points.len() <= Self::CAPACITY && current < points.len();
-        let is_small =
-            |point: &SeriesPoint| point.operations < MOST && point.bytes < MOST && point.latency_sum.0 < MOST;
+        let is_small = |point: &SeriesPoint| {
+            point.operations < COUNT_MAX && point.bytes < COUNT_MAX && point.latency_sum.0 < COUNT_MAX
+        };
         let in_order =
             points.iter().zip(0..).all(|(point, place)| point.at.0 == width.0.saturating_mul(place));
-        if is_width && is_bounded && doublings <= 1 << 20 && in_order && points.iter().all(is_small) {
+        let is_width = is_width && doublings <= 1 << 20;
+        // The clock of a host that has run for centuries: what is added to it stays in range.
+        let is_placed = || {
+            start.0 < u64::MAX / 4 && Some(current_start.0) == start.0.checked_add(width.0 * current as u64)
+        };
+        if is_width && is_bounded && is_placed() && in_order && points.iter().all(is_small) {
             return Ok(Self { start, width, current, current_start, points });
         }
         Err("a time series that was not made by recording")
     }
 }
 
-/// So much of nothing is counted in one bucket of one host: the sums of all hosts stay in range.
-const MOST: u64 = 1 << 53;
+/// What comes from another host is counted below this, so that the sums of many hosts stay in range.
+pub const COUNT_MAX: u64 = 1 << 53;
 
 /// An operation that completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,6 +267,17 @@ mod tests {
         assert_eq!(counts(&series), [2, 2, 0, 0, 2]);
         assert_eq!(series.points()[4].at, Nanos::millis(400));
         assert_eq!(series.points()[1].latency_max, Nanos(120));
+    }
+
+    #[test]
+    fn a_series_from_elsewhere_begins_where_more_can_be_added() {
+        let sent = serde_json::to_value(series(Nanos::secs(7), &[0, 450])).unwrap();
+        assert!(serde_json::from_value::<Series>(sent.clone()).is_ok());
+        for (field, value) in [("start", u64::MAX), ("current_start", 1), ("current", 1)] {
+            let mut wrong = sent.clone();
+            wrong[field] = value.into();
+            assert!(serde_json::from_value::<Series>(wrong).is_err(), "{field}");
+        }
     }
 
     #[test]

@@ -23,6 +23,14 @@ pub enum Kind {
     Enter(SyncCall),
     /// It ends.
     Exit,
+    /// The file of a sync is on this file system.
+    SyncedOn,
+    /// A task begins.
+    TaskBegan,
+    /// A task has another name.
+    TaskNamed,
+    /// A task ends.
+    TaskEnded,
 }
 
 /// The events of block devices with requests.
@@ -42,13 +50,28 @@ pub const BIO_EVENTS: [(&str, Kind); 2] = [
     ("block/block_bio_complete", Kind::Bio(What::Completed)),
 ];
 
-/// The events of the calls that make data durable.
+/// The events of the calls that make data durable, and of tasks: one that has ended is known by nothing else.
 pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
-    SyncCall::ALL.into_iter().flat_map(|call| {
+    let calls = SyncCall::ALL.into_iter().flat_map(|call| {
         let event = |way: &str| format!("syscalls/sys_{way}_{}", call.name());
         [(event("enter"), Kind::Enter(call)), (event("exit"), Kind::Exit)]
-    })
+    });
+    let tasks = [
+        ("task/task_newtask", Kind::TaskBegan),
+        ("task/task_rename", Kind::TaskNamed),
+        ("sched/sched_process_exit", Kind::TaskEnded),
+    ];
+    calls.chain(tasks.map(|(event, kind)| (event.to_owned(), kind)))
 }
+
+/// The events of file systems that say on which of them a file is made durable, each only on a kernel with that file system: a descriptor
+/// says it only as long as it is open.
+pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 4] = [
+    ("ext4/ext4_sync_file_enter", Kind::SyncedOn),
+    ("xfs/xfs_file_fsync", Kind::SyncedOn),
+    ("xfs/xfs_dir_fsync", Kind::SyncedOn),
+    ("f2fs/f2fs_sync_file_enter", Kind::SyncedOn),
+];
 
 /// Knows the formats.
 #[derive(Debug, Default)]
@@ -68,6 +91,9 @@ enum Of {
     Request { device: Field, sector: Field, sectors: Field, letters: Field, happened: fn(Request) -> What },
     Enter { call: SyncCall, fd: Option<Field>, flags: Option<Field> },
     Exit { result: Field },
+    SyncedOn { device: Field },
+    Task { task: Field, name: Field, happened: fn(u32, [u8; 16]) -> What },
+    TaskEnded,
 }
 
 impl Decoder {
@@ -77,6 +103,9 @@ impl Decoder {
     /// If it is no format, or lacks a field.
     pub fn learn(&mut self, format: &str, kind: Kind) -> Result<()> {
         let format = EventFormat::parse(format)?;
+        let task = |name: &str, happened| {
+            Result::Ok(Of::Task { task: format.field("pid")?, name: format.field(name)?, happened })
+        };
         let of = match kind {
             Kind::Request(happened) | Kind::Bio(happened) => Of::Request {
                 device: format.field("dev")?,
@@ -89,6 +118,10 @@ impl Decoder {
                 Of::Enter { call, fd: format.field("fd").ok(), flags: format.field("flags").ok() }
             }
             Kind::Exit => Of::Exit { result: format.field("ret")? },
+            Kind::SyncedOn => Of::SyncedOn { device: format.field("dev")? },
+            Kind::TaskBegan => task("comm", What::TaskBegan)?,
+            Kind::TaskNamed => task("newcomm", What::TaskNamed)?,
+            Kind::TaskEnded => Of::TaskEnded,
         };
         self.by_id.insert(format.id, Fields { thread: format.field("common_pid")?, of });
         Ok(())
@@ -119,6 +152,11 @@ impl Decoder {
             }
             Of::Enter { call, fd, .. } => What::SyncBegan(*call, fd.as_ref().map(|fd| number(fd) as u32)),
             Of::Exit { result } => What::SyncEnded(number(result) as i64 >= 0),
+            Of::SyncedOn { device } => What::SyncedOn(number(device) as u32),
+            Of::Task { task, name, happened } => {
+                happened(number(task) as u32, *name.bytes(record.data).first_chunk()?)
+            }
+            Of::TaskEnded => What::TaskEnded,
         };
         Some(Event { at: record.at, thread: number(&fields.thread) as u32, what })
     }

@@ -7,7 +7,7 @@
 //! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio that a device without
 //! requests changes on its way (splits) may not be found again; it is then counted without a latency.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use plumb_block::Nanos;
 use plumb_measure::{Histogram, Series, SeriesEvent, SeriesPoint};
@@ -36,6 +36,8 @@ pub(crate) struct Device {
     /// When requests that wait in the kernel's queue were inserted.
     waiting: HashMap<Key, Nanos>,
     in_flight: HashMap<Key, Vec<InFlight>>,
+    /// Requests that the driver gave back: they are issued again, and did not come again.
+    requeued: HashSet<Key>,
     directions: [Direction; 3],
     flushes: u64,
     flush_latency: Histogram,
@@ -95,6 +97,7 @@ impl Device {
             start,
             waiting: HashMap::new(),
             in_flight: HashMap::new(),
+            requeued: HashSet::new(),
             directions: std::array::from_fn(|_| Direction::default()),
             flushes: 0,
             flush_latency: Histogram::new(),
@@ -108,17 +111,21 @@ impl Device {
         }
     }
 
-    /// Something happened. Calls `arrived` with a request when it came.
+    /// Something happened. Calls `arrived` with a request when it is issued, with the time when it came.
     pub(crate) fn take(&mut self, at: Nanos, what: What, arrived: &mut dyn FnMut(Nanos, &Request)) {
         match what {
-            What::Inserted(request) => self.inserted(at, &request, arrived),
+            What::Inserted(request) => self.inserted(at, &request),
             What::Issued(request) => self.issued(at, &request, arrived),
-            What::Requeued(request) => {
-                self.end(at, &request, u64::MAX);
-            }
+            What::Requeued(request) => self.requeued(at, &request),
             What::Completed(request) => self.completed(at, &request),
             What::Merged(merge, request) => self.merged(merge, &request),
-            What::SyncBegan(..) | What::SyncEnded(_) => {}
+            _ => {}
+        }
+    }
+
+    fn requeued(&mut self, at: Nanos, request: &Request) {
+        if self.end(at, request, u64::MAX).is_some() {
+            self.requeued.insert((request.sector, request.op));
         }
     }
 
@@ -126,36 +133,47 @@ impl Device {
     pub(crate) fn forget(&mut self, at: Nanos) {
         self.waiting.clear();
         self.in_flight.clear();
+        self.requeued.clear();
         self.depth.change(at, 0);
         self.directions.iter_mut().for_each(|direction| direction.depth = 0);
     }
 
-    fn inserted(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
+    fn inserted(&mut self, at: Nanos, request: &Request) {
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.clear();
         }
-        if self.waiting.insert((request.sector, request.op), at).is_none() {
-            self.arrived(at, request, arrived);
+        let key = (request.sector, request.op);
+        if self.waiting.insert(key, at).is_none() && !self.requeued.contains(&key) {
+            self.came(at, request.op);
         }
     }
 
-    fn arrived(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
-        arrived(at, request);
-        if let Some(direction) = self.direction(request.op) {
+    fn came(&mut self, at: Nanos, op: Op) {
+        if let Some(direction) = self.direction(op) {
             direction.intervals.take(at);
             self.intervals.take(at);
         }
     }
 
+    /// What a request has become by merges is known when it is issued.
     fn issued(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
-        let inserted = self.waiting.remove(&(request.sector, request.op));
-        if inserted.is_none() {
-            self.arrived(at, request, arrived);
+        let key = (request.sector, request.op);
+        let inserted = self.waiting.remove(&key);
+        let is_again = self.requeued.remove(&key);
+        if inserted.is_none() && !is_again {
+            self.came(at, request.op);
+        }
+        if !is_again {
+            arrived(inserted.unwrap_or(at), request);
         }
         let begun = InFlight { at, bytes: request.bytes, left: request.bytes };
-        self.in_flight.entry((request.sector, request.op)).or_default().push(begun);
+        self.in_flight.entry(key).or_default().push(begun);
         self.depth.change(at, self.depth.now + 1);
         if let Some(direction) = self.direction(request.op) {
+            if is_again {
+                direction.depth += 1;
+                return;
+            }
             direction.issued(request);
             if let Some(inserted) = inserted {
                 direction.queue_latency.record(at.since(inserted));

@@ -28,8 +28,16 @@ pub enum What {
     Merged(Merge, Request),
     /// A thread began to make something durable.
     SyncBegan(SyncCall, Option<u32>),
+    /// What the thread makes durable is on the file system with this number, as its file system says.
+    SyncedOn(u32),
     /// It is done, with success or without.
     SyncEnded(bool),
+    /// The thread made this task, which is called this; zeroes follow.
+    TaskBegan(u32, [u8; 16]),
+    /// This task changed its name, and is called this from then on; zeroes follow.
+    TaskNamed(u32, [u8; 16]),
+    /// The thread ended.
+    TaskEnded,
 }
 
 /// A request, or the part of it that an event is about.

@@ -14,7 +14,8 @@
 //!
 //! # Limitations
 //! A sync through io_uring is no system call of its own: its flushes are seen, and its time is not. `O_DSYNC` writes show as FUA writes or
-//! flushes of the device. Requests are of all programs; the kernel's threads write back for whoever made pages dirty.
+//! flushes of the device. On which device a process synced that ended at once is known where its file system says so (ext4, xfs, f2fs) or
+//! its thread asked the device for something meanwhile; other such syncs are told apart. Requests are of all programs; the kernel's threads write back for whoever made pages dirty.
 
 mod arrivals;
 mod counted;
@@ -29,6 +30,7 @@ mod session;
 mod sides;
 mod syncs;
 mod target;
+mod tasks;
 mod tracer;
 pub mod workload;
 

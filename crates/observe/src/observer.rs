@@ -50,7 +50,7 @@ impl Observer {
         Self { watched, devices, syncs: Syncs::new(scope, except), events: 0, lost: 0 }
     }
 
-    /// Takes an event. `arrived` is called with a request when it came, with its time.
+    /// Takes an event. `arrived` is called with a request when it is issued, with the time when it came.
     pub fn take(
         &mut self,
         event: Event,
@@ -61,15 +61,22 @@ impl Observer {
         match event.what {
             What::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
             What::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
-            What::Inserted(of)
-            | What::Issued(of)
-            | What::Requeued(of)
-            | What::Completed(of)
-            | What::Merged(_, of) => {
-                if let Some(device) = self.devices.get_mut(&of.device) {
-                    device.take(event.at, event.what, arrived);
-                }
+            What::SyncedOn(device) => self.syncs.told(event.thread, device),
+            What::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
+            What::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
+            What::TaskEnded => self.syncs.tasks.ended(event.thread),
+            What::Inserted(of) | What::Issued(of) | What::Merged(_, of) => {
+                self.syncs.asked(event.thread, of.device);
+                self.take_of_device(&event, &of, arrived);
             }
+            // Any thread may be running then.
+            What::Requeued(of) | What::Completed(of) => self.take_of_device(&event, &of, arrived),
+        }
+    }
+
+    fn take_of_device(&mut self, event: &Event, of: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
+        if let Some(device) = self.devices.get_mut(&of.device) {
+            device.take(event.at, event.what, arrived);
         }
     }
 
@@ -193,6 +200,43 @@ mod tests {
         assert_eq!(of.device.read.latency.unwrap().mean, 0.004);
     }
 
+    /// The requests that are kept of these events: when they came, where, how many bytes.
+    fn kept(events: &[(u64, What)]) -> Vec<(Nanos, u64, u64)> {
+        let mut observer = Observer::new(
+            vec![Watched { name: "loop0".to_owned(), number: NUMBER, has_requests: true }],
+            Scope::All,
+            0,
+            Nanos::ZERO,
+            Nanos::millis(10),
+        );
+        let mut kept = Vec::new();
+        for (at, what) in events {
+            let event = Event { at: Nanos::millis(*at), thread: 1, what: *what };
+            observer.take(event, &mut Nobody, &mut |at, request| {
+                kept.push((at, request.offset(), request.bytes));
+            });
+        }
+        kept
+    }
+
+    #[test]
+    fn a_requeued_request_comes_and_is_kept_once() {
+        let events = [
+            (1, What::Inserted(request(8, 8, Op::Write))),
+            (2, What::Issued(request(8, 8, Op::Write))),
+            (3, What::Requeued(request(8, 8, Op::Write))),
+            (4, What::Inserted(request(8, 8, Op::Write))),
+            (5, What::Issued(request(8, 8, Op::Write))),
+            (6, What::Completed(request(8, 8, Op::Write))),
+            (7, What::Issued(request(8, 8, Op::Write))),
+            (8, What::Completed(request(8, 8, Op::Write))),
+        ];
+        // The same place is written once more afterwards: that is another request.
+        assert_eq!(kept(&events), [(Nanos::millis(1), 8 * 512, 4096), (Nanos::millis(7), 8 * 512, 4096)]);
+        let device = observed(true, &events, 10).device;
+        assert_eq!((device.write.ios, device.write.latency.unwrap().count), (2, 2));
+    }
+
     #[test]
     fn merges_move_what_waits() {
         let events = [
@@ -202,6 +246,8 @@ mod tests {
             (5, What::Issued(request(0, 24, Op::Write))),
             (6, What::Completed(request(0, 24, Op::Write))),
         ];
+        // Kept as large as it has grown, with the time when it came.
+        assert_eq!(kept(&events), [(Nanos::millis(1), 0, 24 * 512)]);
         let device = observed(true, &events, 10).device;
         assert_eq!((device.merges, device.write.ios), (2, 1));
         assert_eq!(device.write.queue_latency.unwrap().mean, 0.004);

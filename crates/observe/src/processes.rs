@@ -8,41 +8,55 @@ use plumb_report::document::observation::ProcessIo;
 
 use crate::syncs::{Caller, Processes, SyncedFile};
 
+/// Threads are looked up again after so many refreshes: a number may be another one's by then.
+const THREADS_KEPT: u32 = 20;
+
 /// Looks them up, each once while it is asked for again and again.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProcesses {
-    threads: HashMap<u32, (u32, String)>,
+    threads: HashMap<u32, Caller>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
     /// What the descriptors stood for before: one that was closed since is still known by it.
     earlier: HashMap<(u32, u32), Option<SyncedFile>>,
+    refreshed: u32,
 }
 
 impl LiveProcesses {
     /// Some time has passed: a descriptor may stand for another file.
     pub(crate) fn refresh(&mut self) {
         self.earlier = std::mem::take(&mut self.files);
+        self.refreshed += 1;
+        if self.refreshed.is_multiple_of(THREADS_KEPT) {
+            self.threads.clear();
+        }
     }
 }
 
 impl Processes for LiveProcesses {
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller {
-        let (process, name) = self.threads.entry(thread).or_insert_with(|| process_of(thread)).clone();
+        let caller = self.threads.entry(thread).or_insert_with(|| caller_of(thread)).clone();
         let (files, earlier) = (&mut self.files, &self.earlier);
         let file = fd.and_then(|fd| {
-            let key = (process, fd);
+            let key = (caller.process, fd);
             let look = || file(thread, fd).or_else(|| earlier.get(&key).cloned().flatten());
             files.entry(key).or_insert_with(look).clone()
         });
-        Caller { process, name, file }
+        Caller { file, ..caller }
     }
 }
 
-/// The process of a thread, and its name; 0 if it is gone.
-fn process_of(thread: u32) -> (u32, String) {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let process =
-        status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok()).unwrap_or(0);
-    (process, name(process))
+/// The process of a thread and those that it descends from; none if it is gone.
+fn caller_of(thread: u32) -> Caller {
+    let process = status(thread, "Tgid:").unwrap_or(0);
+    let parent = |process: &u32| status(*process, "PPid:").filter(|parent| *parent > 0);
+    let parents = std::iter::successors(parent(&process), parent).collect();
+    Caller { process, parents, name: name(process), file: None }
+}
+
+/// A number of `/proc/TASK/status`.
+fn status(task: u32, key: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
 /// The name of a process; empty if it is gone.
@@ -102,6 +116,16 @@ mod tests {
         assert_eq!((caller.process, found.path.as_str()), (process, file.path().to_str().unwrap()));
         assert_eq!(found.devices, [file.as_file().metadata().unwrap().dev()]);
         assert_eq!(LiveProcesses::default().caller(u32::MAX, None), Caller::default());
+    }
+
+    #[test]
+    fn a_process_is_known_by_those_that_it_descends_from() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let caller = LiveProcesses::default().caller(child.id(), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!((caller.process, caller.parents.first()), (child.id(), Some(&std::process::id())));
     }
 
     #[test]

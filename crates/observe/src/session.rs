@@ -33,7 +33,8 @@ pub struct Options<'a> {
     pub syncs: bool,
     /// Whether only counters are read.
     pub counters_only: bool,
-    /// Is given each request when it came, with the time since the start.
+    /// Is given each request of the first device, which is the uppermost one: beneath it each would come again. With the time since the
+    /// start at which it came.
     pub requests: Option<&'a mut Keep<'a>>,
 }
 
@@ -122,8 +123,10 @@ fn by_events(
         options.duration,
     );
     let mut not_kept = None;
+    let kept = target.devices.first();
     let mut arrived = |at: Nanos, request: &Request| {
-        let keep = options.requests.as_mut().filter(|_| not_kept.is_none());
+        let is_kept = not_kept.is_none() && kept.is_some_and(|device| device.number == request.device);
+        let keep = options.requests.as_mut().filter(|_| is_kept);
         if let Some(Err(error)) = keep.map(|keep| keep(at.since(start), request)) {
             not_kept = Some(error);
         }
@@ -134,8 +137,9 @@ fn by_events(
         std::thread::sleep(READ_EVERY.min(Duration::from_nanos((start + options.duration).since(now()).0)));
         let at = now();
         is_whole = at.since(start) >= options.duration;
-        let lost = tracer.read(at, |event| observer.take(event, &mut processes, &mut arrived))?;
-        observer.lost(at, lost);
+        // Forgotten first: what began before the loss may not be taken to end in what came after it.
+        observer.lost(at, tracer.fetch()?);
+        tracer.before(at).for_each(|event| observer.take(event, &mut processes, &mut arrived));
         processes.refresh();
         progress(at.since(start), observer.so_far(), &mut || {
             let (devices, syncs) = observer.finish(start, at);
@@ -145,8 +149,8 @@ fn by_events(
     tracer.turn(false)?;
     let end = now();
     let after = snapshot(target, clock);
-    let lost = tracer.rest(|event| observer.take(event, &mut processes, &mut arrived))?;
-    observer.lost(end, lost);
+    observer.lost(end, tracer.fetch()?);
+    tracer.before(Nanos(u64::MAX)).for_each(|event| observer.take(event, &mut processes, &mut arrived));
     let (devices, syncs) = observer.finish(start, end);
     let so_far = observer.so_far();
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
@@ -166,6 +170,9 @@ fn by_events(
         incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
         ..ObservationDocument::default()
     };
+    if let (Some(device), true, 2..) = (kept, options.requests.is_some(), target.devices.len()) {
+        document.notes.push(format!("The requests that are kept are those of {} alone.", device.name));
+    }
     if let Some(error) = not_kept {
         document.notes.push(format!("Not all requests were kept: {error}."));
     }
@@ -197,14 +204,54 @@ fn by_counters(
         }
         progress(elapsed, SoFar::default(), &mut || (counted.finish(&target.devices), Vec::new()));
     }
+    let interrupted = (!is_whole).then(|| "interrupted".to_owned());
+    let not_kept = options.requests.is_some().then(|| format!("no request was recorded: {why}"));
+    let missing: Vec<String> = interrupted.into_iter().chain(not_kept).collect();
     Ok(ObservationDocument {
         seconds: counted.length().as_secs_f64(),
         source: Source::Counters,
         source_because: Some(why.clone()),
         devices: counted.finish(&target.devices),
         syncs_unknown_because: Some(why),
-        complete: is_whole,
-        incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
+        complete: missing.is_empty(),
+        incomplete_because: (!missing.is_empty()).then(|| missing.join("; ")),
         ..ObservationDocument::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::RealClock;
+
+    use super::*;
+    use crate::syncs::Scope;
+
+    /// Whether an observation by counters is complete, and why not.
+    fn observed<'a>(requests: Option<&'a mut Keep<'a>>) -> (bool, Option<String>) {
+        let target = Target {
+            shown: "nothing".to_owned(),
+            devices: Vec::new(),
+            scope: Scope::All,
+            process: None,
+            notes: Vec::new(),
+        };
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let options = Options { duration: Nanos(1), syncs: true, counters_only: true, requests };
+        let around = Surroundings {
+            clock: &clock,
+            now: &|| Nanos::ZERO,
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _, _| {},
+        };
+        let document = observe(&target, options, around).unwrap();
+        (document.complete, document.incomplete_because)
+    }
+
+    #[test]
+    fn requests_that_could_not_be_recorded_are_told() {
+        assert_eq!(observed(None), (true, None));
+        let (complete, why) = observed(Some(&mut |_, _| Ok(())));
+        let is_told = why.as_deref().is_some_and(|why| why.starts_with("no request was recorded"));
+        assert!(!complete && is_told, "{why:?}");
+    }
 }

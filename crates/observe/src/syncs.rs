@@ -7,12 +7,15 @@ use plumb_measure::{Histogram, Latency};
 use plumb_report::document::observation::ObservedSync;
 
 use crate::event::SyncCall;
+use crate::tasks::Tasks;
 
 /// Who made a call, and on what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The process; 0 if it is gone.
     pub process: u32,
+    /// The processes that it descends from, the nearest first.
+    pub parents: Vec<u32>,
     /// Its name.
     pub name: String,
     /// The file; `None` if the call names none, or it is not open any more.
@@ -39,26 +42,51 @@ pub trait Processes {
 pub enum Scope {
     /// Everybody's.
     All,
-    /// Those of a process.
+    /// Those of a process and of all that descend from it: the server processes of a database are children of the one that was started.
     Process(u32),
-    /// Those on files and devices with these numbers, as stat(2) has them; those that name no file; and those of which the file is
-    /// not known any more.
+    /// Those on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices, and those of which it is not
+    /// known where the file is are told too, and not counted among them.
     Devices(BTreeSet<u64>),
 }
 
+/// Whether a call is of what is observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    Elsewhere,
+    NotKnown,
+}
+
 impl Scope {
-    fn holds(&self, caller: &Caller, call: SyncCall) -> bool {
-        match (self, &caller.file) {
-            (Self::All, _) => true,
-            (Self::Process(process), _) => caller.process == *process,
-            (Self::Devices(devices), Some(file)) => {
-                file.devices.iter().any(|device| devices.contains(device))
+    /// Where a call was made. The file system itself knows best, then the descriptor; and who asks a device for something while it
+    /// syncs, syncs what is on it.
+    fn place(&self, caller: &Caller, begun: &Begun) -> Place {
+        let here = match self {
+            Self::All => Some(true),
+            Self::Process(process) => Some(caller.process == *process || caller.parents.contains(process)),
+            Self::Devices(_) if begun.call == SyncCall::Sync => None,
+            Self::Devices(devices) => {
+                let opened = |file: &SyncedFile| file.devices.iter().any(|device| devices.contains(device));
+                let by_file = || caller.file.as_ref().map(opened);
+                begun.is_told_here.or_else(by_file).or_else(|| begun.asked_here.then_some(true))
             }
-            // An address says nothing of a file.
-            (Self::Devices(_), None) => call != SyncCall::Msync,
+        };
+        match here {
+            Some(true) => Place::Here,
+            Some(false) => Place::Elsewhere,
+            None => Place::NotKnown,
         }
     }
+
+    /// Whether this device, by its number in events, is observed as a whole.
+    fn is_of(&self, device: u32) -> bool {
+        let number = rustix::fs::makedev(device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
+        matches!(self, Self::Devices(devices) if devices.contains(&number))
+    }
 }
+
+/// In events the major number of a device is above so many bits of the minor one.
+const MINOR_BITS: u32 = 20;
 
 /// The calls so far.
 #[derive(Debug)]
@@ -67,20 +95,29 @@ pub(crate) struct Syncs {
     /// Not looked at: plumb itself.
     except: u32,
     begun: HashMap<u32, Begun>,
-    /// By process and call, and whether it is known on which file.
-    by: BTreeMap<(u32, SyncCall, bool), Calls>,
+    pub(crate) tasks: Tasks,
+    by: BTreeMap<Key, Calls>,
 }
+
+/// Whose calls, which, and whether they are known to be of what is observed.
+type Key = (u32, String, SyncCall, bool);
+
+/// The name of a process that had ended, and that had begun before it was observed.
+const NOT_KNOWN: &str = "ended";
 
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: Nanos,
     call: SyncCall,
     fd: Option<u32>,
+    /// Whether the file is on what is observed, if its file system has said where it is.
+    is_told_here: Option<bool>,
+    /// Whether the thread has asked for something of a device that is observed.
+    asked_here: bool,
 }
 
 #[derive(Debug, Default)]
 struct Calls {
-    name: String,
     file: Option<String>,
     errors: u64,
     latency: Histogram,
@@ -89,27 +126,56 @@ struct Calls {
 impl Syncs {
     /// None so far. Those of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
-        Self { scope, except, begun: HashMap::new(), by: BTreeMap::new() }
+        Self { scope, except, begun: HashMap::new(), tasks: Tasks::default(), by: BTreeMap::new() }
     }
 
     /// A thread begins one.
     pub(crate) fn began(&mut self, at: Nanos, thread: u32, call: SyncCall, fd: Option<u32>) {
-        self.begun.insert(thread, Begun { at, call, fd });
+        self.begun.insert(thread, Begun { at, call, fd, is_told_here: None, asked_here: false });
+    }
+
+    /// The file system says on which device the file is that a thread makes durable. An msync may be of several files.
+    pub(crate) fn told(&mut self, thread: u32, device: u32) {
+        if let Some(begun) = self.begun.get_mut(&thread) {
+            begun.is_told_here = Some(begun.is_told_here == Some(true) || self.scope.is_of(device));
+        }
+    }
+
+    /// A thread asks a device for something.
+    pub(crate) fn asked(&mut self, thread: u32, device: u32) {
+        if let Some(begun) = self.begun.get_mut(&thread) {
+            begun.asked_here |= self.scope.is_of(device);
+        }
+    }
+
+    /// What is known of who has ended: its name, and for a scope that asks for them those that it descends from.
+    fn put_ended(&self, caller: &mut Caller, thread: u32, processes: &mut dyn Processes) {
+        caller.name = self.tasks.name(thread).unwrap_or_else(|| NOT_KNOWN.to_owned());
+        if matches!(self.scope, Scope::Process(_)) {
+            caller.parents = self.tasks.lineage(thread).collect();
+            if let Some(oldest) = caller.parents.last() {
+                let oldest = processes.caller(*oldest, None);
+                caller.parents.push(oldest.process);
+                caller.parents.extend(oldest.parents);
+            }
+        }
     }
 
     /// It is done.
     pub(crate) fn ended(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
         let Some(begun) = self.begun.remove(&thread) else { return };
-        let caller = processes.caller(thread, begun.fd);
-        if caller.process == self.except || !self.scope.holds(&caller, begun.call) {
+        let mut caller = processes.caller(thread, begun.fd);
+        if caller.name.is_empty() {
+            self.put_ended(&mut caller, thread, processes);
+        }
+        let place = self.scope.place(&caller, &begun);
+        if caller.process == self.except || place == Place::Elsewhere {
             return;
         }
-        let calls = self.by.entry((caller.process, begun.call, caller.file.is_some())).or_default();
+        let key = (caller.process, caller.name, begun.call, place == Place::Here);
+        let calls = self.by.entry(key).or_default();
         calls.latency.record(at.since(begun.at));
         calls.errors += u64::from(!is_done);
-        if calls.name.is_empty() {
-            calls.name = caller.name;
-        }
         if calls.file.is_none() {
             calls.file = caller.file.map(|file| file.path);
         }
@@ -118,17 +184,19 @@ impl Syncs {
     /// Events were lost: which calls go on is not known any more.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
+        self.tasks.forget();
     }
 
-    /// How many there were.
+    /// How many there were of those that count.
     pub(crate) fn count(&self) -> u64 {
-        self.by.values().map(|calls| calls.latency.count()).sum()
+        let counted = self.by.iter().filter(|(key, _)| key.3);
+        counted.map(|(_, calls)| calls.latency.count()).sum()
     }
 
     /// How long all of them took that may flush a device.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut all = Histogram::new();
-        let flushing = self.by.iter().filter(|((_, call, _), _)| *call != SyncCall::SyncFileRange);
+        let flushing = self.by.iter().filter(|(key, _)| key.2 != SyncCall::SyncFileRange && key.3);
         flushing.for_each(|(_, calls)| all.merge(&calls.latency));
         all.summary()
     }
@@ -137,11 +205,12 @@ impl Syncs {
     pub(crate) fn finish(&self, seconds: f64) -> Vec<ObservedSync> {
         let mut all: Vec<_> = self.by.iter().collect();
         all.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.latency.sum_ns()));
-        let one = |((process, call, _), calls): (&(u32, SyncCall, bool), &Calls)| ObservedSync {
+        let one = |((process, name, call, counted), calls): (&Key, &Calls)| ObservedSync {
             process: *process,
-            name: calls.name.clone(),
+            name: name.clone(),
             call: call.name().to_owned(),
             file: calls.file.clone(),
+            counted: *counted,
             count: calls.latency.count(),
             per_second: if seconds > 0.0 { calls.latency.count() as f64 / seconds } else { 0.0 },
             errors: calls.errors,
@@ -160,7 +229,8 @@ mod tests {
     impl Processes for Two {
         fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller {
             let file = fd.map(|fd| SyncedFile { path: format!("/f{fd}"), devices: vec![u64::from(fd)] });
-            Caller { process: thread / 10, name: format!("p{}", thread / 10), file }
+            let parents = if thread / 10 == 2 { vec![5, 1] } else { Vec::new() };
+            Caller { process: thread / 10, parents, name: format!("p{}", thread / 10), file }
         }
     }
 
@@ -182,7 +252,81 @@ mod tests {
     fn calls_are_told_apart_by_process_and_call() {
         assert_eq!(seen(Scope::All), [(1, "fsync".to_owned(), 2, 1), (2, "msync".to_owned(), 1, 0)]);
         assert_eq!(seen(Scope::Process(2)), [(2, "msync".to_owned(), 1, 0)]);
-        assert_eq!(seen(Scope::Devices(BTreeSet::from([4]))), [(1, "fsync".to_owned(), 1, 1)]);
+        assert_eq!(seen(Scope::Process(5)), [(2, "msync".to_owned(), 1, 0)], "a child's");
+        let of_device = [(1, "fsync".to_owned(), 1, 1), (2, "msync".to_owned(), 1, 0)];
+        assert_eq!(seen(Scope::Devices(BTreeSet::from([4]))), of_device, "an address says nothing of a file");
+    }
+
+    struct Gone;
+
+    impl Processes for Gone {
+        fn caller(&mut self, thread: u32, _: Option<u32>) -> Caller {
+            // The shell that made them is still there.
+            match thread {
+                5 => Caller { process: 5, name: "sh".to_owned(), parents: vec![3, 1], ..Caller::default() },
+                _ => Caller::default(),
+            }
+        }
+    }
+
+    /// A sync of each of these threads, which end at once; `during` happens in it.
+    fn ended(syncs: &mut Syncs, threads: &[u32], during: fn(&mut Syncs, u32)) {
+        for thread in threads {
+            syncs.began(Nanos::millis(1), *thread, SyncCall::Fdatasync, Some(3));
+            during(syncs, *thread);
+            syncs.ended(Nanos::millis(2), *thread, true, &mut Gone);
+            syncs.tasks.ended(*thread);
+        }
+    }
+
+    /// Those of a device with the number 7:4.
+    fn of_device() -> Syncs {
+        Syncs::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
+    }
+
+    #[test]
+    fn who_has_ended_is_known_by_name_and_told_apart_where_its_file_is_not_known() {
+        let mut syncs = of_device();
+        syncs.tasks.began(Nanos::ZERO, 5, 11, *b"sqlite3\0\0\0\0\0\0\0\0\0");
+        ended(&mut syncs, &[11, 12], |_, _| ());
+        let rows = syncs.finish(1.0).into_iter();
+        let mut rows: Vec<_> = rows.map(|row| (row.name, row.process, row.count, row.counted)).collect();
+        rows.sort();
+        assert_eq!(
+            rows,
+            [(NOT_KNOWN.to_owned(), 0, 1, false), ("sqlite3".to_owned(), 0, 1, false)],
+            "whether they are of the device is not known"
+        );
+        assert_eq!((syncs.count(), syncs.latency()), (0, None));
+    }
+
+    #[test]
+    fn of_who_has_ended_the_file_system_or_its_requests_say_where_it_was() {
+        const HERE: u32 = 7 << 20 | 4;
+        let mut syncs = of_device();
+        ended(&mut syncs, &[11], |syncs, thread| syncs.told(thread, HERE));
+        ended(&mut syncs, &[12], |syncs, thread| syncs.asked(thread, HERE));
+        assert_eq!(syncs.count(), 2);
+        // The file system of another device knows better than what a thread asks for beside.
+        ended(&mut syncs, &[13], |syncs, thread| {
+            syncs.asked(thread, HERE);
+            syncs.told(thread, HERE + 1);
+        });
+        assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 1), "those of other devices are not told");
+        ended(&mut syncs, &[14], |syncs, thread| syncs.asked(thread, HERE + 1));
+        assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 2), "and this may be of either");
+    }
+
+    #[test]
+    fn who_has_ended_descends_from_those_that_made_it() {
+        for (process, seen) in [(5, 2), (3, 2), (11, 2), (12, 1), (4, 0)] {
+            let mut syncs = Syncs::new(Scope::Process(process), 9);
+            for (task, parent) in [(11, 5), (12, 11)] {
+                syncs.tasks.began(Nanos(u64::from(task)), parent, task, [0; 16]);
+            }
+            ended(&mut syncs, &[12, 11], |_, _| ());
+            assert_eq!(syncs.count(), seen, "{process}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is to be observed: the devices beneath what was named, and whose syncs count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
@@ -82,7 +82,11 @@ impl Wanted {
         let (names, scope, process) = match self {
             Self::All => (all(&inventory), Scope::All, None),
             Self::Process(process) => {
-                let names = of_process(*process, &inventory).map_err(no)?;
+                let (names, untold) = of_process(*process, &inventory).map_err(no)?;
+                if names.is_empty() && !untold.is_empty() {
+                    return Err(no(untold.join("; ")));
+                }
+                notes.extend(untold);
                 (names, Scope::Process(*process), Some(*process))
             }
             Self::Place(place) => {
@@ -158,27 +162,39 @@ fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     numbers
 }
 
-/// The devices beneath what a process has open, and beneath its working directory.
-fn of_process(process: u32, inventory: &Inventory) -> Result<Vec<String>, String> {
+/// The devices beneath what a process has open, and beneath its working directory; and of what it could not be told, with the reason.
+fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<String>), String> {
     let place = |name: &str| format!("/proc/{process}/{name}");
     let entries = fs::read_dir(place("fd")).map_err(|error| {
         format!("{}: {error}; name a process that runs, as its user or as root", place("fd"))
     })?;
     let links = entries.flatten().map(|entry| entry.path()).chain([place("cwd").into()]);
-    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut names, mut seen, mut untold) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let mut tried = 0;
     for link in links {
         let Ok(found) = fs::metadata(&link) else { continue };
         let kind = found.file_type();
         let number = if kind.is_block_device() { found.rdev() } else { found.dev() };
         let is_stored = kind.is_file() || kind.is_dir() || kind.is_block_device();
-        if !is_stored || seen.len() >= PLACES_MAX || !seen.insert(number) {
+        if !is_stored || seen.contains(&number) || tried >= PLACES_MAX {
             continue;
         }
-        if let Ok((more, _)) = of_place(&link.to_string_lossy(), inventory) {
-            names.extend(more);
+        tried += 1;
+        // Another place on the same device may be one that can be reached.
+        match of_place(&link.to_string_lossy(), inventory) {
+            Ok((more, _)) => {
+                seen.insert(number);
+                names.extend(more);
+            }
+            Err(why) => {
+                untold.entry(number).or_insert(why);
+            }
         }
     }
-    Ok(names)
+    untold.retain(|number, _| !seen.contains(number));
+    let untold =
+        untold.into_values().map(|why| format!("What is beneath one of its files is not known: {why}."));
+    Ok((names, untold.collect()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
 use plumb_linux::tracing::instance::device_filter;
 use plumb_linux::tracing::{Buffers, Instance, Tracefs};
 
-use crate::decode::{BIO_EVENTS, Decoder, Kind, Merged, REQUEST_EVENTS, sync_events};
+use crate::decode::{BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUEST_EVENTS, sync_events};
 use crate::event::Event;
 use crate::observer::Watched;
 
@@ -52,7 +52,15 @@ impl Tracer {
             }
         }
         let mut all = || {
-            sync_events().try_for_each(|(event, kind)| enable(&instance, &mut decoder, &event, kind, None))
+            sync_events()
+                .try_for_each(|(event, kind)| enable(&instance, &mut decoder, &event, kind, None))?;
+            FILE_SYSTEM_EVENTS.into_iter().try_for_each(|(event, kind)| {
+                match enable(&instance, &mut decoder, event, kind, None) {
+                    // Of a file system that this kernel does not have.
+                    Err(error) if error.errno() == Some(ENOENT) => Ok(()),
+                    enabled => enabled,
+                }
+            })
         };
         let no_syncs = match syncs {
             true => Some(all())
@@ -72,27 +80,22 @@ impl Tracer {
         self.instance.write("tracing_on", if on { "1" } else { "0" })
     }
 
-    /// Reads what is there `now`; `take` gets the events in order, but the latest. Says how many were lost.
+    /// Reads what is there. Says how many events were lost since the last time: some of those that are there now came after these.
     ///
     /// # Errors
     /// As read(2).
-    pub(crate) fn read(&mut self, now: Nanos, take: impl FnMut(Event)) -> Result<u64> {
+    pub(crate) fn fetch(&mut self) -> Result<u64> {
         let (decoder, merged) = (&self.decoder, &mut self.merged);
-        let lost = self.buffers.drain(|record| {
+        self.buffers.drain(|record| {
             if let Some(event) = decoder.decode(record) {
                 merged.add(event);
             }
-        })?;
-        merged.take_before(now.since(LATE_MAX)).for_each(take);
-        Ok(lost)
+        })
     }
 
-    /// Reads the rest, once it is turned off.
-    ///
-    /// # Errors
-    /// As read(2).
-    pub(crate) fn rest(&mut self, take: impl FnMut(Event)) -> Result<u64> {
-        self.read(Nanos(u64::MAX), take)
+    /// What was read, in order, but the latest before `now`.
+    pub(crate) fn before(&mut self, now: Nanos) -> impl Iterator<Item = Event> {
+        self.merged.take_before(now.since(LATE_MAX))
     }
 }
 

@@ -5,7 +5,8 @@
 //! of writes does not hold the rate of flushes, two jobs take turns in it.
 //!
 //! # Limitations
-//! Requests come on a schedule: a program that would have asked for less on a slower device, or for more on a faster one, is not
+//! Where requests come at random but there are few of them, they come regularly instead: the last of a few random arrivals would set
+//! the length of the run, and with it every rate. Requests come on a schedule: a program that would have asked for less on a slower device, or for more on a faster one, is not
 //! there. Places are drawn over all that was touched, whatever parts of it were touched more often.
 
 use std::num::NonZeroU32;
@@ -31,6 +32,9 @@ const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
 const SOME: f64 = 0.05;
 /// The deepest queue that is asked for.
 const DEPTH_MAX: u64 = 1024;
+/// Random arrivals of so many requests take the time that their rate says within 10 %, three standard deviations: the deviation is
+/// the time divided by the root of their number.
+const RANDOM_MIN: f64 = 1000.0;
 /// Pauses are a little shorter, so that bursts keep up with the rate.
 const PAUSE_SHARE: f64 = 0.9;
 
@@ -89,7 +93,7 @@ impl Of<'_> {
         // As many operations, not the same time: random arrivals differ in number.
         let ios = direction.ios as f64 * self.share;
         let rate = ios / self.seconds;
-        let (burst, arrival) = self.arrivals(rate);
+        let (burst, arrival) = self.arrivals(ios, rate);
         let percent = |name: &str| if self.name == name { 100 } else { 0 };
         let workload = Workload {
             blocks: BlockSizes { read: split.clone(), write: split.clone(), trim: split },
@@ -106,8 +110,8 @@ impl Of<'_> {
         Job { name: format!("{}-{number}", self.name), ..Job::on(target, workload) }
     }
 
-    /// Bursts if there were any; otherwise as regular as they came.
-    fn arrivals(&self, rate: f64) -> (Option<Burst>, Arrival) {
+    /// Bursts if there were any; otherwise as regular as they came, and regularly if there are few.
+    fn arrivals(&self, ios: f64, rate: f64) -> (Option<Burst>, Arrival) {
         let arrivals = self.direction.arrivals.unwrap_or_default();
         let burst = arrivals.bursts.and_then(|bursts| {
             let operations = (bursts.ios_mean * self.share).round() as u32;
@@ -115,7 +119,7 @@ impl Of<'_> {
             let pause = Nanos::from_secs_f64(pause);
             (operations >= 2 && pause > Nanos::ZERO).then_some(Burst { operations, pause })
         });
-        let is_regular = arrivals.variation < 0.5 || burst.is_some();
+        let is_regular = arrivals.variation < 0.5 || ios < RANDOM_MIN || burst.is_some();
         (burst, if is_regular { Arrival::Fixed } else { Arrival::Poisson })
     }
 }
@@ -288,7 +292,7 @@ mod tests {
         let write = ObservedDirection {
             sequential: Some(0.99),
             arrivals: Some(Arrivals { variation: 1.0, bursts: None }),
-            ..direction(&[(8192, 300)])
+            ..direction(&[(8192, 3000)])
         };
         let device = ObservedDevice { read, write, ..ObservedDevice::default() };
         let (scenario, _) = scenario(&device, 10.0, "/dev/x").unwrap();
@@ -300,7 +304,26 @@ mod tests {
         assert_eq!(write.access, Access::SEQUENTIAL);
         assert_eq!((read.write_percent, write.write_percent, read.depth), (0, 100, 4));
         assert_eq!(read.burst, Some(Burst { operations: 50, pause: Nanos::millis(360) }));
-        assert_eq!(write.rate, Rate::Scheduled { amount: Amount::Iops(30.0), arrival: Arrival::Poisson });
+        assert_eq!(write.rate, Rate::Scheduled { amount: Amount::Iops(300.0), arrival: Arrival::Poisson });
         assert_eq!(write.range, ByteRange { offset: Bytes(1 << 20), length: Bytes((1 << 30) - (1 << 20)) });
+    }
+
+    #[test]
+    fn rare_requests_do_not_set_the_length_of_the_run() {
+        let write = ObservedDirection {
+            arrivals: Some(Arrivals { variation: 1.0, bursts: None }),
+            ..direction(&[(4096, 1640), (1 << 20, 2)])
+        };
+        let device = ObservedDevice { write, flushes: Some(1640), ..ObservedDevice::default() };
+        let (scenario, _) = scenario(&device, 14.0, "/dev/x").unwrap();
+        let [common, rare] = &scenario.spans[0].jobs[..] else { panic!("{scenario:#?}") };
+        let of = |job: &Job| (job.workload.stop.operations.unwrap(), job.workload.rate);
+        let (count, Rate::Scheduled { arrival, .. }) = of(common) else { panic!("{common:?}") };
+        assert_eq!((count, arrival), (1640, Arrival::Poisson));
+        let (count, Rate::Scheduled { amount: Amount::Iops(rate), arrival }) = of(rare) else {
+            panic!("{rare:?}")
+        };
+        assert_eq!((count, arrival), (2, Arrival::Fixed));
+        assert!(count as f64 / rate <= 14.1, "{rate}");
     }
 }

@@ -66,6 +66,42 @@ impl Node {
         self.marks.iter().any(|mark| matches!(mark, Mark::Synchronous { option } if option == "sync"))
     }
 
+    /// Whether it acknowledges a write past the page cache once all below it have, and can find it again without having written
+    /// anything else. Left out: layers with a mapping of their own that is written out at a flush (thin, cache, writecache,
+    /// snapshot, integrity, bcache), loop devices, since their file has one, and what is not known.
+    pub fn writes_in_place(&self) -> bool {
+        use LayerKind as K;
+        let is_device = matches!(
+            self.kind,
+            K::Partition
+                | K::DmLinear
+                | K::DmStriped
+                | K::DmCrypt
+                | K::DmMultipath
+                | K::DmMirror
+                | K::DmRaid
+                | K::Md
+                | K::ScsiDisk
+                | K::AtaDisk
+                | K::UsbDisk
+                | K::NvmeNamespace
+                | K::VirtioDisk
+                | K::MmcDisk
+                | K::XenDisk
+                | K::Pmem
+                | K::Controller
+        );
+        is_device || self.marks.iter().any(|mark| matches!(mark, Mark::DirectInPlace | Mark::Log(_)))
+    }
+
+    /// The log, if it is a write-back cache.
+    pub fn log(&self) -> Option<&Log> {
+        self.marks.iter().find_map(|mark| match mark {
+            Mark::Log(log) => Some(log),
+            _ => None,
+        })
+    }
+
     /// Adds a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.marks.push(mark);
@@ -124,6 +160,19 @@ pub enum DriveCache {
     Silent,
     /// It was not asked, or this user may not ask.
     NotAsked,
+}
+
+/// The log of a write-back cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// The name of the cache.
+    pub cache: String,
+    /// The layers that it is on.
+    pub on: Vec<String>,
+    /// Whether devices of it cannot be seen: nobody knows what they keep.
+    pub is_hidden: bool,
+    /// Whether it is flushed; it is not where somebody vouches that it keeps what it acknowledges.
+    pub is_flushed: bool,
 }
 
 /// What is remarkable about a layer.
@@ -202,6 +251,8 @@ pub enum Mark {
         /// Its name as far as it is known.
         name: String,
     },
+    /// A write-back cache of plumb, which acknowledges what its log has.
+    Log(Log),
     /// A model of a drive, in this process: what it reports is known, what it does with a flush is the model's.
     Simulated,
     /// The other end of a network.

@@ -14,6 +14,17 @@ pub enum Severity {
     Danger,
 }
 
+impl Severity {
+    /// As it stands in documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Danger => "danger",
+        }
+    }
+}
+
 /// One finding of a survey, or one verdict of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {

@@ -6,6 +6,7 @@
 mod catalogue;
 pub mod facts;
 pub mod finding;
+pub mod metrics;
 pub mod model;
 pub mod rules;
 mod storage_under;
@@ -15,6 +16,6 @@ pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
 pub use survey::{
-    DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, is_kernel_state, load, record, survey,
-    survey_device, survey_path,
+    AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, is_kernel_state, load,
+    record, survey, survey_cache, survey_device, survey_path,
 };

@@ -94,7 +94,7 @@ pub struct Layer {
     pub name: String,
     /// What stays the same when names change: WWN, serial, UUID.
     pub identity: Option<String>,
-    /// Whether this layer itself holds acknowledged data that a power cut may empty.
+    /// Whether this layer itself holds acknowledged data that a power cut may empty; of a write-back cache of plumb, whether its log does.
     pub cache: Cache,
     /// What it does with a FLUSH from above.
     pub flush: Flush,
@@ -180,7 +180,8 @@ pub enum Cache {
 pub enum Flush {
     /// It is passed down, or carried out by a drive.
     Forwarded,
-    /// It ends here because nothing volatile is held at or below this layer that it could empty.
+    /// It ends here because nothing volatile is held at or below this layer that it could empty; at a write-back cache of plumb, because
+    /// its log holds nothing volatile.
     Absorbed,
     /// It ends here although something volatile is held at or below this layer.
     Dropped,

@@ -19,8 +19,8 @@ impl Layer {
             | K::Controller
             | K::Hypervisor
             | K::Remote => false,
-            // A device of an unknown kind carries its kernel name; what is not a device has words for a name.
-            K::Unknown => !self.name.contains([' ', '/']),
+            // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a device has words for a name.
+            K::Unknown | K::WriteBackCache => !self.name.contains([' ', '/']),
             _ => true,
         }
     }

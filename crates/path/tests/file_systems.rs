@@ -2,8 +2,8 @@
 
 use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::probe::{PageControl, Refusal, Request};
-use plumb_linux::tree::{FileKind, Stat};
-use plumb_path::{Cache, Flush, LayerKind, Severity};
+use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
+use plumb_path::{Cache, Flush, Layer, LayerKind, Severity, WritePath, survey_cache};
 
 #[test]
 fn network_file_systems_end_at_their_server() {
@@ -238,6 +238,161 @@ fn an_attached_drive_of_plumb_has_its_name() {
     assert_eq!(path.layers[2].name, "plumb drive tank");
     assert!(path.unknown_below.unwrap().contains("plumb drive status tank"));
     assert!(path.layers.iter().all(|layer| !layer.is_block_device()));
+}
+
+/// A cache by its name, attached, and as a ublk device: what is below is the same.
+#[test]
+fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.scsi("sdb", "mpt3sas", WT, false);
+    for (node, number) in [("/dev/sda", "8:1"), ("/dev/sdb", "8:2")] {
+        let number: DeviceNumber = number.parse().unwrap();
+        let stat = Stat { kind: FileKind::Block, device: number, node: Some(number), mount: None };
+        machine.tree.put_stat(node, stat);
+    }
+    let config = "/var/lib/plumb/cache/tank.json";
+    let text = r#"{"uuid": "its-uuid", "mode": "write-back", "backing": "/dev/sda", "legs": ["/dev/sdb", "/dev/sdb"]}"#;
+    machine.tree.put_text(config, text);
+    let control = Stat { kind: FileKind::File, device: "0:9".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/run/plumb/cache/tank.control", control);
+    machine.mount("/run/plumb/attach/tank/mount", "0:44", "fuse.plumb", "plumb", "rw");
+    machine.virtual_device("ublkb3", WB);
+    let record = |contents: &str| format!("c\nplumb-ublk 1\ntank\n{contents}\n");
+    machine.tree.put_text("/run/plumb/ublk/3", &record("cache its-uuid"));
+    let named = survey_cache(&machine.tree, &machine.probe, "cache:tank", config).paths.remove(0);
+    assert_eq!(names(&named)[..2], ["application", "cache:tank"]);
+    let below = |path: &WritePath, name: &str| {
+        let at = path.layers.iter().position(|layer| layer.name == name).unwrap();
+        let Layer { kind, identity, cache, flush, evidence, below, .. } = path.layers[at].clone();
+        assert_eq!((kind, cache), (LayerKind::WriteBackCache, Cache::None), "{name}");
+        assert!(evidence.iter().any(|line| line.source == config), "{name}: {evidence:?}");
+        (identity, flush, below, path.layers[at + 1..].to_vec())
+    };
+    let found = below(&named, "cache:tank");
+    assert_eq!((&*found.2, found.3.len()), (&["sdb".to_owned(), "sda".to_owned()][..], 3), "{:?}", found.3);
+    let attached = machine.survey("/run/plumb/attach/tank/mount");
+    assert_eq!(below(&attached, "plumb cache tank"), found);
+    assert_eq!(
+        (attached.devices_above(), attached.block_devices().len()),
+        (Vec::new(), 2),
+        "a mount is no device"
+    );
+    assert_eq!(below(&machine.survey("ublkb3"), "ublkb3"), found);
+    // Another server has the number by now.
+    machine.tree.put_text("/run/plumb/ublk/3", &record("a drive"));
+    assert_eq!(machine.survey("ublkb3").layer("ublkb3").unwrap().kind, LayerKind::Ublk);
+}
+
+/// A file on the device with this number.
+fn file_on(device: &str) -> Stat {
+    let device = device.parse().expect("a device number");
+    Stat { kind: FileKind::File, device, node: None, mount: None }
+}
+
+/// A machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile cache, its log is on `log`.
+fn cached(mode: &str, log: &str) -> Machine {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.scsi("sdb", "mpt3sas", WT, false);
+    machine.scsi("sdc", "mpt3sas", WB, true);
+    for (node, number) in [("/dev/sda", "8:1"), ("/dev/sdb", "8:2"), ("/dev/sdc", "8:3")] {
+        let number: DeviceNumber = number.parse().expect("a device number");
+        let stat = Stat { kind: FileKind::Block, device: number, node: Some(number), mount: None };
+        machine.tree.put_stat(node, stat);
+    }
+    machine.mount("/plain", "8:2", "xfs", "/dev/sdb", "rw");
+    machine.mount("/cow", "8:2", "btrfs", "/dev/sdb", "rw");
+    for file in ["/plain/log", "/cow/log"] {
+        machine.tree.put_stat(file, file_on("8:2"));
+    }
+    let text = format!(r#"{{"uuid": "its", "mode": "{mode}", "backing": "/dev/sda", "legs": ["{log}"]}}"#);
+    machine.tree.put_text("/var/lib/plumb/cache/tank.json", &text);
+    machine.tree.put_stat("/run/plumb/cache/tank.control", file_on("0:9"));
+    machine.mount("/run/plumb/attach/tank/mount", "0:44", "fuse.plumb", "plumb", "rw");
+    let disk = "/run/plumb/attach/tank/mount/disk";
+    machine.tree.put_stat(disk, file_on("0:44"));
+    let block = machine.virtual_device("loop3", WB);
+    machine.tree.put_text(&format!("{block}/loop/backing_file"), disk);
+    machine.tree.put_text(&format!("{block}/loop/dio"), "1\n");
+    machine
+}
+
+/// In the mode `protected` flushes end at the cache. That is worth what its log keeps, whatever the backing device does, and is said of
+/// the attached device and of the cache by its name alike.
+#[test]
+fn a_protected_cache_ends_flushes_and_its_log_says_what_that_is_worth() {
+    for (mode, log, cache, flush, found) in [
+        ("protected", "/dev/sdb", Cache::Protected, Flush::Absorbed, None),
+        ("protected", "/plain/log", Cache::Protected, Flush::Absorbed, None),
+        ("protected", "/dev/sdc", Cache::Volatile, Flush::Dropped, Some(Severity::Danger)),
+        ("protected", "/cow/log", Cache::Unknown, Flush::Unknown, Some(Severity::Warning)),
+        ("protected", "/dev/gone", Cache::Unknown, Flush::Unknown, Some(Severity::Warning)),
+        ("write-back", "/dev/sdb", Cache::None, Flush::Forwarded, None),
+        ("write-back", "/dev/sdc", Cache::Volatile, Flush::Forwarded, None),
+        ("ordered", "/dev/gone", Cache::Unknown, Flush::Forwarded, None),
+    ] {
+        let machine = cached(mode, log);
+        let config = "/var/lib/plumb/cache/tank.json";
+        let attached = machine.survey("loop3");
+        let named = survey_cache(&machine.tree, &machine.probe, "cache:tank", config).paths.remove(0);
+        for (path, name) in [(&attached, "plumb cache tank"), (&named, "cache:tank")] {
+            let about = format!("{mode}, log {log}, {name}: {:#?}", path.findings);
+            layer(path, name, LayerKind::WriteBackCache, cache, flush);
+            assert_eq!(has(path, "flush-dropped"), found, "{about}");
+            assert_eq!(path.durable_at.fsync.is_some(), found.is_none() && log != "/dev/gone", "{about}");
+            let evidence = &path.layer(name).unwrap().evidence;
+            let is_said = evidence.iter().any(|line| line.means.contains("whoever set this mode vouches"));
+            assert_eq!(is_said, mode == "protected", "{about}");
+        }
+        assert_eq!(named.durable_at.write, None, "a write past the log is in the cache of sda");
+        assert_eq!(attached.durable_at.fsync.is_some(), named.durable_at.fsync.is_some());
+        assert_eq!(attached.unknown_below, named.unknown_below);
+    }
+}
+
+#[test]
+fn what_a_vouched_log_may_lose_is_said_with_the_rank_of_the_word_and_what_helps() {
+    let machine = cached("protected", "/dev/sdc");
+    let path = machine.survey("loop3");
+    let finding = path.findings.iter().find(|finding| finding.id == "flush-dropped").unwrap();
+    for words in
+        ["plumb cache tank", "word of an administrator", "the cache of sdc is volatile", "a power cut takes"]
+    {
+        assert!(finding.sentence.contains(words), "{words}: {}", finding.sentence);
+    }
+    let evidence = finding.evidence.concat();
+    assert!(evidence.contains("rung 4 of 5") && evidence.contains("WCE=1"), "{evidence}");
+    assert!(finding.remedy.contains("`plumb cache mode tank write-back`"), "{}", finding.remedy);
+    let sentence = &path.durable_at.sentence;
+    assert!(sentence.contains("ends at plumb cache tank while the cache of sdc may lose"), "{sentence}");
+    // Both causes are told where there are two.
+    let mut machine = cached("protected", "/dev/sdc");
+    machine.tree.put_text("/sys/devices/virtual/block/loop3/queue/write_cache", WT);
+    let path = machine.survey("loop3");
+    let finding = path.findings.iter().find(|finding| finding.id == "flush-dropped").unwrap();
+    assert!(finding.sentence.starts_with("A flush ends at loop3 while"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("on the word of an administrator"), "{}", finding.sentence);
+}
+
+/// Without anything volatile below a cache, what it has acknowledged is durable.
+#[test]
+fn a_named_cache_is_durable_as_its_devices_are() {
+    let config = "/var/lib/plumb/cache/tank.json";
+    let survey = |log: &str| {
+        let mut machine = cached("write-back", log);
+        machine.page("sda", false, false);
+        survey_cache(&machine.tree, &machine.probe, "cache:tank", config).paths.remove(0)
+    };
+    let path = survey("/dev/sdb");
+    assert_eq!(path.durable_at.write.as_deref(), Some("cache:tank"), "{:?}", path.durable_at);
+    let path = survey("/dev/sdc");
+    assert_eq!((path.durable_at.write.clone(), path.durable_at.fsync.as_deref()), (None, Some("cache:tank")));
+    let sentence = &path.durable_at.sentence;
+    assert!(
+        sentence.contains("once a flush was answered") && sentence.contains("cache of sdc"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! What is known of disks in the text format of Prometheus. What is unknown has no sample.
 
-use std::fmt::Write as _;
-
 use plumb_path::Severity;
+use plumb_path::metrics::{Metrics, kind_of};
 
 use crate::state::Found;
 use crate::verify::DiskDrift;
@@ -13,17 +12,13 @@ type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
 /// The metrics of `views`: what they are now, and how often each has changed since `looks` began.
 pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, looks: u64) -> String {
-    let mut text = String::new();
+    let mut out = Metrics::default();
     let mut family = |name: &str, help: &str, samples: &dyn for<'a> Fn(&'a DeviceView) -> Vec<Sample<'a>>| {
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        // Writing to a String cannot fail.
-        writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+        out.family(name, kind_of(name), help);
         for view in views {
             for (more, value) in samples(view) {
                 let own = [("disk", &*view.name), ("identity", view.identity.as_deref().unwrap_or_default())];
-                let labels =
-                    own.iter().chain(&more).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-                writeln!(text, "{name}{{{}}} {value}", labels.collect::<Vec<_>>().join(",")).ok();
+                out.sample(name, &[&own, &*more].concat(), value);
             }
         }
     };
@@ -75,43 +70,33 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
     family("plumb_policy_finding", "One for each finding.", &|view| {
         let mut seen: Vec<Sample<'_>> = Vec::new();
         for finding in &view.findings {
-            let severity = match finding.severity {
-                Severity::Info => "info",
-                Severity::Warning => "warning",
-                Severity::Danger => "danger",
-            };
-            let sample = (vec![("id", &*finding.id), ("severity", severity)], 1.0);
+            let sample = (vec![("id", &*finding.id), ("severity", finding.severity.word())], 1.0);
             if !seen.contains(&sample) {
                 seen.push(sample);
             }
         }
         seen
     });
-    text.push_str("# HELP plumb_policy_looks_total How often the disks were read.\n# TYPE plumb_policy_looks_total counter\n");
-    writeln!(text, "plumb_policy_looks_total {looks}").ok();
-    text
+    out.family("plumb_policy_looks_total", "counter", "How often the disks were read.");
+    out.sample("plumb_policy_looks_total", &[], looks as f64);
+    out.into_text()
 }
 
 /// By how much each disk of a plan differs from it.
 pub(crate) fn drift(disks: &[DiskDrift]) -> String {
     let name = "plumb_policy_drift";
     let help = "Differences between a disk and what was planned: 0 is as planned.";
-    let mut text = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
+    let mut out = Metrics::default();
+    out.family(name, "gauge", help);
     for disk in disks {
-        let now = escaped(disk.name_now.as_ref().unwrap_or(&disk.name));
-        let (identity, asked, lines) = (escaped(&disk.identity), disk.asked, disk.drift.len());
-        // Writing to a String cannot fail.
-        writeln!(text, "{name}{{disk=\"{now}\",identity=\"{identity}\",asked=\"{asked}\"}} {lines}").ok();
+        let now = disk.name_now.as_ref().unwrap_or(&disk.name);
+        let labels = [("disk", &**now), ("identity", &disk.identity), ("asked", &disk.asked.to_string())];
+        out.sample(name, &labels, disk.drift.len() as f64);
     }
-    text
+    out.into_text()
 }
 
 /// A sample without further labels, if the value is known.
 fn one<'a>(value: Option<f64>) -> Vec<Sample<'a>> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()
-}
-
-/// A label's value: backslash, quote and line feed escaped, as the format asks.
-fn escaped(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -28,7 +28,8 @@ pub struct DeviceView {
     pub name: String,
     /// WWN, EUI-64, NGUID or serial; null if it has none.
     pub identity: Option<String>,
-    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `sim` and `nbd` of what the kernel does not know.
+    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `cache` of a write-back cache of plumb; `sim` and `nbd`
+    /// of what the kernel does not know.
     pub transport: String,
     /// The vendor and the model as the disk says them.
     pub vendor: Option<String>,

@@ -211,3 +211,45 @@ fn a_thousand_disks_are_read_at_once() {
     assert_eq!(document.kernel.as_deref(), Some("6.12.0-mock"));
     assert!(document.devices.iter().any(|view| view.name == "sdall"), "names go on after sdzz");
 }
+
+/// A write-back cache is no file with the page cache before it: its mode is changed, or the disks below it.
+#[test]
+fn an_attached_cache_is_named_with_its_mode_and_what_is_changed_instead() {
+    for (mode, wce, state, words) in [
+        ("write-back", true, Found::On, "its log is volatile until a flush"),
+        ("write-back", false, Found::Off, "its log keeps what it acknowledges"),
+        ("protected", true, Found::Protected, "its log is not flushed and is volatile"),
+        ("protected", false, Found::Protected, "nothing says that it is volatile"),
+    ] {
+        let log = MockDisk::new(MockKind::Sas);
+        let gateway = MockGateway::new([
+            if wce { log } else { log.off() },
+            MockDisk::new(MockKind::Sas),
+            MockDisk::new(MockKind::Sas).with(|disk| disk.changeable = false),
+        ]);
+        gateway.cache("loop0", "tank", mode, ["sda", "sdb"]);
+        let claims = Claims::default();
+        let reader = Reader::new(&gateway, &claims, now()).unwrap();
+        let view = reader.one("/dev/loop0").unwrap();
+        assert_eq!((view.state, view.transport.as_str()), (state, "cache"), "{mode}, {wce}");
+        let model = view.model.as_deref().unwrap();
+        let named = format!("write-back cache tank of plumb, in the mode {mode}: ");
+        assert!(model.starts_with(&named) && model.contains(words), "{model}");
+        let rank = view.protection.as_ref().map(|protection| protection.rank);
+        assert_eq!(rank, (mode == "protected").then_some(ProtectionRank::AdministratorsWord));
+        assert!(view.changeable_by.contains("`plumb cache mode`"), "{}", view.changeable_by);
+        let is_dropped = view.findings.iter().any(|finding| finding.id == "flush-dropped");
+        assert_eq!(is_dropped, mode == "protected" && wce, "{:?}", view.findings);
+        let refusal = view.refusal.unwrap();
+        assert!(
+            !refusal.reason.contains("page cache") && refusal.reason.contains("cache tank"),
+            "{refusal:?}"
+        );
+        assert!(refusal.remedy.contains("`plumb cache mode tank MODE`"), "{refusal:?}");
+        assert!(refusal.remedy.ends_with("of the disks below it: sda, sdb"), "{refusal:?}");
+        gateway.cache("loop1", "pool", mode, ["sda", "sdc"]);
+        let view = Reader::new(&gateway, &claims, now()).unwrap().one("loop1").unwrap();
+        let remedy = view.refusal.unwrap().remedy;
+        assert!(remedy.contains("below it: sda (not those of sdc"), "{remedy}");
+    }
+}

@@ -1,9 +1,10 @@
 //! Guards every decoder against hostile bytes: noise of any length, and true answers with bytes changed, cut and joined.
 //! A decoder may say `None`; it may not panic, and what it takes apart must go together again.
 
+use plumb_linux::command::sense;
 use plumb_linux::probe::wire::caching_page;
 use plumb_policy::mock::encode;
-use plumb_policy::wire::{ata, designator, mode_page, nvme_command, nvme_log, ocp_log, sct, sense, smart};
+use plumb_policy::wire::{ata, designator, mode_page, nvme_command, nvme_log, ocp_log, sct, smart};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -113,4 +114,16 @@ fn every_cut_of_a_true_answer_is_taken() {
     assert_eq!(caching_page::parse(page).map(|page| page.write_cache), Some(true));
     let command = mode_page::select(page, false, mode_page::Save::Yes);
     assert_eq!(command.map(|command| command.cdb[1]), Some(0x11));
+}
+
+#[test]
+fn the_registers_of_an_ata_device_come_back() {
+    let status =
+        sense::AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0x4f, lba_high: 0xc2, status: 0x50 };
+    let bytes = encode::encode_ata(status);
+    assert_eq!(sense::ata_status(&bytes), Some(status));
+    assert!(status.is_success() && sense::parse(&bytes).unwrap().is_recovered());
+    let failed = sense::AtaStatus { error: 4, status: 0x51, ..status };
+    assert!(!sense::ata_status(&encode::encode_ata(failed)).unwrap().is_success());
+    assert_eq!(sense::ata_status(&bytes[..20]), None);
 }

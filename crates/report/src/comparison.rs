@@ -1,10 +1,12 @@
 //! A comparison in words and tables, which every format sets in its own way. All of it is printable.
 
+use std::collections::BTreeSet;
+
 use plumb_path::Severity;
 
 use crate::document::ComparisonDocument;
-use crate::document::comparison::{Block, Contrast, Estimate, Outcome, Term};
-use crate::facts::{Fact, Figure};
+use crate::document::comparison::{Block, Contrast, Estimate, Outcome, Prediction, Term};
+use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -13,12 +15,18 @@ use crate::terminal::{Cell, Ink, Side, Table};
 
 /// What every report of interleaved blocks says beside its result.
 const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
-    interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn.";
+    interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn. A ratio \
+    further from the others than those of practice were from each other counts as one at that distance.";
 
 /// The same where the levels ran at the same time.
 const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio is of the blocks of one round, which ran at the same time: they compete \
     for what they share. The interval holds the ratios that a permutation test does not reject, where either level may come out ahead in \
     each round.";
+
+/// What stands before each title about a workload; nothing if there is only one.
+pub(crate) fn before_title(document: &ComparisonDocument) -> String {
+    if document.name.is_empty() { String::new() } else { format!("{}: ", printable(&document.name)) }
+}
 
 /// The report of `document`.
 pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
@@ -26,8 +34,11 @@ pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
         command: "compare",
         of: &document.factor,
         headline: headline(document),
-        figures: figures(document),
-        sections: sections(document),
+        figures: match document.chapters() {
+            [one] => figures(one),
+            several => several.iter().map(ratio_figure).collect(),
+        },
+        sections: document.chapters().iter().flat_map(sections).collect(),
         facts_title: "How it was done",
         facts: facts(document),
         environment: &document.environment,
@@ -37,35 +48,40 @@ pub(crate) fn outline(document: &ComparisonDocument) -> Outline<'_> {
 
 fn sections(document: &ComparisonDocument) -> Vec<Section> {
     let why = |contrast: &Contrast| {
+        let Some(table) = explanation(contrast) else { return Vec::new() };
         let title = (document.others.is_empty()).then(String::new);
         let title = title.unwrap_or_else(|| format!("{} against {}:", contrast.compared, contrast.against));
         let of = Some(Item::Line(printable(&title))).filter(|_| !title.is_empty());
-        of.into_iter().chain(Item::table(explanation(contrast))).collect::<Vec<_>>()
+        of.into_iter().chain([Item::Table(table)]).collect()
     };
     let found = document.verdicts.iter().filter(|finding| finding.severity > Severity::Info);
     let found: Vec<String> =
         found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id)).collect();
-    vec![
-        Section::new("The difference", Item::table(Some(ratios(document)))),
+    let is_judged = document.blocks > 0;
+    let mut sections = vec![
+        Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))),
         Section::new(
             "Why: the time from one operation to the next",
             document.contrasts().flat_map(why).collect(),
         ),
         Section::new("Limits", Item::table(limits(document))),
-        Section::new("The levels", Item::table(Some(levels(document)))),
+        Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
         Section::new("What the rules found in the blocks", Item::lines(&found)),
         Section::new("Notes", Item::lines(&document.notes)),
         Section::new("Blocks", Item::table(Some(blocks(document)))).detail(),
-    ]
+    ];
+    if !document.name.is_empty() {
+        sections.iter_mut().for_each(|of| of.title = (before_title(document) + &of.title).into());
+    }
+    sections
 }
 
-/// What to say first.
 /// What blocks say while there are more to come: the median of each level, and of each difference the sentence of its outcome.
 pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     let figure = &document.figure;
     let median = |level: &crate::document::comparison::LevelResult| {
-        let median = level.figures.get(figure).map(|of| value(figure, of.median));
+        let median = level.figures.get(figure).map(|of| value(figure, *of));
         format!("{}: {figure} {}", printable(&level.name), median.unwrap_or_else(|| NONE.to_owned()))
     };
     let mut lines: Vec<String> = document.levels.iter().map(median).collect();
@@ -73,22 +89,68 @@ pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     lines
 }
 
-fn headline(document: &ComparisonDocument) -> Headline {
-    let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
-    let label = match (exceeded, document.contrast.ratio, document.contrast.outcome) {
-        (Some(_), ..) => "Limit exceeded",
-        (None, None, _) => "Not measured",
-        (None, _, Outcome::Different) => "Different",
-        (None, _, Outcome::Equivalent) => "Equivalent",
-        (None, _, Outcome::NoneSeen) => "No difference seen",
+/// What practice predicts, where the budget holds so many rounds.
+pub fn predicted(prediction: &Prediction, planned: u64) -> String {
+    let Prediction { difference, power, rounds, times_as_long, seconds, smallest_detectable } = prediction;
+    let longer = match *times_as_long > 1.0 {
+        true => format!(" of blocks {} times as long", ratio(*times_as_long)),
+        false => String::new(),
     };
+    format!(
+        "by what practice shows a difference of {} is found with a chance of {} by {rounds} rounds{longer}, a budget of {}; the {planned} rounds of \
+         this budget find one of {}",
+        percent(*difference),
+        percent(*power),
+        duration(*seconds),
+        percent(*smallest_detectable)
+    )
+}
+
+/// What to say first: of several workloads what all of them come to.
+fn headline(document: &ComparisonDocument) -> Headline {
+    let exceeded = document.chapters().iter().any(|chapter| chapter.level == "warning");
+    let labels: BTreeSet<&'static str> = document.chapters().iter().map(label).collect();
+    let label = match labels.first() {
+        _ if exceeded => "Limit exceeded",
+        Some(label) if labels.len() == 1 => label,
+        _ => "Several outcomes",
+    };
+    let meanings = document.chapters().iter().map(|chapter| (chapter, meaning(chapter)));
+    let meanings = meanings.filter(|(_, meaning)| !meaning.is_empty());
+    let meanings: Vec<String> = meanings.map(|(chapter, meaning)| before_title(chapter) + &meaning).collect();
+    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
+    Headline {
+        severity: exceeded.then_some(Severity::Warning),
+        label,
+        verdict: capital(&sentence(&document.headline)),
+        meaning: meanings.join(" "),
+        quality: String::new(),
+        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+    }
+}
+
+fn label(document: &ComparisonDocument) -> &'static str {
+    match (document.contrast.ratio, document.contrast.outcome) {
+        (None, _) if document.blocks == 0 && document.complete => "Predicted",
+        (None, _) | (_, Outcome::NotMeasured) => "Not measured",
+        (_, Outcome::Different) => "Different",
+        (_, Outcome::Equivalent) => "Equivalent",
+        (_, Outcome::NoneSeen) => "No difference seen",
+    }
+}
+
+/// What the headline means.
+fn meaning(document: &ComparisonDocument) -> String {
+    let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
     let mut meaning = Vec::new();
     meaning.extend(
         exceeded.map(|limit| format!("The limit {} is exceeded by {}.", limit.limit, limit.compared)),
     );
     let terms = || document.contrast.explanation.iter().filter_map(|term| Some((term, term.share?)));
     let main = terms().max_by(|one, two| one.1.total_cmp(&two.1));
-    if document.contrast.outcome == Outcome::Different {
+    // The terms are of the time between operations, and explain no difference of another figure.
+    let is_rate = matches!(document.figure.as_str(), "iops" | "bytes-per-second" | "transactions");
+    if document.contrast.outcome == Outcome::Different && is_rate {
         meaning.extend(main.map(|(term, _)| match term.term.as_str() {
             "remainder" => "What was counted does not explain most of it.".to_owned(),
             _ => format!(
@@ -102,15 +164,15 @@ fn headline(document: &ComparisonDocument) -> Headline {
     if !document.design.interleaved {
         meaning.push("Not interleaved: what changed between the runs is taken for a difference.".to_owned());
     }
-    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
-    Headline {
-        severity: exceeded.map(|_| Severity::Warning),
-        label,
-        verdict: capital(&sentence(&document.headline)),
-        meaning: meaning.join(" "),
-        quality: String::new(),
-        incomplete: (!document.complete).then(|| capital(&sentence(why))),
-    }
+    meaning.join(" ")
+}
+
+/// The ratio that decides.
+fn ratio_figure(document: &ComparisonDocument) -> Figure {
+    let contrast = &document.contrast;
+    let (compared, against) = (printable(&contrast.compared), printable(&contrast.against));
+    let note = format!("{}{} of {compared} to {against}", before_title(document), document.figure);
+    Figure::new("Ratio", (or_dash(contrast.ratio.map(|of| of.median), ratio), "times"), note)
 }
 
 /// The figures that matter most.
@@ -119,16 +181,7 @@ fn figures(document: &ComparisonDocument) -> Vec<Figure> {
     let level = contrast.ratio.map_or(1.0 - document.design.error, |ratio| ratio.level);
     let share = |share: Option<f64>| (or_dash(share, percent), "");
     vec![
-        Figure::new(
-            "Ratio",
-            (or_dash(contrast.ratio.map(|of| of.median), ratio), "times"),
-            format!(
-                "{} of {} to {}",
-                document.figure,
-                printable(&contrast.compared),
-                printable(&contrast.against)
-            ),
-        ),
+        ratio_figure(document),
         Figure::new(
             "Interval",
             (or_dash(contrast.ratio, |of| ends(&of, ratio)), ""),
@@ -156,6 +209,7 @@ const fn outcome_words(outcome: Outcome) -> &'static str {
         Outcome::Different => "different",
         Outcome::Equivalent => "equivalent",
         Outcome::NoneSeen => "no difference that this experiment could see",
+        Outcome::NotMeasured => "not measured",
     }
 }
 
@@ -192,11 +246,14 @@ fn ratios(document: &ComparisonDocument) -> Table {
 pub(crate) fn term_words(term: &Term) -> &'static str {
     match term.term.as_str() {
         "depth" => "depth",
+        "sync-count" => "number of syncs",
+        "flushes-per-sync" => "flushes for each sync",
         "flush-count" => "number of flushes",
         "flush-cost" => "time of a flush",
         "sync-calls" => "other sync time",
         "device-ios" => "number of I/Os",
         "device-io-cost" => "time of an I/O",
+        "queueing" => "queueing",
         "processor" => "processor",
         "remainder" => "not explained",
         _ => "other",
@@ -247,7 +304,7 @@ fn limits(document: &ComparisonDocument) -> Option<Table> {
 /// A value of the figure of this name, with its unit.
 fn value(figure: &str, value: f64) -> String {
     match figure {
-        "iops" => format!("{}/s", rate(value)),
+        "iops" | "transactions" => format!("{}/s", rate(value)),
         "bytes-per-second" => format!("{} MiB/s", mebibytes(value)),
         "cpu-per-million" => format!("{} s", three_digits(value)),
         _ => duration(value),
@@ -257,15 +314,14 @@ fn value(figure: &str, value: f64) -> String {
 fn levels(document: &ComparisonDocument) -> Table {
     let names: Vec<String> = document.levels.iter().map(|level| printable(&level.name)).collect();
     let mut head = vec![("median over the blocks", Side::Left)];
-    head.extend(names.iter().flat_map(|name| [(name.as_str(), Side::Right), ("interval", Side::Left)]));
+    head.extend(names.iter().map(|name| (name.as_str(), Side::Right)));
     let mut table = Table::new(&head);
     let first = document.levels.first();
     for figure in first.into_iter().flat_map(|level| level.figures.keys()) {
         let mut row = vec![Cell::plain(figure)];
         for level in &document.levels {
-            let estimate = level.figures.get(figure).copied();
-            row.push(Cell::plain(or_dash(estimate, |of| value(figure, of.median))));
-            row.push(Cell::inked(Ink::Dim, or_dash(estimate, |of| ends(&of, |end| value(figure, end)))));
+            let median = level.figures.get(figure).copied();
+            row.push(Cell::plain(or_dash(median, |of| value(figure, of))));
         }
         table.row(row);
     }
@@ -275,6 +331,12 @@ fn levels(document: &ComparisonDocument) -> Table {
 fn how_sure(document: &ComparisonDocument) -> Vec<String> {
     let design = &document.design;
     let mut lines = Vec::new();
+    let predicted = design.prediction.map(|of| capital(&sentence(&predicted(&of, design.rounds_max))));
+    if document.blocks == 0 {
+        lines.extend(predicted);
+        lines.push("No round that counts was run: the levels are not judged.".to_owned());
+        return lines;
+    }
     for contrast in document.contrasts() {
         let would = match contrast.smallest_detectable {
             Some(smallest) => {
@@ -287,8 +349,15 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
     if !design.interleaved {
         return lines;
     }
+    lines.extend(predicted);
     let looks: Vec<String> = design.looks.iter().map(|look| look.rounds.to_string()).collect();
-    let early = if design.ended_early { "; it ended early, for the outcome was clear" } else { "" };
+    let early = match design.ended_early {
+        true => "; it ended early, for the outcome was clear",
+        false if document.blocks < design.rounds_max => {
+            "; it was stopped before the last: the intervals hold as often as is said only if the results did not decide when"
+        }
+        false => "",
+    };
     lines.push(format!(
         "The results were looked at after {} rounds, as was fixed before the first; the error of {} is shared out among the looks{early}.",
         looks.join(", "),
@@ -323,28 +392,25 @@ fn blocks(document: &ComparisonDocument) -> Table {
     table
 }
 
+fn rounds(document: &ComparisonDocument) -> String {
+    format!("{}{} of at most {}", before_title(document), document.blocks, document.design.rounds_max)
+}
+
 fn facts(document: &ComparisonDocument) -> Vec<Fact> {
-    let (design, environment) = (&document.design, &document.environment);
+    let design = &document.design;
     let names: Vec<&str> = document.levels.iter().map(|level| level.name.as_str()).collect();
-    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
     let order = match (design.together, design.interleaved) {
         (true, _) => "all levels at the same time",
         (false, true) => "interleaved, the order drawn from the seed",
         (false, false) => "not interleaved",
     };
-    let facts = [
+    let own = [
         ("Factor", format!("{}: {}", document.factor, names.join(", "))),
         ("Order", order.to_owned()),
-        ("Rounds", format!("{} of at most {}", document.blocks, design.rounds_max)),
+        ("Rounds", document.chapters().iter().map(rounds).collect::<Vec<_>>().join("; ")),
         ("A block is measured for", or_dash(design.block_seconds, duration)),
         ("And runs before that for", or_dash(design.warmup_seconds, duration)),
         ("Equivalent", format!("up to a ratio of {}", ratio(design.equivalent))),
-        ("Host", or_none(environment.host.as_ref())),
-        ("Kernel", or_none(environment.kernel.as_ref())),
-        ("Started", environment.started_at.clone()),
-        ("plumb", environment.plumb.clone()),
-        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
     ];
-    let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
-    facts.into_iter().map(fact).collect()
+    facts_of(own, &document.environment, document.run_directory.as_ref())
 }

@@ -38,6 +38,24 @@ pub(crate) struct Fact {
     pub(crate) value: String,
 }
 
+/// Facts of a document: its own first, then where, when and by what it was made, and where it is kept.
+pub(crate) fn facts_of<const N: usize>(
+    own: [(&'static str, String); N],
+    environment: &Environment,
+    run_directory: Option<&String>,
+) -> Vec<Fact> {
+    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| quantity::NONE.to_owned());
+    let made = [
+        ("Host", or_none(environment.host.as_ref())),
+        ("Kernel", or_none(environment.kernel.as_ref())),
+        ("Started", environment.started_at.clone()),
+        ("plumb", environment.plumb.clone()),
+        ("Recording", run_directory.cloned().unwrap_or_else(|| "not kept".to_owned())),
+    ];
+    let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
+    own.into_iter().chain(made).map(fact).collect()
+}
+
 /// Whether the path beneath `target` says that an fsync makes nothing durable there.
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     levels::is_lost(document.path_of(target))

@@ -2,8 +2,7 @@
 
 use plumb_path::Severity;
 
-use crate::document::FleetDocument;
-use crate::document::fleet::FleetHost;
+use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
@@ -54,16 +53,20 @@ fn headline(document: &FleetDocument) -> Headline {
 fn figures(document: &FleetDocument) -> Vec<Figure> {
     let done = document.hosts.iter().filter(|host| host.ok).count();
     let hosts = Figure::new("Hosts", (count(done as u64), ""), format!("of {}", document.hosts.len()));
-    let Some(total) = &document.total else { return vec![hosts] };
-    let each = total.application.bytes_per_second / done.max(1) as f64;
+    let Some(total) = document.measured() else { return vec![hosts] };
+    let each = document.each_bytes_per_second();
     let in_all = throughput_parts(total.application.bytes_per_second);
     let mut figures = vec![
         Figure::new("In all", in_all, format!("{} each", throughput(each))),
-        Figure::new("Operations", (rate(total.application.iops), "/s"), "of all hosts".to_owned()),
+        Figure::new(
+            "Operations",
+            (rate(total.application.iops), "/s"),
+            format!("of {} hosts", document.counted().count()),
+        ),
     ];
     let p99 = total.application.latency.map(|latency| duration(latency.p99));
     figures.extend(p99.map(|p99| {
-        Figure::new("99 of 100 take at most", (p99, ""), "of all operations of all hosts".to_owned())
+        Figure::new("99 of 100 take at most", (p99, ""), "of all operations of these hosts".to_owned())
     }));
     figures.push(hosts);
     figures
@@ -87,16 +90,14 @@ fn sections(document: &FleetDocument) -> Vec<Section> {
 }
 
 fn hosts(document: &FleetDocument) -> Table {
-    if document.total.is_some() { loads(document) } else { answers(document) }
+    if document.measured().is_some() { loads(document) } else { answers(document) }
 }
 
 /// Each host of a load, and all together.
 fn loads(document: &FleetDocument) -> Table {
     let columns =
         ["", "IOPS", "throughput", "median", "p99", "syncs/s", "start late", "clock within", "done after"];
-    let side = |index| if index == 0 { Side::Left } else { Side::Right };
-    let head: Vec<_> = columns.iter().enumerate().map(|(index, name)| (*name, side(index))).collect();
-    let mut table = Table::new(&head);
+    let mut table = Table::of_figures(vec![columns.map(|name| Cell::inked(Ink::Dim, name)).to_vec()]);
     let seconds = |value: Option<f64>| or_dash(value, duration);
     for host in &document.hosts {
         let mut row =
@@ -106,13 +107,19 @@ fn loads(document: &FleetDocument) -> Table {
         );
         table.row(row);
     }
-    let mut row = figures_row("all", document.total.as_ref(), Ink::Bold);
-    row.extend([Cell::plain(""), Cell::plain(""), Cell::plain(seconds(document.last_done))]);
-    table.row(row);
+    let sums = [
+        ("in all", &document.total, Ink::Bold, document.last_done),
+        ("the others, until they ended", &document.unfinished, Ink::Yellow, None),
+    ];
+    for (name, sides, ink, done_after) in sums.into_iter().filter(|(_, sides, ..)| sides.is_some()) {
+        let mut row = figures_row(name, sides.as_ref(), ink);
+        row.extend([Cell::plain(""), Cell::plain(""), Cell::plain(seconds(done_after))]);
+        table.row(row);
+    }
     table
 }
 
-fn figures_row(name: &str, sides: Option<&crate::document::Sides>, ink: Ink) -> Vec<Cell> {
+fn figures_row(name: &str, sides: Option<&Sides>, ink: Ink) -> Vec<Cell> {
     let of = sides.map(|sides| &sides.application);
     let latency = of.and_then(|of| of.latency);
     let syncs = sides.map(|sides| &sides.sync).filter(|sync| sync.is_used());
@@ -147,14 +154,8 @@ fn answers(document: &FleetDocument) -> Table {
 }
 
 fn scale(document: &FleetDocument) -> Option<Table> {
-    let columns = [
-        ("hosts", Side::Right),
-        ("measured", Side::Right),
-        ("IOPS", Side::Right),
-        ("throughput", Side::Right),
-        ("efficiency", Side::Right),
-    ];
-    let mut table = Table::new(&columns);
+    let columns = ["hosts", "measured", "IOPS", "throughput", "efficiency"];
+    let mut table = Table::of_figures(vec![columns.map(|name| Cell::inked(Ink::Dim, name)).to_vec()]);
     for step in &document.scale {
         table.row(vec![
             Cell::plain(count(step.hosts)),
@@ -171,11 +172,8 @@ fn scale(document: &FleetDocument) -> Option<Table> {
 fn locality(document: &FleetDocument) -> Vec<String> {
     let is_known = document.hosts.iter().any(|host| host.local.is_some());
     let of = |local: Option<bool>, words: &str| {
-        let hosts: Vec<&FleetHost> =
-            document.hosts.iter().filter(|host| host.local == local && host.total.is_some()).collect();
-        let moved = |of: fn(&crate::document::Sides) -> f64| -> f64 {
-            hosts.iter().filter_map(|host| host.total.as_ref()).map(of).sum()
-        };
+        let hosts: Vec<_> = document.counted().filter(|(host, _)| host.local == local).collect();
+        let moved = |of: fn(&Sides) -> f64| hosts.iter().map(|(_, total)| of(total)).sum::<f64>();
         let (read, write) = (moved(|of| of.read.bytes_per_second), moved(|of| of.write.bytes_per_second));
         (is_known && !hosts.is_empty()).then(|| {
             format!(

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::document::{
-    ComparisonDocument, FleetDocument, ObservationDocument, ProofDocument, Recorded, RunRecording,
-    StudyDocument,
+    ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, Recorded,
+    RunRecording, StudyDocument, TargetRecording,
 };
 use crate::terminal::{self, Style};
 use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
@@ -135,8 +135,8 @@ pub enum Rendered<'a> {
     Comparison(&'a ComparisonDocument),
     /// A study.
     Study(&'a StudyDocument),
-    /// Many hosts.
-    Fleet(&'a FleetDocument),
+    /// Many hosts, with the distributions of each that were kept.
+    Fleet(&'a FleetDocument, &'a [TargetRecording]),
     /// An observation.
     Observation(&'a ObservationDocument),
 }
@@ -152,8 +152,20 @@ macro_rules! rendered {
 }
 rendered!(
     Run: RunRecording, Proof: ProofDocument, Comparison: ComparisonDocument, Study: StudyDocument,
-    Fleet: FleetDocument, Observation: ObservationDocument
+    Observation: ObservationDocument
 );
+
+impl<'a> From<&'a FleetDocument> for Rendered<'a> {
+    fn from(document: &'a FleetDocument) -> Self {
+        Self::Fleet(document, &[])
+    }
+}
+
+impl<'a> From<&'a FleetRecording> for Rendered<'a> {
+    fn from(recording: &'a FleetRecording) -> Self {
+        Self::Fleet(&recording.document, &recording.hosts)
+    }
+}
 
 impl<'a> From<&'a Recorded> for Rendered<'a> {
     fn from(recorded: &'a Recorded) -> Self {
@@ -162,7 +174,7 @@ impl<'a> From<&'a Recorded> for Rendered<'a> {
             Recorded::Proof(document) => Self::Proof(document),
             Recorded::Comparison(document) => Self::Comparison(document),
             Recorded::Study(document) => Self::Study(document),
-            Recorded::Fleet(document) => Self::Fleet(document),
+            Recorded::Fleet(recording) => Self::from(&**recording),
             Recorded::Observation(document) => Self::Observation(document),
         }
     }
@@ -175,7 +187,7 @@ impl Rendered<'_> {
             Self::Proof(document) => document.to_json(),
             Self::Comparison(document) => document.to_json(),
             Self::Study(document) => document.to_json(),
-            Self::Fleet(document) => document.to_json(),
+            Self::Fleet(document, _) => document.to_json(),
             Self::Observation(document) => document.to_json(),
         }
     }
@@ -204,17 +216,22 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
                 }
             });
         }
+        Rendered::Fleet(document, _) if format == Format::Csv => return Ok(export::csv::fleet(document)),
+        Rendered::Fleet(document, hosts) if format == Format::Prometheus => {
+            return Ok(export::prometheus::fleet(document, hosts));
+        }
         Rendered::Proof(document) if format == Format::Junit => return Ok(export::junit::junit(document)?),
         Rendered::Proof(document) => ("a proof", proof::outline(document)),
         Rendered::Comparison(document) => ("a comparison", comparison::outline(document)),
         Rendered::Observation(document) => ("an observation", observation::outline(document)),
         Rendered::Study(document) => ("a study", study::outline(document)),
-        Rendered::Fleet(document) => ("many hosts", fleet::outline(document)),
+        Rendered::Fleet(document, _) => ("many hosts", fleet::outline(document)),
     };
     match (format, of) {
         (Format::Terminal, _) => Ok(terminal::outline(&outline, style)),
         (Format::Html | Format::Json | Format::Markdown, _) => Ok(markdown::outline(&outline)),
         (_, Rendered::Proof(_)) => none(what, "terminal, html, markdown, json or junit"),
+        (_, Rendered::Fleet(..)) => none(what, "terminal, html, markdown, json, csv or prometheus"),
         _ => none(what, "terminal, html, markdown or json"),
     }
 }

@@ -74,7 +74,7 @@ impl Headline {
 
     /// The severity as a word; `none` if there was no finding.
     pub fn class(&self) -> &'static str {
-        self.severity.map_or("none", wording::severity)
+        self.severity.map_or("none", Severity::word)
     }
 }
 
@@ -133,14 +133,14 @@ fn summary(document: &RunDocument) -> String {
     if let Some((transactions, latency)) = transactions.and_then(|done| Some((done, done.latency?))) {
         return format!("{} transactions per second; {}.", rate(transactions.per_second), spread(&latency));
     }
-    let Some(latency) = side.latency.as_ref().filter(|_| side.operations > 0) else {
+    if side.operations == 0 {
         return "No operation completed.".to_owned();
-    };
+    }
     format!(
         "{} operations per second, {} MiB/s; {}.",
         rate(side.iops),
         mebibytes(side.bytes_per_second),
-        spread(latency)
+        side.latency.as_ref().map_or_else(|| "latencies were not recorded".to_owned(), spread)
     )
 }
 

@@ -10,6 +10,7 @@
 //! - [`terminal::survey`] shows write paths alone.
 
 pub mod balance;
+mod closing;
 mod comparison;
 pub mod document;
 pub mod export;
@@ -24,6 +25,7 @@ pub mod html;
 pub mod levels;
 mod markdown;
 mod observation;
+mod observation_pair;
 mod outline;
 pub mod printable;
 mod proof;
@@ -37,7 +39,8 @@ pub mod tui;
 pub mod verdict;
 pub mod wording;
 
-pub use comparison::standing as comparison_standing;
+pub use closing::Record;
+pub use comparison::{predicted as comparison_predicted, standing as comparison_standing};
 pub use document::{
     Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, ObservationDocument,
     OpenError, ProofDocument, Recorded, RunDocument, RunRecording, StudyDocument,
@@ -45,4 +48,5 @@ pub use document::{
 pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
 pub use headline::Headline;
 pub use observation::standing as observation_standing;
+pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use terminal::{Style, Verbosity};

@@ -15,7 +15,7 @@ use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{sentences, tables, wording};
+use crate::{sentences, tables};
 
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -129,7 +129,7 @@ fn paths(document: &RunDocument) -> String {
 fn verdict(finding: &Finding) -> String {
     let mut out = format!(
         "- **{}** `{}`: {}\n",
-        wording::severity(finding.severity),
+        finding.severity.word(),
         printable(&finding.id).replace('`', "'"),
         escape(&sentence(&finding.sentence))
     );

@@ -4,12 +4,12 @@ use plumb_measure::Latency;
 
 use crate::document::ObservationDocument;
 use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, ObservedSync, Source};
-use crate::facts::{Fact, Figure};
+use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{
-    NONE, bytes, count, duration, duration_parts, mebibytes, or_dash, percent, rate, three_digits,
+    bytes, count, duration, duration_parts, mebibytes, or_dash, percent, rate, three_digits,
 };
 use crate::terminal::{Cell, Side, Table};
 
@@ -260,7 +260,15 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         return vec![Item::Line(printable(&format!("Not seen: {why}.")))];
     };
     if syncs.is_empty() {
-        return vec![Item::Line("No program made anything durable in this time.".to_owned())];
+        // Durable writes, and flushes of io_uring, are no such calls.
+        let sum =
+            |of: fn(&ObservedDevice) -> Option<u64>| document.devices.iter().filter_map(of).sum::<u64>();
+        let (flushes, durable) = (sum(|device| device.flushes), sum(|device| device.fua_writes));
+        return vec![Item::Line(format!(
+            "No sync call was seen; {} flushes and {} FUA writes were.",
+            count(flushes),
+            count(durable)
+        ))];
     }
     let mut table = Table::new(&[
         ("process", Side::Left),
@@ -275,8 +283,14 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
     ]);
     for sync in syncs.iter().take(most) {
         let (name, number) = match sync.process {
-            0 => ("gone".to_owned(), NONE.to_owned()),
+            0 => (sync.name.clone(), "ended".to_owned()),
             number => (sync.name.clone(), number.to_string()),
+        };
+        let file = match (&sync.file, &*sync.call) {
+            (Some(file), _) => printable(file),
+            (None, "sync") => "all file systems: sync(2)".to_owned(),
+            (None, _) if sync.counted => "not known".to_owned(),
+            (None, _) => "not known, nor on which device".to_owned(),
         };
         table.row(vec![
             Cell::plain(printable(&name)),
@@ -287,7 +301,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
             at(sync.latency, |of| of.p50),
             at(sync.latency, |of| of.p99),
             at(sync.latency, |of| of.max),
-            Cell::plain(or_dash(sync.file.as_deref(), printable)),
+            Cell::plain(file),
         ]);
     }
     let mut items = vec![Item::Table(table)];
@@ -348,9 +362,14 @@ fn agreement(device: &ObservedDevice) -> Option<String> {
     Some(match device.counters_agree {
         Some(true) => format!("{name}: the events are as many as /proc/diskstats counted."),
         Some(false) => format!(
-            "{name}: /proc/diskstats counted {} reads and {} writes; the events show {} and {}.",
+            "{name}: /proc/diskstats counted {} reads and {} writes, and further writes without data, as which the kernel counts flushes; \
+             the events show {} and {}.",
             count(counters.reads),
-            count(counters.writes),
+            count(
+                counters
+                    .writes
+                    .saturating_sub(counters.flushes.unwrap_or(0).min(device.flushes.unwrap_or(0)))
+            ),
             count(device.read.ios),
             count(device.write.ios)
         ),
@@ -361,17 +380,7 @@ fn agreement(device: &ObservedDevice) -> Option<String> {
 }
 
 fn facts(document: &ObservationDocument) -> Vec<Fact> {
-    let environment = &document.environment;
-    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
     let names: Vec<&str> = document.devices.iter().map(|device| device.name.as_str()).collect();
-    let facts = [
-        ("Observed for", duration(document.seconds)),
-        ("Devices", names.join(", ")),
-        ("Host", or_none(environment.host.as_ref())),
-        ("Kernel", or_none(environment.kernel.as_ref())),
-        ("Started", environment.started_at.clone()),
-        ("plumb", environment.plumb.clone()),
-        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
-    ];
-    facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+    let own = [("Observed for", duration(document.seconds)), ("Devices", names.join(", "))];
+    facts_of(own, &document.environment, document.run_directory.as_ref())
 }

@@ -1,5 +1,7 @@
 //! A report in sections, which every format sets in its own way. All of it is printable but the names of what it is of and where.
 
+use std::borrow::Cow;
+
 use crate::document::Environment;
 use crate::facts::{Fact, Figure};
 use crate::headline::Headline;
@@ -25,7 +27,7 @@ pub(crate) struct Outline<'a> {
 
 /// A part of the report. One that has nothing to say has no items.
 pub(crate) struct Section {
-    pub(crate) title: &'static str,
+    pub(crate) title: Cow<'static, str>,
     pub(crate) items: Vec<Item>,
     /// Whether only those want to see it who want to know everything.
     pub(crate) is_detail: bool,
@@ -33,8 +35,8 @@ pub(crate) struct Section {
 
 impl Section {
     /// A part for everybody.
-    pub(crate) const fn new(title: &'static str, items: Vec<Item>) -> Self {
-        Self { title, items, is_detail: false }
+    pub(crate) fn new(title: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
+        Self { title: title.into(), items, is_detail: false }
     }
 
     /// The same for those who want to know everything.

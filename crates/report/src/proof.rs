@@ -6,7 +6,7 @@ use crate::document::ProofDocument;
 use crate::document::proof::{
     Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, VerifiedBy, WindowResult,
 };
-use crate::facts::{Fact, Figure};
+use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -310,7 +310,7 @@ pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
 
 /// How it was recorded, and where.
 pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
-    let (kept, environment) = (&document.recording, &document.environment);
+    let kept = &document.recording;
     let size = |size: u64| bytes(size as f64);
     let attached = match kept.attached_by.as_str() {
         "loop" => "FUSE and a loop device: FUA arrives as a write and a flush".to_owned(),
@@ -319,8 +319,8 @@ pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     };
     let serialised = kept.serialised_because.as_ref();
     let together = serialised.map_or_else(|| "yes, by the self-test".to_owned(), |why| format!("no: {why}"));
-    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
-    let facts = [
+    let by = kept.acknowledged_by.as_deref().unwrap_or(NONE);
+    let own = [
         ("Subject", document.subject.clone()),
         ("File system", document.file_system.clone()),
         ("Drive profile", document.drive.clone()),
@@ -329,17 +329,10 @@ pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
         ("Writes", format!("{} ({})", count(kept.writes), size(kept.write_bytes))),
         ("Flushes", count(kept.flushes)),
         ("Discards", count(kept.discards)),
-        (
-            "Acknowledgements",
-            format!("{}, by {}", kept.acknowledgements, or_none(kept.acknowledged_by.as_ref())),
-        ),
+        ("Acknowledgements", format!("{}, by {by}", kept.acknowledgements)),
         ("Requests recorded together", together),
-        ("Host", or_none(environment.host.as_ref())),
-        ("Kernel", or_none(environment.kernel.as_ref())),
-        ("Started", environment.started_at.clone()),
-        ("plumb", environment.plumb.clone()),
-        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
     ];
-    let fact = |(name, value): (_, String)| Fact { name, value: printable(&value) };
-    facts.into_iter().filter(|(_, value)| !value.is_empty()).map(fact).collect()
+    let mut facts = facts_of(own, &document.environment, document.run_directory.as_ref());
+    facts.retain(|fact| !fact.value.is_empty());
+    facts
 }

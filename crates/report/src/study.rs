@@ -4,7 +4,7 @@ use plumb_path::Severity;
 
 use crate::document::StudyDocument;
 use crate::document::study::{Expected, Study, StudyRow, StudyUnit};
-use crate::facts::{Fact, Figure};
+use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
@@ -26,18 +26,6 @@ pub(crate) fn outline(document: &StudyDocument) -> Outline<'_> {
     }
 }
 
-/// The titles of the chapters, which are fixed.
-fn title(study: &Study) -> &'static str {
-    match study.name.as_str() {
-        "A" => "A. The write cache turned off on an all-flash cluster",
-        "B" => "B. The disk, or the file-system cache?",
-        "C" => "C. A write-back cache in front of hard disks",
-        "D" => "D. fdatasync with the drive's cache on and off",
-        "E" => "E. Flushes, and the applications that wait for them",
-        _ => "Study",
-    }
-}
-
 fn section(study: &Study) -> Section {
     let line = |text: String| Item::Line(printable(&text));
     let mut items = vec![
@@ -49,7 +37,7 @@ fn section(study: &Study) -> Section {
         items.push(Item::Table(table));
     }
     items.extend(study.notes.iter().map(|note| line(sentence(note))));
-    Section { title: title(study), items, is_detail: false }
+    Section::new(printable(&format!("{}. {}", study.name, study.title)), items)
 }
 
 /// The figures of a study as tables, each with its question.
@@ -75,7 +63,6 @@ pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
 }
 
 fn cells(row: &StudyRow) -> Vec<Cell> {
-    let show = |of: Option<f64>| or_dash(of, |of| value(row.unit, of));
     let ink = match row.came_out {
         Some(true) => Ink::Green,
         Some(false) => Ink::Red,
@@ -92,12 +79,18 @@ fn cells(row: &StudyRow) -> Vec<Cell> {
     };
     vec![
         Cell::plain(printable(&row.figure)),
-        Cell::plain(show(row.reported)),
-        Cell::inked(ink, show(row.ours)),
+        Cell::plain(reported(row)),
+        Cell::inked(ink, or_dash(row.ours, |ours| value(row.unit, ours))),
         Cell::plain(or_dash(row.ratio, ratio)),
         Cell::inked(if row.came_out == Some(false) { Ink::Red } else { Ink::Dim }, expected),
         Cell::plain(printable(&why)),
     ]
+}
+
+/// What was reported, as its report has it.
+fn reported(row: &StudyRow) -> String {
+    let more = if row.reported_at_least { " or more" } else { "" };
+    or_dash(row.reported, |reported| format!("{}{more}", value(row.unit, reported)))
 }
 
 /// A value with its unit.
@@ -133,18 +126,18 @@ fn headline(document: &StudyDocument) -> Headline {
     let (severity, label) = match () {
         () if document.studies.is_empty() => (None, "Not measured"),
         () if all == 0 => (None, "Measured"),
-        () if all == came_out => (None, "Reproduced"),
-        () => (Some(Severity::Warning), "Not all reproduced"),
+        () if all > came_out => (Some(Severity::Warning), "Not all reproduced"),
+        () if document.rows().any(|(_, row)| !row.is_reproduced()) => (None, "Reproduced in part"),
+        () => (None, "Reproduced"),
     };
-    let missed: Vec<String> = document
-        .rows()
-        .filter(|(_, row)| row.came_out == Some(false))
-        .map(|(study, row)| format!("{}: {}", study.name, row.figure))
-        .collect();
-    let meaning = match missed.as_slice() {
-        [] => String::new(),
-        missed => format!("Not as expected: {}.", missed.join("; ")),
+    let named = |what: &str, is_so: fn(&StudyRow) -> bool| {
+        let rows = document.rows().filter(|(_, row)| is_so(row));
+        let named: Vec<String> = rows.map(|(study, row)| format!("{}: {}", study.name, row.figure)).collect();
+        (!named.is_empty()).then(|| format!("{what}: {}.", named.join("; ")))
     };
+    let missed = named("Not as expected", |row| row.came_out == Some(false));
+    let far = named("Not near what was reported", |row| row.came_out != Some(false) && !row.is_reproduced());
+    let meaning = missed.into_iter().chain(far).collect::<Vec<_>>().join(" ");
     let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
     Headline {
         severity,
@@ -172,15 +165,6 @@ fn figures(document: &StudyDocument) -> Vec<Figure> {
 }
 
 fn facts(document: &StudyDocument) -> Vec<Fact> {
-    let environment = &document.environment;
-    let or_none = |text: Option<&String>| text.cloned().unwrap_or_else(|| NONE.to_owned());
-    let facts = [
-        ("Measured on", document.on.clone()),
-        ("Host", or_none(environment.host.as_ref())),
-        ("Kernel", or_none(environment.kernel.as_ref())),
-        ("Started", environment.started_at.clone()),
-        ("plumb", environment.plumb.clone()),
-        ("Recording", document.run_directory.clone().unwrap_or_else(|| "not kept".to_owned())),
-    ];
-    facts.into_iter().map(|(name, value)| Fact { name, value: printable(&value) }).collect()
+    let own = [("Measured on", document.on.clone())];
+    facts_of(own, &document.environment, document.run_directory.as_ref())
 }

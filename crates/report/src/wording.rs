@@ -1,18 +1,9 @@
 //! What things are called in a report: one word for each, the same in every format.
 
 use plumb_measure::SyncMethod;
-use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity};
+use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
 
 use crate::quantity::NONE;
-
-/// A severity as a word.
-pub const fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "info",
-        Severity::Warning => "warning",
-        Severity::Danger => "danger",
-    }
-}
 
 /// A method as it is named in documents.
 pub const fn method(method: SyncMethod) -> &'static str {

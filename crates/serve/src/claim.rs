@@ -2,7 +2,7 @@
 //! use it in the last moment.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plumb_block::Device;
@@ -14,9 +14,9 @@ use crate::holders;
 use crate::served_device::KnownLosses;
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
-pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The kernel has no event for "closed by everybody".
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Opens `/dev/DISK` so that no other can claim it (mount it, or build upon it), when nobody uses it but the descriptors
 /// `own` of this process.
@@ -41,6 +41,18 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
         std::thread::sleep(LOOK_AGAIN);
     }
     Ok(claim)
+}
+
+/// Whether the loop device lets go of `disk` within the time for those who only look.
+pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
+    let until = Instant::now() + PROBE_TIMEOUT;
+    while holders::backing_file(number).as_deref() == Some(disk) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    true
 }
 
 /// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who may have had it open

@@ -15,7 +15,7 @@ pub enum ExportError {
     )]
     Name(String),
     /// Another attachment has the name.
-    #[error("the name {name} is in use by process {pid}: detach that one, or take another name")]
+    #[error("the name {name} is in use by process {pid}: end that first, or take another name")]
     NameInUse {
         /// The name.
         name: String,
@@ -24,8 +24,8 @@ pub enum ExportError {
     },
     /// A server of this name was killed, and what it left cannot be taken away yet.
     #[error(
-        "the process that served {name} is gone, and what it left must stay for now: {why}; end that, then detach {name}, or \
-         take another name"
+        "the process that served {name} is gone, and what it left must stay for now: {why}; end that, and serve {name} again, which \
+         takes away what is left"
     )]
     Left {
         /// The name.

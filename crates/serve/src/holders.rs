@@ -25,11 +25,6 @@ pub(crate) fn bound_to(file: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Everybody who uses `/dev/loopN`, but for the descriptors `own` of this process.
-pub(crate) fn users(number: u32, own: &[BorrowedFd<'_>]) -> Vec<String> {
-    users_of(&format!("loop{number}"), own)
-}
-
 /// Everybody who uses the device that /sys/block has as `disk`, but for the descriptors `own` of this process. Where that cannot be
 /// read it counts as in use.
 pub(crate) fn users_of(disk: &str, own: &[BorrowedFd<'_>]) -> Vec<String> {

@@ -13,7 +13,6 @@ mod records;
 mod requests;
 mod served_device;
 mod slab;
-#[cfg(feature = "ublk")]
 pub mod ublk;
 
 pub use error::ExportError;

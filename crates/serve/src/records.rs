@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use plumb_linux::whole_file::lock_directory;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
@@ -59,13 +60,7 @@ pub(crate) struct Lock(File);
 impl Lock {
     /// Locks a directory, as soon as nobody else does.
     pub(crate) fn directory(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        loop {
-            match flock(&file, FlockOperation::LockExclusive) {
-                Err(Errno::INTR) => {}
-                outcome => return outcome.map(|()| Self(file)).map_err(io::Error::from),
-            }
-        }
+        lock_directory(path).map(Self)
     }
 
     /// Makes the record at `path`, locked, with `text` in it.
@@ -103,7 +98,6 @@ impl Lock {
     }
 
     /// What is in the record.
-    #[cfg(feature = "ublk")]
     pub(crate) fn read(&self) -> io::Result<String> {
         io::read_to_string(&self.0)
     }

@@ -40,13 +40,11 @@ impl ServedDevice {
     }
 
     /// The same, of which acknowledged writes were lost if `is_lossy`.
-    #[cfg(feature = "ublk")]
     pub(crate) fn with_loss(self, is_lossy: bool) -> Self {
         Self { is_lossy, ..self }
     }
 
     /// Whether acknowledged writes were lost before it was served.
-    #[cfg(feature = "ublk")]
     pub(crate) const fn is_lossy(&self) -> bool {
         self.is_lossy
     }

@@ -103,8 +103,6 @@ fn the_kernel_sees_a_block_device_with_the_properties_of_the_device() {
 fn the_limits_of_the_loop_device_are_left_as_they_were() {
     let Some(place) = Place::new() else { return };
     let limit = |name: &str| std::fs::read_to_string(format!("/sys/block/{name}/queue/max_sectors_kb")).ok();
-    // Which loop device it will be nobody knows; a process that was killed may have left one with another limit.
-    let before: Vec<_> = (0..64).map(|number| limit(&format!("loop{number}"))).collect();
     let plain = |block| Disk::with(DeviceInfo::plain("a test disk", Bytes::mib(16), Bytes(block)));
     let mut changing = place.attach(&plain(4096), "changing");
     let path = changing.path().to_owned();
@@ -112,10 +110,9 @@ fn the_limits_of_the_loop_device_are_left_as_they_were() {
     assert_eq!(limit(name).unwrap().trim(), "512");
     changing.detach().unwrap();
     let untouched = place.attach(&plain(512), "untouched");
-    let number: usize = name.trim_start_matches("loop").parse().unwrap();
     // Another test may have taken the loop device in between, and changed it again.
-    if let (true, Some(Some(before))) = (untouched.path() == path, before.get(number)) {
-        assert_eq!(limit(name).as_ref(), Some(before));
+    if untouched.path() == path {
+        assert_ne!(limit(name).unwrap().trim(), "512");
     }
 }
 

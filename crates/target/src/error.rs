@@ -106,6 +106,17 @@ impl Error {
         self
     }
 
+    /// Whether it is a device that is not there, or does not answer.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self.kind {
+            Kind::NotFound => true,
+            Kind::Os(errno) => {
+                [Errno::ENXIO, Errno::EIO, Errno::ENODEV, Errno::ECONNREFUSED].map(Some).contains(&errno)
+            }
+            Kind::Usage | Kind::Refused | Kind::Unsupported => false,
+        }
+    }
+
     /// What to decide by.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -5,7 +5,7 @@ use std::fmt;
 use plumb_block::Bytes;
 pub use plumb_linux::inventory::Use;
 
-use crate::signature::Signature;
+use crate::signature::{self, Signature};
 
 /// What is at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,31 @@ pub enum Contents {
 impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
+
+    /// The name of the first thing that was found of which it is not known how long it is.
+    pub fn of_unknown_length(&self) -> Option<&'static str> {
+        let Self::Read(found) = self else { return None };
+        found.iter().map(|found| found.name).find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
+    }
+
+    /// Whether it begins as the log of a cache, and shows no sign of anything else.
+    pub fn is_log(&self) -> bool {
+        matches!(self, Self::Read(found) if matches!(found[..], [Signature { name: signature::CACHE_LOG, at: 0 | 4096 }]))
+    }
+
+    /// Whether the log of a cache is on it, beside whatever else.
+    pub fn is_of_a_log(&self) -> bool {
+        self.is_any_of(&[signature::CACHE_LOG])
+    }
+
+    /// Whether a write-back cache of plumb needs it: it may have the only copy of what was written.
+    pub fn is_of_a_cache(&self) -> bool {
+        self.is_any_of(&[signature::CACHE_LOG, signature::CACHE_BACKING])
+    }
+
+    fn is_any_of(&self, names: &[&str]) -> bool {
+        matches!(self, Self::Read(found) if found.iter().any(|found| names.contains(&found.name)))
+    }
 }
 
 /// `ext4`, `GPT and xfs`.

@@ -6,11 +6,14 @@
 //! | directory, character device, ... | error | error |
 //! | file made by plumb, without a signature in it | yes | yes |
 //! | any other file | yes | `--overwrite` or `--destroy PATH` |
-//! | file behind a loop device, or not all could be seen | yes | `--destroy PATH` |
+//! | file behind a loop device, of a write-back cache of plumb, or not all could be seen | yes | `--destroy PATH` |
 //! | block device without a sign of use | yes | `--overwrite` or `--destroy ID` |
 //! | block device that is mounted, held, behind a loop device, or bears a signature | yes | `--destroy ID` |
 //! | block device that is read-only, or whose uses cannot be seen | yes | no |
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
+//!
+//! A device that is to be cached keeps what is on it, so only a log of another cache is in the way there: that takes `--destroy`. Which cache
+//! a device needs is for its marker to say ([`crate::cache`]).
 //!
 //! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made and that somebody
 //! has put a file system into is no longer plumb's alone, so its mark does not count.
@@ -100,9 +103,13 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
         return Ok(allowed);
     }
     let mut found = signs(&file.contents, &file.uses);
-    if !file.uses.is_empty() || file.unseen.is_some() {
+    if !file.uses.is_empty() || file.unseen.is_some() || file.contents.is_of_a_cache() {
         found.extend(file.unseen.as_ref().map(|unseen| unseen_words(unseen)));
-        return Err(Error::refused(target, found.join(", "), how_to_destroy(&file.uses, &file.identities)));
+        return Err(Error::refused(
+            target,
+            found.join(", "),
+            how_to_destroy(&file.uses, &file.contents, &file.identities),
+        ));
     }
     let is_ours = file.made_by_plumb && file.contents == Contents::BLANK;
     if is_ours || permission.overwrite {
@@ -150,13 +157,31 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         return Ok(Allowed::Write { exclusive: !in_use });
     }
     if !found.is_empty() {
-        return Err(Error::refused(target, found.join(", "), how_to_destroy(&block.uses, &block.identities)));
+        return Err(Error::refused(
+            target,
+            found.join(", "),
+            how_to_destroy(&block.uses, &block.contents, &block.identities),
+        ));
     }
     if !permission.overwrite {
         let found = "it is a block device, and all that is on it would be overwritten";
         return Err(Error::refused(target, found, "if it may go, say --overwrite; else name a file"));
     }
     Ok(Allowed::Write { exclusive: true })
+}
+
+/// Whether what is on a device may be taken for the contents of a cached one: not the log of another cache, which may have the only copy
+/// of what was written.
+pub(crate) fn judge_cached(
+    target: &str,
+    contents: &Contents,
+    identities: &[String],
+    permission: &Permission,
+) -> Result<()> {
+    if !contents.is_of_a_log() || permission.destroys(identities) {
+        return Ok(());
+    }
+    Err(Error::refused(target, signs(contents, &[]).join(", "), how_to_destroy(&[], contents, identities)))
 }
 
 /// What speaks against writing.
@@ -183,12 +208,15 @@ pub(crate) fn unseen_words(unseen: &str) -> String {
     format!("what uses it cannot be seen: {unseen}")
 }
 
-fn how_to_destroy(uses: &[Use], identities: &[String]) -> String {
+pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[String]) -> String {
     let first = match uses.first() {
         Some(Use::Mounted { .. }) => "unmount it, or name another target",
         Some(Use::Swap { .. }) => "run swapoff, or name another target",
         Some(Use::Held { .. }) => "take apart what stands on it, or name another target",
         Some(Use::Loop { by, .. }) => &format!("detach it (losetup -d /dev/{by}), or name another target"),
+        None if contents.is_of_a_cache() => {
+            "take the cache out first (`plumb cache status`, `plumb cache detach`), or name another target"
+        }
         None => "name another target",
     };
     match identities.first() {

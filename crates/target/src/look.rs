@@ -128,7 +128,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
     let made_by_plumb = is_made(file);
     let mut contents = contents(file, size);
     if let (Contents::Read(found), true) = (&mut contents, cache::has_marker(file)) {
-        found.push(signature::Signature { name: "backing device of a plumb cache", at: 0 });
+        found.push(signature::Signature { name: signature::CACHE_BACKING, at: 0 });
     }
     Ok(Found::File(FileFacts { identities, size, made_by_plumb, contents, uses, unseen }))
 }

@@ -7,13 +7,15 @@
 //! | nothing, or a file of no bytes | made as long as the drive, and marked |
 //! | a file without data of the drive's length (`truncate -s`) | marked |
 //! | a file with the mark, of the drive's length and block | taken |
+//! | a file that a write-back cache needs (its backing device, a device of its log) | only with `--destroy PATH` |
 //! | any other file of the drive's length | only with `--overwrite`; its contents are the drive's then, and it is marked |
 //! | a file of another length | refused |
 //! | active swap, a file behind a loop device, one whose uses cannot be seen, a block device | refused, whatever is said |
 //!
 //! The mark is the extended attribute [`MEDIUM`]. The file itself stays a raw image. A copy that took the attribute
 //! along is somebody's: the mark names its inode. Where there are no such attributes a file with data in it always
-//! takes the word.
+//! takes the word. What a medium holds may be the device of a cache, as the drive was used; then the cache needs the drive, and the
+//! medium is taken as any. A file that a cache takes itself is no medium any more ([`crate::cache`]).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,12 +28,14 @@ use plumb_linux::tree::LiveTree;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 
+use crate::cache;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{FileFacts, Found, Missing, Use};
-use crate::guard::{no_swap, signs, unseen_words};
+use crate::guard::{each_word_names_a_target, how_to_destroy, no_swap, signs, unseen_words};
 use crate::locate::{Located, locate_path};
 use crate::look::{Sight, facts, look, open_same};
 use crate::machine::Machine;
+use crate::permission::Permission;
 
 /// The extended attribute that says that a file is the medium of a drive. Its value: the version of plumb that marked
 /// it, the number of its inode, the logical block in bytes, and the model, with a space between each.
@@ -46,8 +50,8 @@ pub struct MediumWanted<'a> {
     pub block: Bytes,
     /// The name of the drive's model.
     pub model: &'a str,
-    /// `--overwrite`: a file that is no medium yet may become one.
-    pub overwrite: bool,
+    /// What the user allows: `--overwrite` that a file that is no medium yet becomes one, `--destroy` also one that a cache needs.
+    pub permission: &'a Permission,
 }
 
 /// A medium that is open, and held alone.
@@ -89,6 +93,8 @@ impl Medium {
         let (tree, probe) = (LiveTree::new(), LiveProbe::new());
         let machine = Machine::new(&tree, &probe);
         let Sight { found, open } = look(&machine, &located)?;
+        let identities = if let Found::File(seen) = &found { &seen.identities[..] } else { &[] };
+        each_word_names_a_target(wanted.permission, &[(shown, identities)])?;
         match (found, open) {
             (Found::Missing(missing), _) => make(&located, &missing, wanted),
             (Found::File(seen), Some((looked_at, key))) => {
@@ -109,6 +115,9 @@ impl Medium {
 impl PendingMedium {
     /// The drive came to be: marks the medium, if it has no mark. Says what the user should know where that cannot be.
     pub fn settle(self) -> Option<String> {
+        if let Err(why) = cache::forget_marker(&self.file) {
+            return Some(format!("{}: it says still that it needs a cache: {why}", self.shown));
+        }
         let marked = rustix::fs::fsetxattr(&self.file, MEDIUM, self.mark?.as_bytes(), XattrFlags::empty());
         let why = match marked {
             Ok(()) => return None,
@@ -223,6 +232,10 @@ impl State {
     /// What cannot be found out counts as no mark, and as data.
     fn of(file: BorrowedFd<'_>) -> Self {
         let Ok(stat) = rustix::fs::fstat(file) else { return Self::Foreign };
+        // A cache was put before the file since, also where there is no data in it yet.
+        if cache::has_marker(file) {
+            return Self::Foreign;
+        }
         let mut mark = [0; 512];
         let read = rustix::fs::fgetxattr(file, MEDIUM, &mut mark);
         if let Some(marked) = read.ok().and_then(|length| Self::read(&mark[..length], stat.st_ino)) {
@@ -260,16 +273,23 @@ fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>)
         };
         return Err(Error::refused(shown, found.join(", "), remedy));
     }
-    if file.size == Bytes(0) {
+    // One that a cache needs is no new file, even if it was cut to nothing.
+    if file.size == Bytes(0) && !file.contents.is_of_a_cache() {
         return Ok(());
     }
     if file.size != wanted.size {
         return Err(other_length(shown, file, state, wanted));
     }
+    let is_destroyed = wanted.permission.destroys(&file.identities);
     let found = match state {
-        State::Hole => return Ok(()),
         State::Medium { block, .. } if *block == wanted.block => return Ok(()),
-        _ if wanted.overwrite => return Ok(()),
+        _ if is_destroyed => return Ok(()),
+        _ if file.contents.is_of_a_cache() => {
+            let remedy = how_to_destroy(&[], &file.contents, &file.identities);
+            return Err(Error::refused(shown, signs(&file.contents, &[]).join(", "), remedy));
+        }
+        State::Hole => return Ok(()),
+        _ if wanted.permission.overwrite => return Ok(()),
         State::Medium { block, model } => format!(
             "it is the medium of a drive of the model {model} with blocks of {block}, and this one has {}",
             wanted.block

@@ -99,6 +99,14 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
     Error::unreachable(shown, found, remedy)
 }
 
+/// What a device holds that the kernel does not know.
+pub(crate) fn contents_of(device: &dyn Device) -> Contents {
+    match find(&Export(device)) {
+        Ok(found) => Contents::Read(found),
+        Err(error) => Contents::Unreadable(error.to_string()),
+    }
+}
+
 /// What is known beforehand of a device that the kernel does not know.
 pub(crate) struct About {
     pub(crate) kind: TargetKind,
@@ -118,10 +126,7 @@ pub(crate) fn describe(
 ) -> Result<Opened> {
     let shown = want.name.to_string();
     let info = device.info();
-    let contents = match find(&Export(&*device)) {
-        Ok(found) => Contents::Read(found),
-        Err(error) => Contents::Unreadable(error.to_string()),
-    };
+    let contents = contents_of(&*device);
     let found = Found::Block(BlockFacts {
         kernel_name: shown.clone(),
         partition_of: None,

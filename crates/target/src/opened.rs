@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Caching, Clock, Device, StorageCounters};
 use plumb_linux::{Access, Engine, FileDevice, FileOptions, Filling, layout};
+use plumb_path::{DeviceKind, Survey, survey_device};
 use rustix::fs::OFlags;
 
+use crate::cache;
 use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::look::{Key, open_same};
 use crate::make::Making;
-use crate::shared::{Claim, Shared};
+use crate::shared::{Claim, Keeping};
 use crate::test_file::Made;
 
 /// What an open target is.
@@ -29,6 +31,18 @@ pub enum TargetKind {
     Network,
     /// A write-back cache in this process.
     Cache,
+}
+
+impl TargetKind {
+    /// Which device it is to a survey; `None` for what the kernel knows.
+    pub const fn device_kind(self) -> Option<DeviceKind> {
+        match self {
+            Self::RegularFile | Self::BlockDevice => None,
+            Self::Simulated => Some(DeviceKind::Simulated),
+            Self::Network => Some(DeviceKind::Nbd),
+            Self::Cache => Some(DeviceKind::Cache),
+        }
+    }
 }
 
 /// How requests reach a target.
@@ -156,6 +170,14 @@ impl Opened {
             Origin::TestFile(made) => Some(&made.path),
             Origin::Elsewhere => None,
         }
+    }
+
+    /// The way to what the kernel does not know: as far as the device says itself, of a cache that was made also what is below. `None`
+    /// for a file or a block device.
+    pub fn survey(&self) -> Option<Survey> {
+        let kind = self.kind.device_kind()?;
+        let of_cache = cache::survey(&self.shown).ok().flatten();
+        Some(of_cache.unwrap_or_else(|| survey_device(&self.shown, &self.device.info(), kind)))
     }
 
     /// Whether it is a file or a device that others find by its name.
@@ -289,7 +311,7 @@ pub(crate) fn device(
     let device = FileDevice::over(file, located.path.display().to_string(), options, clock)
         .map_err(|error| Error::device(&located.shown, &error))?;
     let engine = device.engine().clone();
-    Ok((Arc::new(Shared { device, _claim: claim }), engine))
+    Ok((Arc::new(Keeping { device, _kept: claim }), engine))
 }
 
 /// The flags of open(2) that a [`FileDevice`] with these options is used with.

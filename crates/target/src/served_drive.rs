@@ -195,6 +195,8 @@ pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
 impl Controls for DriveControls {
     type Order = DriveOrder;
     type Status = DriveStatus;
+    // What a simulated drive holds is gone with it in any case.
+    const WAITS_FOR_HOLDERS: bool = false;
 
     fn status(&self, exports: &Exports<'_>) -> DriveStatus {
         // It asks the drive, so not while the drive is locked.

@@ -1,4 +1,4 @@
-//! A device together with the claim on it.
+//! A device together with what it needs for as long as it lives: the claim on it, or the cache whose mark follows its sessions.
 //!
 //! The kernel grants O_EXCL on a block device once: a second exclusive open fails with EBUSY, in the same process too.
 //! So one descriptor holds the claim and is never used for anything else; every [`Device`] of that target is opened
@@ -7,20 +7,19 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plumb_block::{Device, DeviceInfo, Extent, Latch, LbaRange, Queue, QueueOptions, Result};
-use plumb_linux::FileDevice;
+use plumb_block::{Device, DeviceInfo, Extent, Latch, LbaRange, Power, Queue, QueueOptions, Result};
 
 /// The exclusive claim on a block device.
 pub(crate) type Claim = Arc<OwnedFd>;
 
-/// A device that keeps its target claimed.
-pub(crate) struct Shared {
-    pub(crate) device: FileDevice,
+/// A device that keeps something.
+pub(crate) struct Keeping<D, K> {
+    pub(crate) device: D,
     /// Held, never used; dropped after the device.
-    pub(crate) _claim: Option<Claim>,
+    pub(crate) _kept: K,
 }
 
-impl Device for Shared {
+impl<D: Device, K: Send + Sync> Device for Keeping<D, K> {
     fn info(&self) -> DeviceInfo {
         self.device.info()
     }
@@ -39,5 +38,9 @@ impl Device for Shared {
 
     fn latched(&self) -> Option<Latch> {
         self.device.latched()
+    }
+
+    fn power(&self) -> Power {
+        self.device.power()
     }
 }

@@ -3,16 +3,22 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use crate::loop_device::LoopDevice;
 use crate::support::alone;
 use plumb_block::Bytes;
-use plumb_target::{Error, Kind, Medium, MediumWanted};
+use plumb_target::{Error, Kind, Medium, MediumWanted, Permission};
 
 const SIZE: u64 = 1 << 20;
 
+/// Without and with `--overwrite`.
+static ALLOWED: LazyLock<[Permission; 2]> =
+    LazyLock::new(|| [false, true].map(|overwrite| Permission { overwrite, ..Permission::default() }));
+
 fn wanted(overwrite: bool) -> MediumWanted<'static> {
-    MediumWanted { size: Bytes(SIZE), block: Bytes(512), model: "a model", overwrite }
+    let permission = &ALLOWED[usize::from(overwrite)];
+    MediumWanted { size: Bytes(SIZE), block: Bytes(512), model: "a model", permission }
 }
 
 fn take(path: &Path, overwrite: bool) -> Result<Option<String>, Error> {

@@ -8,7 +8,7 @@ use plumb_linux::BlockCounters;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::{Reading, StorageSide, StorageWatch};
-use plumb_path::{DeviceKind, WritePath, survey_device, survey_path};
+use plumb_path::{WritePath, survey_path};
 use plumb_target::{Opened, TargetKind};
 
 use crate::whose::{OwnCounts, Whose};
@@ -23,11 +23,8 @@ pub(crate) type Surveyed = Result<WritePath, String>;
 
 /// The write path beneath an open target.
 pub(crate) fn survey_of(target: &Opened) -> Surveyed {
-    let device = |kind| Ok(survey_device(&target.shown, &target.device.info(), kind).paths.swap_remove(0));
-    match (target.kind, target.surveyed_from()) {
-        (TargetKind::Simulated, _) => device(DeviceKind::Simulated),
-        (TargetKind::Network, _) => device(DeviceKind::Nbd),
-        (TargetKind::Cache, _) => device(DeviceKind::Cache),
+    match (target.survey(), target.surveyed_from()) {
+        (Some(mut found), _) => Ok(found.paths.swap_remove(0)),
         (_, Some(path)) => survey(path),
         (_, None) => Err(format!("what is behind {} is not on this machine", target.shown)),
     }

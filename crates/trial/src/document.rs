@@ -2,7 +2,7 @@
 
 use plumb_block::{Bytes, Caching, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
-use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult};
+use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, ThreadResult};
 use plumb_measure::process::surroundings;
 use plumb_measure::{FlushesOf, Quality, StorageSide, Verified};
 use plumb_path::WritePath;
@@ -168,10 +168,16 @@ fn target(
     let workload = one.within(&one.workload_of(job));
     let mut sides = sides(outcome, result.targets[index].storage.clone(), facts.cpu);
     sides.depth = words::depth_on_each(asked, one.job, facts.depth_found.unwrap_or(job.workload.depth));
+    let works_here = |thread: &&ThreadResult| thread.parts.iter().any(|part| part.target == index);
+    sides.threads = Some(result.threads.iter().filter(works_here).count() as u64);
     sides.dirty_bytes_after = facts.dirty_after;
     sides.quality.steal = facts.steal;
     sides.quality.written_share = facts.written_share;
-    if facts.is_alone {
+    let whose = sides.storage.as_ref().and_then(|storage| storage.attribution.as_ref());
+    if whose.is_some_and(|whose| whose.flushes == FlushesOf::OwnDevice) {
+        // Nobody else can use it: what this job did not ask for, other jobs of the run did.
+        sides.quality.foreign_bytes = Some(0);
+    } else if facts.is_alone {
         sides.quality.foreign_bytes = foreign_bytes(&sides, one, job);
         estimate_foreign_flushes(&mut sides);
     }

@@ -1,6 +1,6 @@
 //! Why a trial was not run, or not to its end.
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, in_one_line};
 
 use crate::check::{CheckError, SizeError};
 
@@ -101,6 +101,13 @@ pub enum FailureKind {
 }
 
 impl TrialError {
+    /// Both as one: what failed, and what could not be put back then.
+    #[must_use]
+    pub fn and(&self, left: &Self) -> Self {
+        let problem = format!("{}; {}", in_one_line(self), in_one_line(left));
+        Self::Setting { problem, kind: FailureKind::Failed }
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> FailureKind {
         match self {

@@ -21,9 +21,9 @@ use crate::error::TrialError;
 use crate::judge;
 use crate::looks::Looks;
 use crate::record::{self, Recorder};
-use crate::session::{GOES_ON, add_path};
+use crate::session::add_path;
 use crate::so_far::{self, Outlet};
-use crate::trial::{Context, Request, Trial, TrialEnded};
+use crate::trial::{Context, GOES_ON, Request, Trial, TrialEnded};
 use crate::watcher::{Phase, TargetNow, Watcher};
 
 /// Which profile, where, and how long.
@@ -102,8 +102,8 @@ pub fn run_profile(
     let mut document = told.describe(&seen, Some(&ended));
     recorder.add(&mut document, 0, std::slice::from_ref(&seen.measured.outcome), seen.over_time);
     let kept = recorder.finish(&mut document, time_of_day);
-    let ended = match (recorder.why_lost(), ended) {
-        (Some((why, _)), TrialEnded::Complete) => TrialEnded::NotRecorded(why.clone()),
+    let ended = match (recorder.lost(), ended) {
+        (Some(unrecorded), TrialEnded::Complete) => unrecorded.clone(),
         (_, ended) => ended,
     };
     let (recording, run_directory) = match kept {

@@ -11,27 +11,32 @@ use plumb_report::document::{Environment, Part, RunDocument, series_name, tag};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
 use crate::error::TrialError;
-use crate::trial::Request;
+use crate::trial::{Request, TrialEnded};
+
+/// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which says that it has not ended.
+///
+/// # Errors
+/// If there is no place for it.
+pub fn begin_recording(request: &Request, seed: u64) -> plumb_measure::Result<Option<RunDirectory>> {
+    let Request { command, argv, started_at, out, .. } = request;
+    RunDirectory::create(out, &Manifest::starting(command, argv.clone(), seed, started_at))
+}
 
 /// The run directory, while it can be written.
 #[derive(Default)]
 pub(crate) struct Recorder {
     directory: Option<RunDirectory>,
-    /// Why it cannot be written any more, and whether that is for want of space.
-    lost: Option<(String, bool)>,
+    /// How a run ends that is complete, but for what cannot be written any more.
+    lost: Option<TrialEnded>,
 }
 
 impl Recorder {
-    /// Begins the recording, so that also a run that is killed leaves its manifest, which says that it has not ended.
+    /// Begins the recording.
     ///
     /// # Errors
     /// If there is no place for it.
     pub(crate) fn open(&mut self, request: &Request, seed: u64) -> plumb_measure::Result<()> {
-        let mut manifest =
-            Manifest::starting(&request.command, request.argv.clone(), seed, &request.started_at);
-        manifest.kernel = surroundings::kernel();
-        manifest.host = surroundings::host();
-        self.directory = RunDirectory::create(&request.out, &manifest)?;
+        self.directory = begin_recording(request, seed)?;
         Ok(())
     }
 
@@ -40,8 +45,8 @@ impl Recorder {
         self.directory.is_some()
     }
 
-    /// Why there is none any more, and whether that is for want of space.
-    pub(crate) fn why_lost(&self) -> Option<&(String, bool)> {
+    /// How a run ends that is complete, where it cannot be recorded any more. What was recorded before stays as it is.
+    pub(crate) fn lost(&self) -> Option<&TrialEnded> {
         self.lost.as_ref()
     }
 
@@ -124,7 +129,7 @@ impl Recorder {
                 None
             }
             Err(error) => {
-                self.lost = Some((in_one_line(&error), false));
+                self.lost = Some(TrialEnded::NotRecorded(in_one_line(&error)));
                 None
             }
         }
@@ -132,7 +137,7 @@ impl Recorder {
 
     fn lose(&mut self, error: &plumb_measure::Error) {
         self.directory = None;
-        self.lost = Some((in_one_line(error), matches!(error, plumb_measure::Error::Full { .. })));
+        self.lost = Some(TrialEnded::Complete.unrecorded(error));
     }
 }
 

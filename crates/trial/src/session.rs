@@ -1,21 +1,23 @@
 //! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the run leaves
 //! a recording that can be read.
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use plumb_block::{Bytes, Errno, Nanos, Outcome, in_one_line};
-use plumb_load::{Fault, LoadOutcome};
+use plumb_block::{Bytes, Nanos, in_one_line};
+use plumb_load::LoadOutcome;
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, WritePath};
-use plumb_report::document::{CheckDocument, RunDocument};
+use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
-use plumb_target::{Kind, TargetKind};
+use plumb_target::TargetKind;
 use plumb_workload::{Job, Scenario, Stop};
 
 use crate::accounts::CheckBegun;
 use crate::check::{PREPARE, method_of};
 use crate::counters::Surveyed;
 use crate::document::{self, Facts, Readings};
+use crate::ending::{ended_by, ended_by_fault};
 use crate::error::TrialError;
 use crate::judge;
 use crate::record::{self, Recorder};
@@ -25,13 +27,9 @@ use crate::so_far::{self, SoFar};
 use crate::span::{Ended, Stage};
 use crate::spans;
 use crate::targets::{Targets, Use};
-use crate::trial::{Context, Course, Request, Trial, TrialEnded, Turn};
+use crate::trial::{Context, Course, GOES_ON, Request, Trial, TrialEnded, Turn};
 use crate::verify;
 use crate::watcher::Watcher;
-
-/// What a recording says until its run has ended.
-pub(crate) const GOES_ON: &str =
-    "the run had not ended when this was recorded: plumb was killed, or is still running";
 
 /// A span that had its turn.
 struct Phase {
@@ -39,6 +37,23 @@ struct Phase {
     number: usize,
     /// What it measured, or why nothing.
     outcome: Result<(SpanRun, Vec<Facts>), String>,
+    /// What documents say of it. It is worked out once: a comparison has a document after each of many phases.
+    told: OnceLock<Told>,
+}
+
+/// What documents say of a phase.
+struct Told {
+    span: RunSpan,
+    targets: Vec<RunTarget>,
+    latencies_late: u64,
+    /// What reading back found.
+    verified: Option<String>,
+}
+
+impl Phase {
+    fn of(number: usize, outcome: Result<(SpanRun, Vec<Facts>), String>) -> Self {
+        Self { number, outcome, told: OnceLock::new() }
+    }
 }
 
 /// A run in progress.
@@ -47,6 +62,8 @@ pub(crate) struct Session<'a> {
     seed: u64,
     surveyed: Option<CheckBegun>,
     phases: Vec<Phase>,
+    /// What all phases that a document tells have measured, one after the other.
+    whole: Option<LoadOutcome>,
     recorder: Recorder,
 }
 
@@ -69,7 +86,7 @@ fn over_time(phase: &Phase, first: usize, count: usize) -> Vec<TimeseriesRow> {
 impl<'a> Session<'a> {
     /// A session that has measured nothing yet; of a check, with what was surveyed.
     pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<CheckBegun>) -> Self {
-        Self { request, seed, surveyed, phases: Vec::new(), recorder: Recorder::default() }
+        Self { request, seed, surveyed, phases: Vec::new(), whole: None, recorder: Recorder::default() }
     }
 
     fn is_check(&self) -> bool {
@@ -142,7 +159,7 @@ impl<'a> Session<'a> {
                 Some(reason) => {
                     let reason = format!("{}: {reason}", name_of(scenario, number));
                     watcher.note(&reason);
-                    self.phases.push(Phase { number, outcome: Err(reason.clone()) });
+                    self.phases.push(Phase::of(number, Err(reason.clone())));
                     lacking.get_or_insert(reason);
                     TrialEnded::Complete
                 }
@@ -150,8 +167,8 @@ impl<'a> Session<'a> {
             };
             self.book(name_of(scenario, number));
             so_far = self.save(targets);
-            match self.recorder.why_lost().map(|why| self.ended_unrecorded(why)) {
-                Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded),
+            match self.recorder.lost() {
+                Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded.clone()),
                 _ if ended != TrialEnded::Complete => return Ok(ended),
                 _ if context.stop.load(Ordering::Relaxed) => return Ok(TrialEnded::Interrupted),
                 _ => {}
@@ -170,6 +187,7 @@ impl<'a> Session<'a> {
         let scenario = &self.request.scenario;
         let number = turn.span;
         watcher.standing(&turn.standing);
+        turn.note.iter().for_each(|note| watcher.note(note));
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
         let session = &*self;
@@ -185,7 +203,7 @@ impl<'a> Session<'a> {
         let run = match ran {
             Ok(run) => run,
             Err(error) if self.is_check() => {
-                self.phases.push(Phase { number, outcome: Err(in_one_line(&error)) });
+                self.phases.push(Phase::of(number, Err(in_one_line(&error))));
                 return Ok(ended_by(&error));
             }
             Err(error) if self.phases.is_empty() => return Err(error),
@@ -207,14 +225,17 @@ impl<'a> Session<'a> {
             Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
             Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
         };
-        self.phases.push(Phase { number, outcome: Ok((run, facts)) });
+        let phase = Phase::of(number, Ok((run, facts)));
+        let before = self.whole.take();
+        self.whole = self.with(before, &phase);
+        self.phases.push(phase);
         Ok(ended)
     }
 
     /// Records what the span that runs has measured until now, in the place of what it had before.
     fn record_so_far(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
         let facts = vec![Facts::default(); run.ran.result.targets.len()];
-        let phase = Phase { number, outcome: Ok((run, facts)) };
+        let phase = Phase::of(number, Ok((run, facts)));
         let mut document = self.describe(Some(targets), None, Some(&phase));
         let outcomes = self.outcomes(&phase);
         let first = document.targets.len().saturating_sub(outcomes.len());
@@ -252,16 +273,23 @@ impl<'a> Session<'a> {
         self.is_check() && name_of(&self.request.scenario, phase.number) == PREPARE
     }
 
-    fn job(&self, span: usize, job: usize) -> &Job {
-        &self.request.scenario.spans[span].jobs[job]
+    /// What was measured with one more phase.
+    fn with(&self, whole: Option<LoadOutcome>, phase: &Phase) -> Option<LoadOutcome> {
+        let Some((run, _)) = phase.outcome.as_ref().ok().filter(|_| !self.leaves_out(phase)) else {
+            return whole;
+        };
+        let next = run.ran.result.total();
+        Some(match whole {
+            None => next,
+            Some(mut whole) => {
+                whole.append(&next);
+                whole
+            }
+        })
     }
 
-    /// How a run ends that cannot be recorded any more. What was recorded before stays as it is.
-    fn ended_unrecorded(&self, why: &(String, bool)) -> TrialEnded {
-        match why {
-            (why, true) if self.is_check() => TrialEnded::NotMeasured(why.clone()),
-            (why, _) => TrialEnded::NotRecorded(why.clone()),
-        }
+    fn job(&self, span: usize, job: usize) -> &Job {
+        &self.request.scenario.spans[span].jobs[job]
     }
 
     /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does not take
@@ -275,16 +303,15 @@ impl<'a> Session<'a> {
         mut ended: TrialEnded,
         time_of_day: &dyn Fn() -> String,
     ) -> Result<Trial, TrialError> {
-        if self.request.out.is_named() && self.recorder.why_lost().is_none() {
+        if self.request.out.is_named() && self.recorder.lost().is_none() {
             self.record(targets)?;
         }
         self.book("report");
         let mut document = self.describe(targets, Some(&ended), None);
         let kept = self.recorder.finish(&mut document, time_of_day);
-        if let Some(why) = self.recorder.why_lost() {
-            let unrecorded = self.ended_unrecorded(why);
+        if let Some(unrecorded) = self.recorder.lost() {
             if ended == TrialEnded::Complete {
-                ended = unrecorded;
+                ended = unrecorded.clone();
                 document = self.describe(targets, Some(&ended), None);
                 self.judge(&mut document);
             }
@@ -335,34 +362,23 @@ impl<'a> Session<'a> {
         }
         let mut runs = Vec::new();
         for phase in self.phases.iter().chain(current).filter(|phase| !self.leaves_out(phase)) {
-            let asked = &self.request.scenario.spans[phase.number];
-            let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
+            let told = phase.told.get_or_init(|| self.told(phase, targets));
             let number = document.spans.len();
-            let (span, described) = match &phase.outcome {
-                Ok((run, facts)) => {
-                    let described = document::targets(run, facts, &uses, asked, self.is_check());
-                    (spans::span(run, asked, &uses, &described), described)
-                }
-                Err(why) => document::unmeasured(asked, why),
-            };
-            let mut span = span;
-            if self.is_check() {
-                span.jobs.iter_mut().for_each(|job| job.method = method_of(&job.name));
-            }
             runs.extend(phase.outcome.as_ref().ok().map(|(run, _)| run));
-            document.spans.push(span);
-            document.targets.extend(
-                described
-                    .into_iter()
-                    .map(|target| plumb_report::document::RunTarget { span: number, ..target }),
-            );
+            document.spans.push(told.span.clone());
+            let described = told.targets.iter().cloned();
+            document.targets.extend(described.map(|target| RunTarget { span: number, ..target }));
+            document.latencies_late += told.latencies_late;
         }
-        document.total = spans::whole(&runs, &document.spans, &document.targets);
+        let mut whole = self.whole.clone();
+        if let Some(phase) = current {
+            whole = self.with(whole, phase);
+        }
+        document.total = spans::whole(whole, &runs, &document.spans, &document.targets);
         document.duration = document.spans.iter().map(|span| span.duration).sum();
         document.notes.extend(targets.notes().iter().cloned());
         document.notes.extend(self.said_of(targets));
         document.latency_resolution_seconds = Some(targets.latency_excess().as_secs_f64());
-        document.latencies_late = runs.iter().map(|run| run.ran.result.total().latencies_late).sum();
         if self.is_check() {
             let direct = targets.uses.iter().find(|one| {
                 let job = self.job(one.span, one.job);
@@ -374,12 +390,36 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// What a document says of a phase.
+    fn told(&self, phase: &Phase, targets: &Targets) -> Told {
+        let asked = &self.request.scenario.spans[phase.number];
+        let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
+        let (mut span, described) = match &phase.outcome {
+            Ok((run, facts)) => {
+                let described = document::targets(run, facts, &uses, asked, self.is_check());
+                (spans::span(run, asked, &uses, &described), described)
+            }
+            Err(why) => document::unmeasured(asked, why),
+        };
+        if self.is_check() {
+            span.jobs.iter_mut().for_each(|job| job.method = method_of(&job.name));
+        }
+        let total = phase.outcome.as_ref().ok().map(|(run, _)| run.ran.result.total());
+        Told {
+            span,
+            targets: described,
+            latencies_late: total.as_ref().map_or(0, |total| total.latencies_late),
+            verified: total.and_then(|total| verify::note(total.verified.as_ref()?)),
+        }
+    }
+
     /// What is to be said of how traces were replayed, and what reading back found.
     pub(crate) fn said_of(&self, targets: &Targets) -> Vec<String> {
         let runs: Vec<&SpanRun> =
             self.phases.iter().filter_map(|phase| Some(&phase.outcome.as_ref().ok()?.0)).collect();
         let mut said = replayed::notes(&self.request.replays, targets, &runs);
-        said.extend(runs.iter().filter_map(|run| verify::note(run.ran.result.total().verified.as_ref()?)));
+        let told = self.phases.iter().map(|phase| phase.told.get_or_init(|| self.told(phase, targets)));
+        said.extend(told.filter_map(|told| told.verified.clone()));
         said
     }
 
@@ -428,73 +468,4 @@ fn is_empty(run: &SpanRun) -> bool {
 fn is_unmeasured(scenario: &Scenario, span: usize) -> bool {
     let jobs = &scenario.spans[span].jobs;
     jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
-}
-
-/// How a check ends that something stopped: a full or read-only file system is nobody's failure.
-pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
-    let errno = match error {
-        TrialError::Interrupted => return TrialEnded::Interrupted,
-        TrialError::Target(error) => match error.kind() {
-            Kind::Os(errno) => errno,
-            Kind::Unsupported | Kind::Refused => return TrialEnded::NotMeasured(in_one_line(error)),
-            _ => None,
-        },
-        TrialError::Flush {
-            source: plumb_load::FlushError::Device(plumb_load::Error::Device(error)),
-            ..
-        }
-        | TrialError::Unfit { source: plumb_load::Error::Device(error), .. } => error.errno(),
-        TrialError::PageCache { source, .. } => return ended_by_fault(source),
-        TrialError::Recording(plumb_measure::Error::Full { .. }) => {
-            return TrialEnded::NotMeasured(in_one_line(error));
-        }
-        _ => None,
-    };
-    ended_by_errno(errno, in_one_line(error))
-}
-
-fn ended_by_fault(fault: &Fault) -> TrialEnded {
-    match fault {
-        Fault::Request { outcome: Outcome::Failed(errno), .. } => {
-            ended_by_errno(Some(*errno), in_one_line(fault))
-        }
-        // A failed flush is a failure whatever its number says: what was written before it cannot be trusted.
-        _ => TrialEnded::Failed(in_one_line(fault)),
-    }
-}
-
-fn ended_by_errno(errno: Option<Errno>, reason: String) -> TrialEnded {
-    match errno {
-        Some(Errno::EINTR) => TrialEnded::Interrupted,
-        Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => TrialEnded::NotMeasured(reason),
-        Some(errno) if errno.is_full() => TrialEnded::NotMeasured(reason),
-        _ => TrialEnded::Failed(reason),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use plumb_block::{Error, ErrorKind};
-
-    use super::*;
-
-    #[test]
-    fn a_full_disk_is_no_failure_but_an_io_error_is() {
-        let ended = |errno| {
-            let source = Error::new(ErrorKind::Os(errno), "write", "a file").into();
-            ended_by(&TrialError::Unfit { target: "a file".to_owned(), source })
-        };
-        assert!(matches!(ended(Errno::ENOSPC), TrialEnded::NotMeasured(_)));
-        assert!(matches!(ended(Errno::EROFS), TrialEnded::NotMeasured(_)));
-        assert!(matches!(ended(Errno::EIO), TrialEnded::Failed(_)));
-        assert_eq!(ended(Errno::EINTR), TrialEnded::Interrupted);
-        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and trusted.
-        let latched =
-            Error::new(ErrorKind::FlushLatched, "sync", "a file").because("No space left on device");
-        let target = "a file".to_owned();
-        assert!(matches!(
-            ended_by(&TrialError::Flush { target, source: plumb_load::FlushError::Device(latched.into()) }),
-            TrialEnded::Failed(_)
-        ));
-    }
 }

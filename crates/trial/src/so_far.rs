@@ -1,7 +1,7 @@
 //! What was measured until now, on its way to the recording while the run goes on: a run that is killed loses ten seconds
 //! at most.
 
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use plumb_block::Nanos;
@@ -16,15 +16,15 @@ use crate::span::Ran;
 const RECORDED_EVERY: Duration = Duration::from_secs(5);
 
 /// The end that is given to what runs.
-pub(crate) struct Outlet<T> {
+pub struct Outlet<T> {
     /// None where nothing is recorded.
     to: Option<SyncSender<T>>,
     sent: Instant,
 }
 
 /// Calls `run`, and meanwhile `write` on a thread of its own with what `run` sends; not if nothing `is_recorded`. `write`
-/// may be slow: what comes meanwhile is left out.
-pub(crate) fn recorded<T: Send, R>(
+/// may be slow: what comes meanwhile is left out. When it returns, all that was sent is written.
+pub fn recorded<T: Send, R>(
     is_recorded: bool,
     write: impl FnMut(T) + Send,
     run: impl FnOnce(Outlet<T>) -> R,
@@ -49,11 +49,16 @@ impl<T> Outlet<T> {
         is_due
     }
 
-    /// Waits for nobody.
+    /// Waits for nobody: left out if the one before is still being written.
     pub(crate) fn send(&self, measured: T) {
-        if let Some(to) = &self.to {
-            // Fails if the one before is still being written.
-            drop(to.try_send(measured));
+        drop(self.offer(measured));
+    }
+
+    /// Waits for nobody: comes back if the one before is still being written.
+    pub fn offer(&self, measured: T) -> Option<T> {
+        match self.to.as_ref()?.try_send(measured) {
+            Err(TrySendError::Full(measured)) => Some(measured),
+            Ok(()) | Err(TrySendError::Disconnected(_)) => None,
         }
     }
 }

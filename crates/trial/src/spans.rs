@@ -50,7 +50,10 @@ pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTar
                 idle: one.idle.as_secs_f64(),
             })
             .collect(),
-        total: total(&result.total(), all_storage(result, uses), all_cpu([result]), targets),
+        total: Sides {
+            threads: Some(result.threads.len() as u64),
+            ..total(&result.total(), all_storage(result, uses), all_cpu([result]), targets)
+        },
     }
 }
 
@@ -69,19 +72,19 @@ pub(crate) fn total(
     total
 }
 
-/// All spans one after the other. Rates are over the sum of their windows.
-pub(crate) fn whole(runs: &[&SpanRun], spans: &[RunSpan], targets: &[RunTarget]) -> Sides {
+/// All spans one after the other, which have measured `outcome`. Rates are over the sum of their windows.
+pub(crate) fn whole(
+    outcome: Option<LoadOutcome>,
+    runs: &[&SpanRun],
+    spans: &[RunSpan],
+    targets: &[RunTarget],
+) -> Sides {
     if let [span] = spans {
         return span.total.clone();
     }
-    let mut outcome: Option<LoadOutcome> = None;
     let mut side: Option<(StorageSide, f64)> = None;
     let mut unknown = None;
-    for (run, span) in runs.iter().zip(spans) {
-        match &mut outcome {
-            Some(whole) => whole.append(&run.ran.result.total()),
-            None => outcome = Some(run.ran.result.total()),
-        }
+    for (_, span) in runs.iter().zip(spans) {
         match (&span.total.storage, side.take()) {
             (Some(next), Some((whole, seconds))) => {
                 let next = (next.clone(), span.duration);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Clock, Nanos};
+use plumb_block::{Clock, Nanos, in_one_line};
 use plumb_measure::{Out, RunDirectory};
 use plumb_report::{RunDocument, RunRecording};
 use plumb_target::Permission;
@@ -15,6 +15,10 @@ use crate::rounds::SpanRun;
 use crate::session::Session;
 use crate::targets::Targets;
 use crate::watcher::Watcher;
+
+/// What a recording says until its run has ended.
+pub const GOES_ON: &str =
+    "the run had not ended when this was recorded: plumb was killed, or is still running";
 
 /// What is asked of a trial. Time and randomness come in here.
 #[derive(Debug, Clone)]
@@ -100,6 +104,8 @@ pub struct Turn {
     pub is_block: bool,
     /// What earlier turns have shown, a line each, for whoever watches.
     pub standing: Vec<String>,
+    /// What whoever watches is told before it.
+    pub note: Option<String>,
 }
 
 /// Says which turn is next, from what was measured until now and the time since the targets are open; `None` ends the run.
@@ -111,7 +117,30 @@ pub(crate) fn each_once(spans: usize) -> impl FnMut(&RunDocument, Nanos) -> Opti
     move |_, _| turns.next()
 }
 
+impl Trial {
+    /// The same, but something failed when it was over. Why it ended before stands first.
+    fn but_failed(mut self, error: &TrialError) -> Self {
+        let why = in_one_line(error);
+        let document = &mut self.recording.document;
+        document.failed = true;
+        document.notes.push(why.clone());
+        let earlier = self.ended.reason().map(|earlier| format!("{earlier}; "));
+        self.ended = TrialEnded::Failed(earlier.unwrap_or_default() + &why);
+        self
+    }
+}
+
 impl TrialEnded {
+    /// The same, but it could not be recorded.
+    #[must_use]
+    pub fn unrecorded(self, error: &plumb_measure::Error) -> Self {
+        match (self, in_one_line(error)) {
+            (Self::Complete, why) if error.is_for_want_of_space() => Self::NotMeasured(why),
+            (Self::Complete, why) => Self::NotRecorded(why),
+            (ended, _) => ended,
+        }
+    }
+
     /// Why it is not complete; `None` if it is.
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -146,20 +175,33 @@ pub fn run_turns(
     let mut targets = Targets::open(request, context, watcher)?;
     targets.calibrate(&request.scenario)?;
     let trial = run_on(request, &targets, context, watcher, course);
-    let left_behind = clear_up(request, &targets)?;
-    Ok(Trial { left_behind, ..trial? })
+    let (left_behind, failed) = clear_up(request, &targets);
+    match (trial, failed) {
+        (Ok(trial), None) => Ok(Trial { left_behind, ..trial }),
+        // What was measured is none the worse for it.
+        (Ok(trial), Some(error)) => Ok(Trial { left_behind, ..trial.but_failed(&error) }),
+        (Err(error), None) => Err(error),
+        (Err(error), Some(left)) => Err(error.and(&left)),
+    }
 }
 
-/// Removes what is to be removed, and says what else this run has made under a name.
-fn clear_up(request: &Request, targets: &Targets) -> Result<Vec<String>, TrialError> {
-    let mut left_behind = Vec::new();
+/// Removes what is to be removed. What else this run has made under a name, and why the first could not be removed.
+fn clear_up(request: &Request, targets: &Targets) -> (Vec<String>, Option<TrialError>) {
+    let (mut left_behind, mut failed) = (Vec::new(), None);
     for one in &targets.uses {
-        let removed = request.remove_after.contains(&one.name) && one.opened.remove_if_ours()?;
+        let removed = match request.remove_after.contains(&one.name).then(|| one.opened.remove_if_ours()) {
+            Some(Err(error)) => {
+                failed.get_or_insert(error.into());
+                true
+            }
+            Some(Ok(removed)) => removed,
+            None => false,
+        };
         if one.opened.made && !removed && one.opened.has_name() {
             left_behind.push(format!("{} ({})", one.opened.shown, one.opened.size));
         }
     }
-    Ok(left_behind)
+    (left_behind, failed)
 }
 
 /// Runs a trial on targets that are open.

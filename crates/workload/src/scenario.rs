@@ -175,6 +175,19 @@ pub struct Thread {
     pub shared_depth: Option<(u32, Vec<u32>)>,
 }
 
+impl Scenario {
+    /// The names of its targets, each once, in order.
+    pub fn targets(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for target in self.spans.iter().flat_map(|span| &span.jobs).flat_map(|job| &job.targets) {
+            if !names.contains(&target.name) {
+                names.push(target.name.clone());
+            }
+        }
+        names
+    }
+}
+
 impl Span {
     /// Its threads, those of the first job first.
     pub fn threads(&self) -> Vec<Thread> {

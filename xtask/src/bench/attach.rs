@@ -16,7 +16,7 @@ const SIZE: &str = "256M";
 /// How long fio runs each case.
 const RUNTIME: &str = "--runtime=1.5";
 /// Where files in memory live.
-const MEMORY: &str = "/dev/shm";
+pub(super) const MEMORY: &str = "/dev/shm";
 
 /// What fio does, and which part of the peer's rate is asked for, if any.
 struct Case {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::{guest, process};
+use crate::guest;
 
 /// What one subject got: operations per second, and the 99th percentile in milliseconds with that of the sync.
 #[derive(Clone, Copy)]
@@ -13,10 +13,8 @@ struct Figures {
     p99: f64,
 }
 
-/// Prints the table. The guest's plumb has ublk, so it is built apart.
-pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
-    let build = ["build", "--release", "--quiet", "--package", "plumb", "--features", "ublk"];
-    process::run(std::process::Command::new("cargo").args(build).current_dir(root))?;
+/// Prints the table.
+pub(super) fn run(plumb: &Path) -> Result<()> {
     println!(
         "in a guest, 8 GiB with 150 operations and 150 MiB a second: 64 KiB random writes at depth 8 for 30 s; then synced 4 KiB \
          writes, then 4 KiB reads, 10 s each; /s (times, p99 in ms)"

@@ -8,7 +8,6 @@ mod figures;
 mod memory;
 mod pairs;
 mod places;
-mod sampled;
 
 use std::path::Path;
 

@@ -6,7 +6,9 @@ mod agreement;
 mod attach;
 mod cache;
 mod cache_guest;
+mod compare;
 mod fio;
+mod fleet;
 mod load;
 mod nbd;
 mod observe;
@@ -23,13 +25,15 @@ use anyhow::{Result, bail};
 use crate::{lint, process};
 
 /// Every bench, in the order in which they run.
-const ALL: [&str; 8] = ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache"];
+const ALL: [&str; 9] =
+    ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache", "fleet"];
 
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// agreement, load, nbd, realtime, attach, observe, prove, cache; all without a name. Of cache also one part alone:
-    /// cache-burst, cache-overhead, cache-recovery, cache-simulated; and beside all, in a guest: cache-guest
+    /// agreement, load, nbd, realtime, attach, observe, prove, cache, fleet; all without a name. Of cache also one part alone:
+    /// cache-burst, cache-overhead, cache-recovery, cache-simulated. Beside all: compare (--pairs 20 takes an hour and a half, --pairs 1 five minutes), and in a guest
+    /// cache-guest
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant
@@ -64,7 +68,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "attach" => attach::run(&plumb, arguments.pairs)?,
             "observe" => observe::run(&plumb, arguments.pairs)?,
             "prove" => prove::run(&root)?,
-            "cache-guest" => cache_guest::run(&root, &plumb)?,
+            "fleet" => fleet::run(&root, &plumb)?,
+            "compare" => compare::run(&plumb, &arguments.directory, arguments.pairs)?,
+            "cache-guest" => cache_guest::run(&plumb)?,
             name if cache::PARTS.contains(&name) => {
                 let asked =
                     cache::Asked { plumb: &plumb, directory: &arguments.directory, pairs: arguments.pairs };

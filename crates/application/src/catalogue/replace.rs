@@ -1,5 +1,6 @@
 //! registry-kv and save: files that are replaced as a whole. A temporary file is written, synced and renamed over the old
-//! one; then the directory is synced, without which the old file may come back after a power cut.
+//! one; then the directory is synced, without which the old file may come back after a power cut. Variants of save leave out
+//! one of these syncs, or both.
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub(super) struct Replace {
     names: Vec<String>,
     temporary: &'static str,
     bytes: u64,
+    fsync: bool,
     directory_fsync: bool,
 }
 
@@ -24,6 +26,7 @@ impl Replace {
             names: (0..setting.scaled(1000, 1)).map(|number| format!("key{number:04}")).collect(),
             temporary: "new.tmp",
             bytes: 4096,
+            fsync: true,
             directory_fsync: true,
         }
     }
@@ -36,6 +39,7 @@ impl Replace {
             names: vec!["document".to_owned()],
             temporary: "document.tmp",
             bytes: 2_000_000,
+            fsync: setting.variant != "no-sync",
             directory_fsync: setting.variant == "directory-fsync",
         }
     }
@@ -66,7 +70,9 @@ impl Program for Replace {
             let began = hand.begin();
             let file = hand.create(&temporary)?;
             hand.write(file, 0, self.bytes)?;
-            hand.fsync(file)?;
+            if self.fsync {
+                hand.fsync(file)?;
+            }
             hand.close(file)?;
             hand.rename(&temporary, &directory.join(name))?;
             if !self.directory_fsync {

@@ -1,12 +1,12 @@
 //! The sweep of a batch: runs in the order of addresses (C-SCAN), merged with what goes on where they end, whatever its age.
 
-use plumb_block::{Buffer, Bytes, Lba, LbaRange, Op, Payload};
+use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
-use super::Stage;
+use super::{Stage, UNREADABLE_AFTER};
 use crate::action::{Member, Purpose};
 use crate::core::{Core, Then};
 use crate::format::record::Kind;
-use crate::gather::{Gather, Goal};
+use crate::gather::{Gather, Goal, readable};
 use crate::index::Entry;
 
 /// What begins so many bytes behind a run of the batch is destaged with it, whatever its age, and so many of them: the arm of a disk
@@ -26,14 +26,14 @@ struct Run {
 impl Core {
     /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
     pub(super) fn destage_run(&mut self) -> bool {
-        let (now, used) = (self.io.now, self.log.used_share());
+        let (now, used) = (self.io.now, self.pressure());
         let limit = self.pace.runs_max(now, used, self.destage.is_draining);
         let is_ready = self
             .destage
             .batch
             .as_ref()
             .is_some_and(|batch| batch.stage == Stage::Sweep && batch.in_flight < limit);
-        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() {
+        if !is_ready || self.is_giving_up() || !self.has_memory_for_run() || self.is_bypass_beneath() {
             return false;
         }
         let Some(run) = self.next_run() else { return false };
@@ -72,6 +72,13 @@ impl Core {
             let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
             let mut is_old = false;
             for (range, entry) in map.over(rest) {
+                if entry.is_unreadable() {
+                    if !run.pieces.is_empty() {
+                        break;
+                    }
+                    batch.cursor = range.end();
+                    continue;
+                }
                 let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
                 let is_young = entry.segment(&geometry, range.lba) >= batch.young;
                 if is_young || (entry.is_clean() && !is_ordered) {
@@ -118,22 +125,43 @@ impl Core {
         }
     }
 
-    /// Writes a run that was read; without its bytes it has failed.
+    /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for a while, and then left out.
     pub(crate) fn write_run(
         &mut self,
         range: LbaRange,
-        pieces: Vec<(LbaRange, Entry)>,
+        pieces: &[(LbaRange, Entry)],
         bytes: Option<Buffer>,
+        unreadable: &[LbaRange],
     ) {
-        match bytes {
-            Some(bytes) => {
-                self.act_on_backing(Op::Write { fua: false }, range, pieces, Payload::Bytes(bytes));
-            }
-            None => {
-                let lba = range.lba;
-                self.run_failed(format!(
-                    "the log cannot be read at {lba} on any leg: what is there stays in the log until it is overwritten"
-                ));
+        let lba = unreadable.first().map_or(range.lba, |first| first.lba);
+        let is_over = unreadable.is_empty() || self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now);
+        let Some(bytes) = bytes.filter(|_| is_over) else {
+            return self.run_failed(format!(
+                "the log cannot be read at {lba} on any of its devices: it is tried again"
+            ));
+        };
+        let mut entries = ExtentMap::default();
+        pieces.iter().for_each(|(range, entry)| entries.insert(*range, *entry));
+        self.leave_unreadable(&entries, unreadable);
+        let (block, runs) = (self.log.geometry.logical_block as usize, readable(range, unreadable));
+        if let Some(batch) = &mut self.destage.batch {
+            batch.in_flight = batch.in_flight + runs.len() as u32 - 1;
+        }
+        for run in runs {
+            let from = (run.lba.0 - range.lba.0) as usize * block;
+            let bytes = bytes.slice(from..from + run.nlb as usize * block);
+            let pieces = entries.over(run).map(|(range, entry)| (range, *entry)).collect();
+            self.act_on_backing(Op::Write { fua: false }, run, pieces, Payload::Bytes(bytes));
+        }
+        self.io.steps += 1;
+    }
+
+    /// What of these is still the newest version is unreadable from now on, until it is overwritten.
+    fn leave_unreadable(&mut self, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
+        for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
+            for range in self.index.leave_unreadable((range, *entry)) {
+                self.unreadable.insert(range, ());
+                self.figures.unreadable += Bytes(self.log.geometry.bytes(range));
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, DeviceInfo, Error, ErrorKind, Outcome, Payload, Pool, PoolShape, QueueOptions,
-    Request, Result, Tag, Wait,
+    Bytes, Completion, Device, DeviceInfo, Error, ErrorKind, LbaRange, Outcome, Payload, Pool, PoolShape,
+    QueueOptions, Request, Result, Tag, Wait,
 };
 
-use crate::{BUFFER, Cache, InitialWrite, Member, Settings};
+use crate::{BUFFER, Cache, InitialWrite, LOG_BLOCK, Member, Settings};
 
 /// Carries out `requests`, each when the one before is done. What they brought or read comes back in order.
 ///
@@ -41,43 +41,31 @@ pub fn carry_out(device: &dyn Device, requests: impl IntoIterator<Item = Request
 /// # Errors
 /// If the settings cannot be met by the devices, or a write fails.
 pub fn create(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
-    write(settings, legs, backing, &|bytes, buffer| buffer.copy_from_slice(bytes))
-}
-
-/// Writes zeroes, durably, where [`create`] has written: these legs are no cache's any more.
-///
-/// # Errors
-/// As [`create`].
-pub fn erase(settings: &Settings, legs: &[Arc<dyn Device>], backing: &DeviceInfo) -> Result<()> {
-    write(settings, legs, backing, &|_, buffer| buffer.fill(0))
-}
-
-/// Writes to the legs what `fill` makes of what a new cache has there.
-fn write(
-    settings: &Settings,
-    legs: &[Arc<dyn Device>],
-    backing: &DeviceInfo,
-    fill: &dyn Fn(&[u8], &mut [u8]),
-) -> Result<()> {
     let infos: Vec<_> = legs.iter().map(|leg| leg.info()).collect();
     let writes = Cache::create(settings, &infos, backing)?;
     for (number, leg) in legs.iter().enumerate() {
-        initialise(&**leg, writes.iter().filter(|write| write.member == Member::Leg(number)), fill)?;
+        let own = writes.iter().filter(|write| write.member == Member::Leg(number));
+        write(&**leg, own.map(|InitialWrite { range, bytes, .. }| (*range, &**bytes)))?;
     }
     Ok(())
 }
 
-/// Writes to a device, durably, what `fill` makes of these.
-pub(super) fn initialise<'a>(
-    device: &dyn Device,
-    writes: impl IntoIterator<Item = &'a InitialWrite>,
-    fill: &dyn Fn(&[u8], &mut [u8]),
-) -> Result<()> {
+/// Writes zeroes, durably, where superblocks are: this device is a leg of no cache any more.
+///
+/// # Errors
+/// If a write fails; it may be one still.
+pub fn erase(leg: &dyn Device) -> Result<()> {
+    let zeroes = [0; LOG_BLOCK as usize];
+    write(leg, Cache::superblocks_of(&leg.info()).map(|range| (range, &zeroes[..])))
+}
+
+/// Writes to a device, durably.
+fn write<'a>(device: &dyn Device, writes: impl IntoIterator<Item = (LbaRange, &'a [u8])>) -> Result<()> {
     let pool = Pool::new(PoolShape { buffer: BUFFER, count: 1, alignment: Bytes::kib(4) })?;
-    for InitialWrite { range, bytes, .. } in writes {
+    for (range, bytes) in writes {
         let Some(mut buffer) = pool.take(Bytes(bytes.len() as u64)) else { continue };
-        fill(bytes, &mut buffer);
-        carry_out(device, [Request::write(Tag(0), *range, Payload::Bytes(buffer.freeze()))])?;
+        buffer.copy_from_slice(bytes);
+        carry_out(device, [Request::write(Tag(0), range, Payload::Bytes(buffer.freeze()))])?;
     }
     carry_out(device, [Request::flush(Tag(0))]).map(drop)
 }

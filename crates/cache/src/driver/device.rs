@@ -1,16 +1,17 @@
 //! The cache as a device.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Bytes, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, LbaRange, Nanos, Pool,
-    Power, Queue, QueueOptions, Result, Time,
+    Bytes, Clock as _, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, ExtentState, Latch, LbaRange,
+    Nanos, Pool, Power, Queue, QueueOptions, Result, Time,
 };
 
-use super::carry_out::initialise;
+use super::carry_out::erase;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
-use super::shared::{Running, signal};
+use super::shared::Running;
 use crate::{Cache, LegState, Member, Options, State};
 
 /// The devices of a cache.
@@ -41,7 +42,9 @@ pub struct CachedDevice {
 }
 
 impl CachedDevice {
-    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it is only looked at.
+    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it is only looked at. In real
+    /// time every thread that uses the cache polls the queues of the members: those of files are to be opened as
+    /// shared ones (`FileOptions::shared` of plumb-linux).
     ///
     /// # Errors
     /// The sentence of the core, if it refuses or cannot; a member that gives no queue.
@@ -49,9 +52,9 @@ impl CachedDevice {
         let infos = members.legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect();
         let memory = options.memory.clone();
         let core = Cache::open(options, infos, members.backing.info())?;
-        let mut queues = MemberQueues::new();
+        let mut queues = MemberQueues::new(time.is_virtual())?;
         for (member, device) in members.present() {
-            queues.add(member, queue_of(&**device, &memory)?);
+            queues.add(member, queue_of(&**device, &memory)?)?;
         }
         let running = Running::start(core, queues, time)?;
         let place = || members.backing.info().name;
@@ -71,9 +74,14 @@ impl CachedDevice {
         }
     }
 
-    /// Looks at the core, or tells it something.
-    pub fn with<R>(&self, look: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
-        self.running.with(look)
+    /// Looks at the core.
+    pub fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
+        self.running.look(look)
+    }
+
+    /// Tells the core something.
+    pub fn with<R>(&self, tell: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
+        self.running.with(tell)
     }
 
     /// Waits until `look` finds what it waits for.
@@ -84,6 +92,17 @@ impl CachedDevice {
         let stuck =
             || Error::new(ErrorKind::PowerLost, "wait for", "a cache of which nothing comes any more");
         self.running.wait_for(look)?.ok_or_else(stuck)
+    }
+
+    /// Waits for a later session than the backing device names: see [`Cache::session_to_mark`]. `None` once another thread has said that
+    /// [it is over](Self::end_marking).
+    pub fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<u64> {
+        self.running.wait_to_mark(is_over)
+    }
+
+    /// Nobody waits in [`wait_to_mark`](Self::wait_to_mark) for this any more.
+    pub fn end_marking(&self, is_over: &AtomicBool) {
+        self.running.end_marking(is_over);
     }
 
     /// Ends at once, as a killed process does: nothing more goes to a device of it, and nobody is answered any more.
@@ -123,9 +142,9 @@ impl CachedDevice {
         before: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let replacement = self.with(|core, _| core.replacement(leg, by.info()))?;
-        initialise(&*by, &replacement.writes, &|bytes, buffer| buffer.copy_from_slice(bytes))?;
+        erase(&*by)?;
         before()?;
-        self.running.add_member(Member::Leg(leg), queue_of(&*by, &self.memory)?);
+        self.running.add_member(Member::Leg(leg), queue_of(&*by, &self.memory)?)?;
         self.with(|core, now| core.replace_leg(replacement, now))?;
         self.members().legs[leg] = Some(by);
         Ok(())
@@ -148,11 +167,11 @@ fn queue_of(device: &dyn Device, memory: &Pool) -> Result<Box<dyn Queue>> {
 
 impl Device for CachedDevice {
     fn info(&self) -> DeviceInfo {
-        self.running.with(|core, _| core.info())
+        self.running.look(Cache::info)
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        let wake = if self.running.time().is_virtual() { None } else { Some(Arc::new(signal()?)) };
+        let wake = self.running.wake()?;
         let port = self.running.open_port(wake.clone());
         let running = Arc::clone(&self.running);
         Ok(Box::new(CacheQueue {
@@ -175,8 +194,9 @@ impl Device for CachedDevice {
     }
 
     fn latched(&self) -> Option<Latch> {
-        self.running.with(|core, now| match core.state() {
-            State::Latched { .. } => Some(Latch { errno: Errno::EIO, at: now }),
+        let at = self.running.time().now();
+        self.running.look(|core| match core.state() {
+            State::Latched { .. } => Some(Latch { errno: Errno::EIO, at }),
             _ => None,
         })
     }

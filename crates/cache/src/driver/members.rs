@@ -1,9 +1,12 @@
 //! The queues of the members, and what waits for room in them.
 
 use std::collections::{HashSet, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use plumb_block::{Completion, Outcome, Payload, Queue, Request, Tag, Wait};
+use plumb_block::{Completion, Outcome, Payload, Queue, Request, Result, Tag, Wait};
 
+use super::wake::{add, set_of_descriptors};
 use crate::{Action, ActionId, Member};
 
 /// How many actions one member has in flight at most; the core keeps destaging far below.
@@ -16,9 +19,22 @@ pub(super) struct Ended {
     pub(super) payload: Payload,
 }
 
+/// How the members stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// Something is in flight.
+    pub(super) is_busy: bool,
+    /// Whoever waits for the members is woken by all of them.
+    pub(super) is_signalled: bool,
+}
+
 /// The queues of all members.
 pub(super) struct MemberQueues {
     queues: Vec<(Member, MemberQueue)>,
+    /// Readable when one of them may have answered; none in virtual time.
+    answered: Option<Arc<OwnedFd>>,
+    /// What has ended, and the core was not told of.
+    untold: Vec<Ended>,
     /// Kept for its memory.
     completions: Vec<Completion>,
 }
@@ -33,22 +49,38 @@ struct MemberQueue {
 
 impl MemberQueues {
     /// None yet.
-    pub(super) const fn new() -> Self {
-        Self { queues: Vec::new(), completions: Vec::new() }
+    ///
+    /// # Errors
+    /// If the kernel has no descriptor to give.
+    pub(super) fn new(is_virtual: bool) -> Result<Self> {
+        let answered = if is_virtual { None } else { Some(Arc::new(set_of_descriptors()?)) };
+        Ok(Self { queues: Vec::new(), answered, untold: Vec::new(), completions: Vec::new() })
     }
 
     /// The queue of a member.
-    pub(super) fn add(&mut self, member: Member, queue: Box<dyn Queue>) {
+    ///
+    /// # Errors
+    /// If the kernel cannot wait for it.
+    pub(super) fn add(&mut self, member: Member, queue: Box<dyn Queue>) -> Result<()> {
+        if let (Some(answered), Some(descriptor)) = (&self.answered, queue.wake_fd()) {
+            add(answered, descriptor)?;
+        }
         let queue =
             MemberQueue { queue, backlog: VecDeque::new(), in_flight: HashSet::new(), is_broken: false };
         self.queues.push((member, queue));
+        Ok(())
+    }
+
+    /// What is readable when a member may have answered; none in virtual time.
+    pub(super) fn answered(&self) -> Option<Arc<OwnedFd>> {
+        self.answered.clone()
     }
 
     /// Takes away the queue of a member. What it has not answered is answered as one that nobody knows of.
     pub(super) fn remove(&mut self, member: Member, ended: &mut Vec<Ended>) -> Option<Box<dyn Queue>> {
         let place = self.queues.iter().position(|(known, _)| *known == member)?;
         let (_, mut queue) = self.queues.remove(place);
-        queue.break_off(ended);
+        queue.break_off(self.answered.as_deref(), ended);
         Some(queue.queue)
     }
 
@@ -65,11 +97,13 @@ impl MemberQueues {
 
     /// Hands over what waits, and takes what was answered.
     pub(super) fn poll(&mut self, ended: &mut Vec<Ended>) {
-        let Self { queues, completions } = self;
-        for (_, member) in queues.iter_mut().filter(|(_, member)| member.is_busy()) {
+        let Self { queues, completions, answered, untold } = self;
+        ended.append(untold);
+        // The idle ones, too: a descriptor that stays readable would wake whoever waits again and again.
+        for (_, member) in queues.iter_mut().filter(|(_, member)| !member.is_broken) {
             member.hand_over();
             if member.queue.poll(Wait::NONE, completions).is_err() {
-                member.break_off(ended);
+                member.break_off(answered.as_deref(), ended);
             }
             for Completion { tag, outcome, payload, .. } in completions.drain(..) {
                 if member.in_flight.remove(&tag) {
@@ -79,14 +113,17 @@ impl MemberQueues {
         }
     }
 
-    /// Whether nothing is in flight.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.queues.iter().any(|(_, member)| member.is_busy())
+    /// What the core is to be told of after the next [`poll`](Self::poll).
+    pub(super) fn put_back(&mut self, ended: Vec<Ended>) {
+        self.untold = ended;
     }
 
-    /// The queues that something is in flight in.
-    pub(super) fn busy(&self) -> impl Iterator<Item = &dyn Queue> {
-        self.queues.iter().filter(|(_, member)| member.is_busy()).map(|(_, member)| &*member.queue)
+    /// How they stand after the last [`poll`](Self::poll).
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            is_busy: self.queues.iter().any(|(_, member)| member.is_busy()),
+            is_signalled: self.queues.iter().all(|(_, member)| member.queue.wake_fd().is_some()),
+        }
     }
 }
 
@@ -106,8 +143,12 @@ impl MemberQueue {
     }
 
     /// The queue is broken: nobody knows what became of what is in flight.
-    fn break_off(&mut self, ended: &mut Vec<Ended>) {
+    fn break_off(&mut self, answered: Option<&OwnedFd>, ended: &mut Vec<Ended>) {
         self.is_broken = true;
+        if let (Some(answered), Some(descriptor)) = (answered, self.queue.wake_fd()) {
+            // Nobody clears it any more. It is gone from the set with its last descriptor, too.
+            rustix::event::epoll::delete(answered, descriptor).ok();
+        }
         let unanswered =
             |tag: Tag, payload| Ended { id: ActionId(tag.0), outcome: Outcome::Unknown, payload };
         ended.extend(self.in_flight.drain().map(|tag| unanswered(tag, Payload::None)));

@@ -6,10 +6,8 @@
 //!        └───────── answers ────────┘        └────────────── outcomes ───────────┘
 //! ```
 //!
-//! In real time one thread polls the members' queues and moves the core on: a ring of io_uring belongs to one thread. A front queue
-//! enters its requests into the core itself, and wakes that thread once for each batch, if it sleeps. In virtual time there is no
-//! thread: whoever polls a front queue moves the core on, and the clock does at every event
-//! ([`EventSource`](plumb_block::EventSource)).
+//! Whoever polls a front queue moves the core on and polls the members; in real time a thread does while nobody else is there, and
+//! keeps the core's timers. In virtual time the clock does at every event ([`EventSource`](plumb_block::EventSource)).
 //!
 //! Invariants:
 //! - the core decides, the driver carries out: no request reaches a member that is no action of the core;
@@ -23,6 +21,7 @@ mod members;
 mod ports;
 mod queue;
 mod shared;
+mod wake;
 
 pub use carry_out::{carry_out, create, erase};
 pub use device::{CachedDevice, Members};

@@ -1,10 +1,11 @@
 //! The front side: the queues of those who use the cache, and whom each request belongs to.
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Completion, Nanos, Outcome, Payload, Request, Tag};
+
+use super::wake::Wake;
 
 /// The front queues, and the requests that the core has.
 #[derive(Default)]
@@ -19,8 +20,9 @@ pub(super) struct Ports {
 
 struct Port {
     ready: Vec<Completion>,
-    /// An eventfd, in real time only: readable while something is ready.
-    wake: Option<Arc<OwnedFd>>,
+    /// In real time only.
+    wake: Option<Arc<Wake>>,
+    /// It was or is being fired, and that was not seen yet.
     is_signalled: bool,
 }
 
@@ -33,7 +35,7 @@ struct Waiting {
 
 impl Ports {
     /// A new queue; its number.
-    pub(super) fn open(&mut self, wake: Option<Arc<OwnedFd>>) -> usize {
+    pub(super) fn open(&mut self, wake: Option<Arc<Wake>>) -> usize {
         let port = Port { ready: Vec::new(), wake, is_signalled: false };
         match self.ports.iter().position(Option::is_none) {
             Some(free) => {
@@ -70,35 +72,40 @@ impl Ports {
         request.tag = tag;
     }
 
-    /// Takes the answer to a request. `fired` gets what wakes its queue, if that sleeps. The answer to a request that was given up
-    /// is dropped, and its memory with it.
-    pub(super) fn answer(
-        &mut self,
-        tag: Tag,
-        outcome: Outcome,
-        payload: Payload,
-        now: Nanos,
-        fired: &mut Vec<Arc<OwnedFd>>,
-    ) {
+    /// Takes the answer to a request. That to one that was given up is dropped, and its memory with it.
+    pub(super) fn answer(&mut self, tag: Tag, outcome: Outcome, payload: Payload, now: Nanos) {
         let Some(Waiting { port, tag: asked, submitted_at, deadline }) = self.waiting.remove(&tag) else {
             return;
         };
         if let Some(deadline) = deadline {
             self.deadlines.remove(&(deadline, tag));
         }
-        let Some(Some(port)) = self.ports.get_mut(port) else { return };
-        port.ready.push(Completion { tag: asked, outcome, submitted_at, completed_at: now, payload });
-        if let Some(wake) = port.wake.as_ref().filter(|_| !port.is_signalled) {
-            fired.push(Arc::clone(wake));
-            port.is_signalled = true;
+        if let Some(Some(port)) = self.ports.get_mut(port) {
+            port.ready.push(Completion { tag: asked, outcome, submitted_at, completed_at: now, payload });
         }
     }
 
     /// Gives up what has not been answered by its deadline.
-    pub(super) fn give_up_late(&mut self, now: Nanos, fired: &mut Vec<Arc<OwnedFd>>) {
+    pub(super) fn give_up_late(&mut self, now: Nanos) {
         while let Some((_, tag)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
-            self.answer(tag, Outcome::Unknown, Payload::None, now, fired);
+            self.answer(tag, Outcome::Unknown, Payload::None, now);
         }
+    }
+
+    /// What wakes the owners of queues for which something is ready, but for `own`, whose owner is awake: to be fired.
+    pub(super) fn take_wakes(&mut self, own: Option<usize>) -> impl Iterator<Item = Arc<Wake>> {
+        let ports = self.ports.iter_mut().enumerate().filter(move |(number, _)| Some(*number) != own);
+        let ports = ports.filter_map(|(_, port)| port.as_mut());
+        ports.filter(|port| !port.ready.is_empty() && !port.is_signalled).filter_map(|port| {
+            port.is_signalled = port.wake.is_some();
+            port.wake.clone()
+        })
+    }
+
+    /// Whether the owner of a queue is to be woken for the members, too. False if the kernel refuses.
+    pub(super) fn watch(&self, port: usize, on: bool) -> bool {
+        let port = self.ports.get(port).and_then(Option::as_ref);
+        port.and_then(|port| port.wake.as_ref()).is_some_and(|wake| wake.watch(on))
     }
 
     /// When the next request is given up.
@@ -109,11 +116,9 @@ impl Ports {
     /// Takes what is ready for a queue; how much that was.
     pub(super) fn take(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
         let Some(Some(port)) = self.ports.get_mut(port) else { return 0 };
-        if std::mem::take(&mut port.is_signalled)
-            && let Some(wake) = &port.wake
-        {
-            // It fails only if it was clear.
-            rustix::io::read(wake, &mut [0_u8; 8]).ok();
+        // What is being fired by another thread is seen later.
+        if port.is_signalled && port.wake.as_ref().is_some_and(|wake| wake.take_fired()) {
+            port.is_signalled = false;
         }
         let count = port.ready.len();
         completions.append(&mut port.ready);

@@ -1,17 +1,18 @@
 //! A front queue.
 
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{Clock as _, Completion, Queue, QueueFull, Request, Result, Wait, waiting_poll};
 
-use super::shared::Running;
+use super::shared::{Running, become_io_flusher};
+use super::wake::Wake;
 
 pub(super) struct CacheQueue {
     pub(super) running: Arc<Running>,
     pub(super) port: usize,
     /// In real time only.
-    pub(super) wake: Option<Arc<OwnedFd>>,
+    pub(super) wake: Option<Arc<Wake>>,
     pub(super) capacity: usize,
     pub(super) in_flight: usize,
 }
@@ -31,8 +32,11 @@ impl Queue for CacheQueue {
             let (in_flight, time) = (self.in_flight, self.running.time().clone());
             return waiting_poll(self, in_flight, wait, completions, &mut &time);
         }
+        if self.wake.is_some() {
+            become_io_flusher();
+        }
         let first = completions.len();
-        let count = self.running.take(self.port, completions);
+        let count = self.running.take(self.port, self.in_flight, completions);
         self.in_flight -= count;
         if self.wake.is_some() && count > 0 {
             // What was answered a while ago is seen now.

@@ -1,6 +1,18 @@
 //! What the front queues, the thread and the clock share: the core, and the queues of its members.
+//!
+//! Whoever polls a front queue moves the core on, hands its actions to the members, and takes what they answer: a request costs no
+//! other thread. Somebody has to wait for the members meanwhile. In real time that is the *watcher*: the owner of one front queue,
+//! whose descriptor is readable for the members, too; and the thread when there is none. Between two requests the owner stays the
+//! watcher, so that no request wakes the thread; the thread looks from time to time whether it still waits, and relieves it if not. The
+//! thread keeps the core's timers as well. In virtual time there is no thread: the clock and whoever polls move the core on.
+//!
+//! A member that cannot wake anybody (pread and pwrite where io_uring is forbidden) answers in its poll: then the thread alone drives.
+//!
+//! Locks: the members before the core. Neither is held while anybody waits for an answer, but for that of members which answer in their poll.
 
+use std::cell::Cell;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,14 +21,20 @@ use plumb_block::{
     Clock as _, Completion, Error, EventSource, Nanos, PollFlags, Poller, Queue, Request, Result, Time,
     wait_any,
 };
-use rustix::event::{EventfdFlags, eventfd};
 
-use super::members::{Ended, MemberQueues};
+use super::members::{Ended, MemberQueues, Standing};
 use super::ports::Ports;
+use super::wake::{Wake, fire, signal};
 use crate::{Action, Cache, Member};
 
-/// How long whoever waits for the core to get somewhere sleeps before it looks again, should nobody wake it.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long whoever waits for the core sleeps before it looks again, should nobody wake it.
+const LOOK_EVERY: Nanos = Nanos::millis(100);
+/// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if nobody else drives.
+const RELIEVE_EVERY: Nanos = Nanos::millis(10);
+/// How often whoever uses the cache goes on with what was answered meanwhile, before it takes its own answers.
+const ROUNDS: u32 = 8;
+/// How long the thread waits for members that cannot wake it.
+const UNSIGNALLED: Nanos = Nanos::millis(1);
 /// How long a queue that is dropped waits for its requests: as long as a server does before it gives one up.
 const UNANSWERED: Nanos = Nanos::secs(30);
 
@@ -28,13 +46,16 @@ pub(super) struct Running {
 
 pub(super) struct Shared {
     time: Time,
-    /// Locked before the core.
     members: Mutex<MemberQueues>,
     inner: Mutex<Inner>,
     /// The core has got on; in real time.
     changed: Condvar,
+    /// There is a session for the backing device to name, or nobody has it name any more.
+    to_mark: Condvar,
     /// Wakes the thread; in real time.
     kick: Option<OwnedFd>,
+    /// Readable when a member may have answered; in real time.
+    answered: Option<Arc<OwnedFd>>,
 }
 
 struct Inner {
@@ -42,9 +63,31 @@ struct Inner {
     ports: Ports,
     /// The core was told something since it was last moved on.
     has_work: bool,
-    /// The thread waits, or is about to.
-    is_asleep: bool,
+    /// How the members stand since the core was last moved on.
+    members: Standing,
+    /// The front queue whose owner waits for the members.
+    watcher: Option<Watcher>,
+    /// How the thread waits, unless it runs.
+    asleep: Option<Asleep>,
+    /// How many wait for `changed`.
+    waiting: u32,
     is_stopping: bool,
+}
+
+/// A front queue whose descriptor is readable for the members, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Watcher {
+    port: usize,
+    /// Whether its owner has requests in flight, and so waits.
+    is_waiting: bool,
+}
+
+/// What the thread waits for, beside a kick.
+#[derive(Debug, Clone, Copy)]
+struct Asleep {
+    until: Option<Nanos>,
+    /// For the members, too.
+    watches: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -52,28 +95,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An eventfd that is not readable yet.
-pub(super) fn signal() -> Result<OwnedFd> {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|errno| Error::io(&errno.into(), "make an eventfd for", "a cache"))
-}
-
-fn fire(signal: &OwnedFd) {
-    // It fails only if the counter is full, and then it is readable already.
-    rustix::io::write(signal, &1_u64.to_ne_bytes()).ok();
-}
-
 impl Running {
     /// Starts a core over the queues of its members: on a thread of its own, or on the virtual clock.
     pub(super) fn start(core: Cache, members: MemberQueues, time: Time) -> Result<Arc<Self>> {
         let kick = if time.is_virtual() { None } else { Some(signal()?) };
-        let inner =
-            Inner { core, ports: Ports::default(), has_work: true, is_asleep: false, is_stopping: false };
+        let inner = Inner {
+            core,
+            ports: Ports::default(),
+            has_work: true,
+            members: Standing::default(),
+            watcher: None,
+            asleep: None,
+            waiting: 0,
+            is_stopping: false,
+        };
         let shared = Arc::new(Shared {
             time,
+            answered: members.answered(),
             members: Mutex::new(members),
             inner: Mutex::new(inner),
             changed: Condvar::new(),
+            to_mark: Condvar::new(),
             kick,
         });
         let thread = match &shared.time {
@@ -96,8 +138,17 @@ impl Running {
         &self.shared.time
     }
 
+    /// What wakes the owner of a new front queue; none in virtual time.
+    pub(super) fn wake(&self) -> Result<Option<Arc<Wake>>> {
+        self.shared
+            .answered
+            .as_ref()
+            .map(|answered| Wake::new(Arc::clone(answered)).map(Arc::new))
+            .transpose()
+    }
+
     /// A new front queue.
-    pub(super) fn open_port(&self, wake: Option<Arc<OwnedFd>>) -> usize {
+    pub(super) fn open_port(&self, wake: Option<Arc<Wake>>) -> usize {
         lock(&self.shared.inner).ports.open(wake)
     }
 
@@ -111,23 +162,29 @@ impl Running {
         inner.has_work = true;
     }
 
-    /// Moves the core on, or has the thread do it, and takes what is ready for `port`.
-    pub(super) fn take(&self, port: usize, completions: &mut Vec<Completion>) -> usize {
-        if self.shared.time.is_virtual() {
-            self.shared.drive();
-            return lock(&self.shared.inner).ports.take(port, completions);
-        }
+    /// Moves the core on and takes what is ready for `port`, which had `in_flight` requests in flight.
+    pub(super) fn take(&self, port: usize, in_flight: usize, completions: &mut Vec<Completion>) -> usize {
         let mut inner = lock(&self.shared.inner);
+        let is_own = (inner.has_work && inner.members.is_signalled) || inner.is_watcher(port);
+        if self.shared.time.is_virtual() || is_own {
+            drop(inner);
+            inner = self.shared.drive(Some(port));
+        }
         let count = inner.ports.take(port, completions);
-        self.shared.wake_thread(inner);
+        self.shared.hand_on(inner, port, in_flight > count);
         count
     }
 
-    /// Looks at the core or tells it something.
-    pub(super) fn with<R>(&self, look: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
+    /// Looks at the core.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Cache) -> R) -> R {
+        look(&lock(&self.shared.inner).core)
+    }
+
+    /// Tells the core something.
+    pub(super) fn with<R>(&self, tell: impl FnOnce(&mut Cache, Nanos) -> R) -> R {
         let mut inner = lock(&self.shared.inner);
         let now = self.shared.time.now();
-        let result = look(&mut inner.core, now);
+        let result = tell(&mut inner.core, now);
         inner.has_work = true;
         self.shared.wake_thread(inner);
         result
@@ -150,8 +207,11 @@ impl Running {
     }
 
     /// Gives a member a queue.
-    pub(super) fn add_member(&self, member: Member, queue: Box<dyn Queue>) {
-        lock(&self.shared.members).add(member, queue);
+    ///
+    /// # Errors
+    /// If the system cannot wait for it.
+    pub(super) fn add_member(&self, member: Member, queue: Box<dyn Queue>) -> Result<()> {
+        lock(&self.shared.members).add(member, queue)
     }
 
     /// Waits until `look` finds what it waits for. `None` if that can never come: in virtual time, when nothing happens any more.
@@ -162,22 +222,45 @@ impl Running {
         self.shared.wait_until(|inner| look(&mut inner.core), None)
     }
 
+    /// Waits for a session that the backing device is to name. `None` once it [is over](Self::end_marking).
+    pub(super) fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<u64> {
+        let mut inner = lock(&self.shared.inner);
+        while !is_over.load(Ordering::Relaxed) {
+            if let Some(session) = inner.core.session_to_mark() {
+                return Some(session);
+            }
+            inner = self.shared.to_mark.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Ends [`wait_to_mark`](Self::wait_to_mark).
+    pub(super) fn end_marking(&self, is_over: &AtomicBool) {
+        let _inner = lock(&self.shared.inner);
+        is_over.store(true, Ordering::Relaxed);
+        self.shared.to_mark.notify_all();
+    }
+
     /// A queue is gone. Its memory is free when this returns, but for that of requests which no member answers for long.
     pub(super) fn close(&self, port: usize) {
+        let mut inner = lock(&self.shared.inner);
+        if inner.is_watcher(port) {
+            inner.relieve();
+        }
+        self.shared.wake_thread(inner);
         let end = self.shared.time.now().saturating_add(UNANSWERED);
         let is_over = |inner: &mut Inner| (inner.is_stopping || inner.ports.is_idle(port)).then_some(());
         // If the system cannot wait the memory comes free later, too.
         self.shared.wait_until(is_over, Some(end)).ok();
         lock(&self.shared.inner).ports.close(port);
     }
-}
 
-impl Running {
     /// Ends as a killed process does: nothing more goes to a member, nobody is answered any more. What is acknowledged stands in
     /// the log.
     pub(super) fn halt(&self) {
-        lock(&self.shared.inner).is_stopping = true;
-        self.shared.kick.iter().for_each(fire);
+        let mut inner = lock(&self.shared.inner);
+        (inner.is_stopping, inner.has_work) = (true, true);
+        self.shared.wake_thread(inner);
         let thread = lock(&self.thread).take();
         // A thread that panicked has said so.
         thread.into_iter().for_each(|thread| drop(thread.join()));
@@ -191,14 +274,55 @@ impl Drop for Running {
     }
 }
 
-impl Shared {
-    /// Wakes the thread, if there is something to do and it sleeps.
-    fn wake_thread(&self, mut inner: MutexGuard<'_, Inner>) {
-        let is_needed = inner.has_work && std::mem::take(&mut inner.is_asleep);
-        drop(inner);
-        if is_needed {
-            self.kick.iter().for_each(fire);
+impl Inner {
+    /// When something is to be done that nobody asks for.
+    fn next_event(&self) -> Option<Nanos> {
+        self.core.next_event().into_iter().chain(self.ports.next_deadline()).min()
+    }
+
+    fn is_watcher(&self, port: usize) -> bool {
+        self.watcher.is_some_and(|watcher| watcher.port == port)
+    }
+
+    /// There is no watcher any more.
+    fn relieve(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            self.ports.watch(watcher.port, false);
         }
+    }
+}
+
+impl Shared {
+    /// The owner of `port` has seen what there was, and goes on to wait, or has nothing to wait for: who waits for the members now.
+    fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
+        if self.time.is_virtual() {
+            return;
+        }
+        let is_free = is_waiting && inner.watcher.is_none_or(|watcher| !watcher.is_waiting);
+        if inner.is_watcher(port) {
+            inner.watcher = Some(Watcher { port, is_waiting });
+        } else if is_free && inner.members.is_signalled {
+            inner.relieve();
+            inner.watcher = inner.ports.watch(port, true).then_some(Watcher { port, is_waiting });
+        }
+        self.wake_thread(inner);
+    }
+
+    /// Wakes the thread if it sleeps and there is something that it does not wait for.
+    fn wake_thread(&self, mut inner: MutexGuard<'_, Inner>) {
+        let Some(asleep) = inner.asleep else { return };
+        // The thread finds out in time that a watcher which does not wait now does not come back.
+        let soon = self.time.now().saturating_add(RELIEVE_EVERY);
+        let is_late = asleep.until.is_none_or(|until| until > soon);
+        let is_left = inner.watcher.is_none_or(|watcher| !watcher.is_waiting && is_late);
+        let is_unwatched = inner.members.is_busy && is_left && !asleep.watches;
+        let is_early = inner.next_event().is_some_and(|at| asleep.until.is_none_or(|until| at < until));
+        if !inner.has_work && !is_unwatched && !is_early {
+            return;
+        }
+        inner.asleep = None;
+        drop(inner);
+        self.kick.iter().for_each(fire);
     }
 
     /// Waits until `look` finds what it waits for, or until `end`. `None` at the end, and when in virtual time nothing happens any
@@ -209,40 +333,46 @@ impl Shared {
         end: Option<Nanos>,
     ) -> Result<Option<R>> {
         loop {
-            if self.time.is_virtual() {
-                self.drive();
-            }
-            let mut inner = lock(&self.inner);
+            let mut inner = if self.time.is_virtual() { self.drive(None) } else { lock(&self.inner) };
             if let Some(found) = look(&mut inner) {
                 return Ok(Some(found));
             }
             if end.is_some_and(|end| end <= self.time.now()) {
                 return Ok(None);
             }
-            if !self.time.is_virtual() {
-                drop(self.changed.wait_timeout(inner, LOOK_EVERY));
+            if self.time.is_virtual() {
+                drop(inner);
+                if !wait_any([], end, &mut &self.time)? {
+                    return Ok(None);
+                }
                 continue;
             }
-            drop(inner);
-            if !wait_any([], end, &mut &self.time)? {
-                return Ok(None);
-            }
+            inner.waiting += 1;
+            let waited = self.changed.wait_timeout(inner, Duration::from(LOOK_EVERY));
+            waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
         }
     }
 
-    /// Moves the core on as far as it gets without waiting.
-    fn drive(&self) {
+    /// Moves the core on as far as it gets without waiting. `port` is of whoever calls this and takes its answers next.
+    fn drive(&self, port: Option<usize>) -> MutexGuard<'_, Inner> {
         let mut members = lock(&self.members);
         let (mut actions, mut ended) = (Vec::<Action>::new(), Vec::<Ended>::new());
-        let (mut answers, mut fired) = (Vec::<Completion>::new(), Vec::new());
-        let mut is_first = true;
+        let (mut answers, mut woken) = (Vec::<Completion>::new(), Vec::new());
+        let mut round = 0;
         loop {
             members.poll(&mut ended);
-            if ended.is_empty() && !is_first {
-                break;
-            }
-            is_first = false;
             let mut inner = lock(&self.inner);
+            let is_enough = port.is_some() && round >= ROUNDS;
+            if is_enough || (ended.is_empty() && round > 0) {
+                // Whoever drives next tells the core.
+                inner.has_work |= !ended.is_empty();
+                members.put_back(ended);
+                inner.members = members.standing();
+                if inner.waiting > 0 {
+                    self.changed.notify_all();
+                }
+                return inner;
+            }
             let now = self.time.now();
             let Inner { core, ports, has_work, is_stopping, .. } = &mut *inner;
             *has_work = false;
@@ -254,59 +384,93 @@ impl Shared {
                 core.take_actions(&mut actions);
                 core.take_answers(&mut answers);
             }
-            for Completion { tag, outcome, payload, .. } in answers.drain(..) {
-                ports.answer(tag, outcome, payload, now, &mut fired);
+            if core.session_to_mark().is_some() {
+                self.to_mark.notify_all();
             }
-            ports.give_up_late(now, &mut fired);
+            for Completion { tag, outcome, payload, .. } in answers.drain(..) {
+                ports.answer(tag, outcome, payload, now);
+            }
+            ports.give_up_late(now);
+            woken.extend(ports.take_wakes(port));
             drop(inner);
-            fired.drain(..).for_each(|signal| fire(&signal));
+            woken.drain(..).for_each(|wake: Arc<Wake>| wake.fire());
             actions.drain(..).for_each(|action| members.submit(action, &mut ended));
+            round += 1;
         }
-        self.changed.notify_all();
     }
 
-    /// The thread: drives, and waits for a member, a timer of the core, or a kick.
+    /// The thread: drives, keeps the core's timers, and waits for the members while no watcher does.
     fn run(&self) {
-        let (Time::Real(clock), Some(kick)) = (&self.time, &self.kick) else { return };
-        // It must not wait for writes to the very device that it serves when it needs memory. Without the privilege it runs none
-        // the less.
-        rustix::process::configure_io_flusher_behavior(true).unwrap_or_default();
+        let (Time::Real(clock), Some(kick), Some(answered)) = (&self.time, &self.kick, &self.answered) else {
+            return;
+        };
+        become_io_flusher();
         loop {
-            self.drive();
-            let members = lock(&self.members);
-            let mut inner = lock(&self.inner);
-            if inner.is_stopping && members.is_idle() {
+            let mut inner = self.drive(None);
+            if inner.is_stopping && !inner.members.is_busy {
                 break;
             }
             if inner.has_work {
                 continue;
             }
-            inner.is_asleep = true;
-            let until = inner.core.next_event().into_iter().chain(inner.ports.next_deadline()).min();
+            if inner.watcher.is_some_and(|watcher| !watcher.is_waiting) {
+                inner.relieve();
+            }
+            let asleep = inner.sleep(clock.now());
+            inner.asleep = Some(asleep);
             drop(inner);
             let mut waiter = Poller::new(&**clock).watching(kick.as_fd(), PollFlags::IN);
-            let waited = wait_any(members.busy(), until, &mut waiter);
+            if asleep.watches {
+                waiter = waiter.watching(answered.as_fd(), PollFlags::IN);
+            }
+            let waited = wait_any([], asleep.until, &mut waiter);
             if !waiter.events(0).is_empty() {
                 // It fails only if somebody has read it.
                 rustix::io::read(kick, &mut [0_u8; 8]).ok();
             }
-            lock(&self.inner).is_asleep = false;
+            lock(&self.inner).asleep = None;
             if waited.is_err() {
                 // poll(2) fails for want of memory: then it is tried again.
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(LOOK_EVERY.into());
             }
         }
     }
 }
 
+impl Inner {
+    /// What the thread is to wait for.
+    fn sleep(&self, now: Nanos) -> Asleep {
+        let Standing { is_busy, is_signalled } = self.members;
+        let is_watched = self.watcher.is_some();
+        let look = match (is_watched, is_signalled) {
+            _ if !is_busy => None,
+            (false, true) => None,
+            (false, false) => Some(UNSIGNALLED),
+            (true, _) => Some(RELIEVE_EVERY),
+        };
+        let look = look.map(|after| now.saturating_add(after));
+        let watches = !is_watched && (is_signalled || is_busy);
+        Asleep { until: self.next_event().into_iter().chain(look).min(), watches }
+    }
+}
+
+/// Whoever carries out writes of the cache must not wait for writes to the very device that it serves when it needs memory. Without
+/// the privilege it runs none the less.
+pub(super) fn become_io_flusher() {
+    thread_local! {
+        static IS_FLUSHER: Cell<bool> = const { Cell::new(false) };
+    }
+    if !IS_FLUSHER.replace(true) {
+        rustix::process::configure_io_flusher_behavior(true).unwrap_or_default();
+    }
+}
+
 impl EventSource for Shared {
     fn next_event(&self) -> Option<Nanos> {
-        let inner = lock(&self.inner);
-        inner.core.next_event().into_iter().chain(inner.ports.next_deadline()).min()
+        lock(&self.inner).next_event()
     }
 
     fn advance(&self, _now: Nanos) -> bool {
-        self.drive();
-        lock(&self.inner).ports.has_ready()
+        self.drive(None).ports.has_ready()
     }
 }

@@ -29,6 +29,10 @@ impl<'a> Put<'a> {
         self.bytes(&[value]);
     }
 
+    pub(crate) fn u16(&mut self, value: u16) {
+        self.bytes(&value.to_le_bytes());
+    }
+
     pub(crate) fn u32(&mut self, value: u32) {
         self.bytes(&value.to_le_bytes());
     }
@@ -76,6 +80,10 @@ impl<'a> Take<'a> {
 
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {

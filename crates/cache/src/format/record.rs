@@ -82,6 +82,16 @@ impl Header {
         1 + self.checksums.len() as u32
     }
 
+    /// Its extents, for logical blocks of `logical_block` bytes, each with the block of the segment at which its payload begins, if it has one.
+    pub(crate) fn placed(&self, logical_block: u64) -> impl Iterator<Item = (Extent, u32)> {
+        let mut block = self.place.block + 1;
+        self.extents.iter().map(move |extent| {
+            let at = block;
+            block += extent.payload_blocks(logical_block) as u32;
+            (*extent, at)
+        })
+    }
+
     /// Writes it into one block. Its checksum.
     pub(crate) fn encode(&self, cache: Uuid, into: &mut [u8]) -> u32 {
         let mut put = Put::new(into, MAGIC);
@@ -121,6 +131,9 @@ impl Header {
             previous: take.u32()?,
         };
         let (durable, flush_epoch) = (take.u64()?, take.u64()?);
+        if place.session >= 1 << 60 || flush_epoch >= 1 << 60 {
+            return None;
+        }
         let (extents, payload) = (take.u32()? as usize, take.u32()?);
         if extents > EXTENTS_MAX || payload > PAYLOAD_MAX {
             return None;
@@ -139,10 +152,9 @@ impl Header {
         (payloads == u64::from(payload)).then_some((header, take.crc))
     }
 
-    /// Whether `payload`, which has its length, is what was written.
-    pub(crate) fn is_payload(&self, payload: &[u8]) -> bool {
-        let blocks = payload.chunks_exact(LOG_BLOCK as usize);
-        blocks.zip(&self.checksums).all(|(block, checksum)| crc32c::crc32c(block) == *checksum)
+    /// Whether `payload`, block by block, is what was written.
+    pub(crate) fn is_payload<'a>(&self, payload: impl Iterator<Item = &'a [u8]>) -> bool {
+        payload.map(crc32c::crc32c).eq(self.checksums.iter().copied())
     }
 }
 

@@ -1,19 +1,22 @@
 //! The superblock: what a cache is, which of its legs count, and where its log begins.
 //!
-//! There are two slots at the front of a leg and two at the end of its used part. One version is written into one slot at
-//! either end, the next version into the others: whatever a power cut leaves of a version, the one before it is whole. The
-//! valid one with the highest generation counts.
+//! There are two slots at the front of a leg and two at its end. One version is written into one slot at either end, the next
+//! version into the others: whatever a power cut leaves of a version, the one before it is whole. The valid one with the
+//! highest rank counts.
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 use serde::Serialize;
 
 use crate::format::block::{Put, Take};
 use crate::geometry::Geometry;
-use crate::settings::{LEGS_MAX, Layout, Uuid};
+use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
-/// The version of the format that this module reads and writes.
-const VERSION: u32 = 1;
+/// The latest version of the format that this module reads and writes: that of a log that has let go of blocks which cannot be read. Without
+/// any it is the one before.
+const VERSION: u32 = 2;
+/// How many runs of such blocks there may be.
+pub(crate) const UNREADABLE_MAX: usize = 240;
 
 /// Whether a leg counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,6 +29,10 @@ pub enum LegState {
     Lost = 1,
     /// It replaces another and is being copied to. It is not yet a source of anything.
     Resilvering = 2,
+}
+
+impl LegState {
+    const ALL: [Self; 3] = [Self::Live, Self::Lost, Self::Resilvering];
 }
 
 /// Where the log begins: the oldest record that recovery reads.
@@ -61,8 +68,8 @@ pub(crate) struct Superblock {
     pub(crate) durable: u64,
     /// The first record of the session. Older sessions have given up what they wrote from there on.
     pub(crate) first: u64,
-    /// Whether the backing device holds everything.
-    pub(crate) is_clean: bool,
+    /// What the log has let go of though the backing device does not have it, because no leg had it whole.
+    pub(crate) unreadable: Vec<LbaRange>,
 }
 
 /// What may be found where a superblock should be.
@@ -80,7 +87,7 @@ impl Superblock {
     /// Writes it into one block.
     pub(crate) fn encode(&self, into: &mut [u8]) {
         let mut put = Put::new(into, MAGIC);
-        put.u32(VERSION);
+        put.u32(if self.unreadable.is_empty() { VERSION - 1 } else { VERSION });
         put.bytes(&self.cache.0);
         put.bytes(&self.backing.0);
         put.u64(self.backing_size.0);
@@ -94,7 +101,7 @@ impl Superblock {
         for leg in 0..LEGS_MAX {
             put.u8(self.legs.get(leg).map_or(0, |state| *state as u8));
         }
-        put.u8(u8::from(self.is_clean));
+        put.u8(0);
         put.u64(self.epoch);
         put.u64(self.generation);
         put.u64(self.session);
@@ -103,6 +110,11 @@ impl Superblock {
         put.u32(self.tail.previous);
         put.u64(self.durable);
         put.u64(self.first);
+        put.u16(self.unreadable.len() as u16);
+        for range in &self.unreadable {
+            put.u64(range.lba.0);
+            put.u64(range.nlb);
+        }
         put.seal();
     }
 
@@ -110,7 +122,7 @@ impl Superblock {
     pub(crate) fn decode(block: &[u8]) -> Found {
         let Some(mut take) = Take::new(block, MAGIC) else { return Found::Nothing };
         match take.u32() {
-            Some(VERSION) => {
+            Some(1..=VERSION) => {
                 Self::fields(&mut take).map_or(Found::Nothing, |found| Found::Valid(Box::new(found)))
             }
             Some(version) if version > VERSION => Found::Newer(version),
@@ -123,20 +135,12 @@ impl Superblock {
         let backing_size = Bytes(take.u64()?);
         let (logical_block, segment_blocks) = (take.u32()?, take.u32()?);
         let (per_leg, rotation) = (take.u64()?, take.u64()?);
-        let layout = match take.u8()? {
-            0 => Layout::Mirror,
-            1 => Layout::Stripe,
-            _ => return None,
-        };
+        let layout = *[Layout::Mirror, Layout::Stripe].get(usize::from(take.u8()?))?;
         let (leg, count) = (take.u8()?, take.u8()?);
-        let states = take.array::<LEGS_MAX>()?.map(|state| match state {
-            0 => Some(LegState::Live),
-            1 => Some(LegState::Lost),
-            2 => Some(LegState::Resilvering),
-            _ => None,
-        });
-        let legs = states.into_iter().take(usize::from(count)).collect::<Option<Vec<_>>>()?;
-        let is_clean = take.u8()? == 1;
+        let states = take.array::<LEGS_MAX>()?.into_iter().take(usize::from(count));
+        let state = |number| LegState::ALL.get(usize::from(number)).copied();
+        let legs = states.map(state).collect::<Option<Vec<_>>>()?;
+        take.u8()?;
         let found = Self {
             cache,
             backing,
@@ -150,7 +154,7 @@ impl Superblock {
             tail: Tail { segment: take.u64()?, sequence: take.u64()?, previous: take.u32()? },
             durable: take.u64()?,
             first: take.u64()?,
-            is_clean,
+            unreadable: unreadable(take, backing_size.0.checked_div(u64::from(logical_block))?)?,
         };
         let is_sound = found.geometry.is_sound()
             && leg < count
@@ -158,7 +162,17 @@ impl Superblock {
             && backing_size.0.is_multiple_of(u64::from(logical_block))
             && backing_size.0 < 1 << 62
             && found.tail.segment < 1 << 40
-            && found.tail.sequence < 1 << 60;
+            && found.tail.sequence > 0
+            && [
+                found.tail.sequence,
+                found.epoch,
+                found.generation,
+                found.session,
+                found.durable,
+                found.first,
+            ]
+            .iter()
+            .all(|count| *count < 1 << 60);
         is_sound.then_some(found)
     }
 
@@ -179,15 +193,28 @@ impl Superblock {
         states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
     }
 
-    /// The blocks of a leg at which slot `slot` (0 or 1) is.
-    pub(crate) fn slots(slot: u64, geometry: &Geometry) -> [u64; 2] {
-        [slot, geometry.leg_blocks() - 2 + slot]
+    /// The log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device, the same at its end. Those at either end
+    /// are found without the others.
+    pub(crate) fn places(leg: &DeviceInfo) -> [u64; 4] {
+        let end = (leg.size.0 / LOG_BLOCK).saturating_sub(2);
+        [0, 1, end, end + 1]
     }
 
     /// The size of a leg's used part.
     pub(crate) fn leg_size(&self) -> Bytes {
         self.geometry.leg_size()
     }
+}
+
+/// Runs of blocks of a device that has `blocks`.
+fn unreadable(take: &mut Take<'_>, blocks: u64) -> Option<Vec<LbaRange>> {
+    let count = usize::from(take.u16()?);
+    let run = |_| {
+        let range = LbaRange::new(Lba(take.u64()?), take.u64()?);
+        let is_inside = range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= blocks);
+        is_inside.then_some(range)
+    };
+    (0..count).map(run).collect::<Option<_>>().filter(|_| count <= UNREADABLE_MAX)
 }
 
 #[cfg(test)]
@@ -216,7 +243,7 @@ mod tests {
             tail: Tail { segment: 40, sequence: 1234, previous: 0xabcd },
             durable: 1300,
             first: 1200,
-            is_clean: true,
+            unreadable: vec![LbaRange::new(Lba(8), 2); UNREADABLE_MAX],
         }
     }
 
@@ -244,13 +271,17 @@ mod tests {
     #[test]
     fn a_superblock_that_makes_no_sense_is_none() {
         let mut block = vec![0; BLOCK];
-        let unsound: [fn(&mut Superblock); 6] = [
+        let unsound: [fn(&mut Superblock); 10] = [
             |it| it.geometry.logical_block = 0,
             |it| it.geometry.segment_blocks = 3,
             |it| it.geometry.per_leg = u64::MAX,
             |it| it.leg = 3,
             |it| it.backing_size = Bytes(u64::MAX),
             |it| it.tail.segment = u64::MAX,
+            |it| it.tail.sequence = 0,
+            |it| it.session = u64::MAX,
+            |it| it.epoch = u64::MAX,
+            |it| it.unreadable[0].nlb = u64::MAX,
         ];
         for (index, change) in unsound.into_iter().enumerate() {
             let mut superblock = superblock();

@@ -7,10 +7,10 @@ use crate::settings::{Identity, Layout};
 /// What was found on a leg that is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
-    /// Each with its place: the slots at the front are 0 and 1, those at the end 2 and 3.
-    pub(super) superblocks: Vec<(u64, Superblock)>,
-    /// How many slots were read.
-    pub(super) slots_read: u64,
+    /// The last whole version of the superblock, and its slot.
+    pub(super) newest: Option<(usize, Superblock)>,
+    /// How many were read, at either end.
+    pub(super) slots_read: usize,
     /// A later version of the format.
     pub(super) newer: Option<u32>,
 }
@@ -18,18 +18,12 @@ pub(super) struct LegFound {
 impl LegFound {
     /// The version of the superblock that counts on this leg.
     pub(super) fn newest(&self) -> Option<&Superblock> {
-        self.newest_in(4).map(|(_, found)| found)
+        self.newest.as_ref().map(|(_, found)| found)
     }
 
-    fn newest_in(&self, places: u64) -> Option<&(u64, Superblock)> {
-        let found = self.superblocks.iter().filter(|(place, _)| *place < places);
-        found.max_by_key(|(_, found)| found.rank())
-    }
-
-    /// The slot of this leg that the next version goes to: not that of the last whole one at the front, which may be the only one there.
-    /// Only those at the front say where the others are.
-    pub(super) fn next_slot(&self) -> u64 {
-        self.newest_in(2).or_else(|| self.newest_in(4)).map_or(0, |(place, _)| 1 - place % 2)
+    /// The slot of this leg that the next version goes to: not that of the last whole one.
+    pub(super) fn next_slot(&self) -> usize {
+        self.newest.as_ref().map_or(0, |(slot, _)| 1 - slot)
     }
 }
 
@@ -48,20 +42,20 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
     // A leg that is being copied to may have begun what the others, which have gone on without it since, know nothing of.
     let best = newest.iter().flatten().max_by_key(|found| (found.calls_itself_live(), found.rank()));
     let Some(best) = best.copied() else {
-        return Err("no leg has a superblock of a cache: are these the right devices?".to_owned());
+        return Err("no device of the log has a superblock of a cache: name the right devices".to_owned());
     };
     for (leg, own) in newest.iter().enumerate() {
         let Some(own) = own else { continue };
         if own.cache != best.cache {
             let (own, best, name) = (own.cache, best.cache, name(leg));
             return Err(format!(
-                "{name} is of cache {own}, others are of cache {best}: give the legs of one cache"
+                "{name} is of cache {own}, others are of cache {best}: name the devices of one cache"
             ));
         }
         if usize::from(own.leg) != leg {
             let (name, own) = (name(leg), own.leg);
             return Err(format!(
-                "{name} is leg {own} and was given as leg {leg}: give the legs in their order"
+                "{name} is device {own} of the log and was named as device {leg}: name them in their order"
             ));
         }
         // Of two legs that have each lost the other both may have what no other has.
@@ -71,7 +65,7 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
         let is_other = own.epoch == best.epoch && own.legs != best.legs && !lost(best, own.leg);
         if have_parted || is_other {
             return Err(
-                "legs have gone on without each other: decide which of them counts, and give that one alone"
+                "devices of the log have gone on without each other: decide which of them counts, take the others away, and serve with --degraded"
                     .to_owned(),
             );
         }
@@ -81,9 +75,7 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
     }
     if best.legs.len() != found.len() {
         let (count, given) = (best.legs.len(), found.len());
-        return Err(format!(
-            "the cache has {count} legs, and {given} were given: name all, missing ones as such"
-        ));
+        return Err(format!("the log has {count} devices, and {given} were named: name all"));
     }
     let backing = &io.backing;
     let block = u64::from(best.geometry.logical_block);
@@ -101,14 +93,14 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
     let Identity { cache, backing, session_min } = *expected;
     if (best.cache, best.backing) != (cache, backing) {
         return Err(format!(
-            "the log is that of cache {} for the backing device {}; expected cache {cache} for {backing}",
+            "the log is that of cache {} for the backing device {}; expected cache {cache} for {backing}: name the devices that belong together",
             best.cache, best.backing
         ));
     }
     if best.session < session_min {
         return Err(format!(
-            "the log is of session {} and the backing device was last used in session {session_min}: the log is an old copy, \
-             without what was written since",
+            "the log is of session {} and the backing device was last used in session {session_min}: the log is an old copy, or a \
+             device that was lost, without what was written since: bring back the one that was served last",
             best.session
         ));
     }
@@ -131,7 +123,7 @@ fn without_missing(
             (None, _) => "is missing".to_owned(),
             (Some(info), None) => format!("({}) has no whole superblock", info.name),
             (Some(info), Some(_)) if info.size < size => {
-                format!("({}) has {}, and the log takes {size} of it", info.name, info.size)
+                format!("({}) has {} bytes, and the log takes {} of them", info.name, info.size.0, size.0)
             }
             (Some(_), Some(_)) => continue,
         };
@@ -141,19 +133,24 @@ fn without_missing(
             best.epoch += 1;
             continue;
         }
-        if best.geometry.layout == Layout::Stripe && best.legs.len() > 1 {
-            return Err(format!("leg {leg} {what}, and each leg of a stripe has what no other has"));
+        if best.legs.len() == 1 {
+            return Err(format!("the only device of the log {what}: bring it back as it was"));
         }
-        if !io.options.degraded {
+        if best.geometry.layout == Layout::Stripe {
             return Err(format!(
-                "leg {leg} {what}, and may have what no other leg has: bring it back, or open the cache degraded and lose that"
+                "device {leg} of the log {what}, and each device of a stripe has what no other has: bring it back"
+            ));
+        }
+        if !io.options.degraded.allows(leg) {
+            return Err(format!(
+                "device {leg} of the log {what}, and may have what no other has: bring it back, or serve with --degraded and lose that"
             ));
         }
         best.legs[leg] = LegState::Lost;
         best.epoch += 1;
     }
     if best.live().next().is_none() {
-        return Err("no leg is left that has the whole log".to_owned());
+        return Err("no device is left that has the whole log: bring one back".to_owned());
     }
     Ok(best)
 }

@@ -9,27 +9,32 @@
 //! serves at once, and destages later.
 
 mod choose;
+mod findings;
 mod walk;
+
+pub use findings::{Findings, LegFindings};
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plumb_block::{BufferMut, Bytes, ExtentMap, Op, Outcome, Payload};
+use plumb_block::{BufferMut, Bytes, Op, Outcome, Payload};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::Then;
 use crate::format::record::Header;
 use crate::format::superblock::{Found, LegState, Superblock};
-use crate::index::Entry;
+use crate::index::Index;
 use crate::io::{Io, errno_of};
 use crate::log::Log;
-use crate::settings::{LOG_BLOCK, Layout, Mode};
+use crate::settings::{BUFFERS_MIN, LOG_BLOCK, Layout, Mode};
 use choose::{LegFound, choose};
-use walk::{Next, Read, Walk};
+use walk::{Copy, Read, Walk};
 
 /// How many heads are read at the same time.
 const HEADS_MAX: usize = 8;
-/// How many single blocks are read at the same time; the buffers of the chunk are taken too.
+/// How many single blocks are read at the same time; the buffers of the chunks are taken too.
 const SINGLE_MAX: usize = 2;
+/// How many chunks are read at the same time, while another one is checked; fewer of many legs.
+const AHEAD: usize = 4;
 
 /// What recovery found.
 #[derive(Debug)]
@@ -37,9 +42,10 @@ pub(crate) struct Recovered {
     /// As it is to be written for the new session.
     pub(crate) superblock: Superblock,
     /// Of each leg, the slot that the next version of the superblock goes to.
-    pub(crate) slots: Vec<u64>,
-    pub(crate) index: ExtentMap<Entry>,
+    pub(crate) slots: Vec<usize>,
+    pub(crate) index: Index,
     pub(crate) log: Log,
+    pub(crate) findings: Findings,
 }
 
 /// What an action of recovery was for.
@@ -53,16 +59,17 @@ pub(crate) enum Step {
         position: u64,
     },
     Chunk {
+        number: u64,
         leg: usize,
     },
-    /// One block of a chunk that could not be read whole.
+    /// One block of the first chunk, which could not be read whole.
     Block {
         leg: usize,
         index: u32,
     },
-    EqualiseRead,
-    EqualiseWrite,
-    EqualiseFlush {
+    EqualiseRead(Copy),
+    /// Its write, or a flush.
+    Equalised {
         leg: usize,
     },
 }
@@ -83,7 +90,7 @@ enum Stage {
     Superblocks,
     Heads { chosen: Superblock, left: VecDeque<(usize, u64)>, heads: BTreeMap<u64, (u64, u64)>, durable: u64 },
     Walk(Box<Walking>),
-    Equalise { chosen: Superblock, walk: Box<Walk> },
+    Equalise { chosen: Superblock, walk: Box<Walk>, is_flushing: bool },
     Over,
 }
 
@@ -92,22 +99,44 @@ enum Stage {
 struct Walking {
     chosen: Superblock,
     walk: Walk,
+    /// What the walk takes next; nothing once it is over.
+    wanted: Option<Read>,
+    /// What is read next.
+    next: Option<Read>,
+    /// In the order in which they were asked for. Those that the walk does not want after all are let go of.
+    chunks: VecDeque<Chunk>,
+    number: u64,
+}
+
+/// Blocks that are being read from every leg that has them.
+#[derive(Debug)]
+struct Chunk {
+    number: u64,
     read: Read,
     /// Of each leg, as far as it can be read.
-    chunk: Vec<(usize, BufferMut)>,
+    legs: Vec<(usize, BufferMut)>,
     /// Blocks to be read one by one: the leg, and which of the chunk.
     single: VecDeque<(usize, u32)>,
+    in_flight: usize,
+}
+
+impl Walking {
+    /// The walk goes on there, or is over.
+    fn want(&mut self, wanted: Option<Read>) {
+        self.wanted = wanted;
+        if !self.chunks.iter().any(|chunk| Some(chunk.read) == wanted) {
+            self.next = wanted;
+        }
+    }
 }
 
 impl Recovery {
-    /// Begins: the front of every leg is read.
+    /// Begins: the superblocks of every leg are read.
     pub(crate) fn begin(io: Io) -> Self {
         let found = io.legs.iter().map(|leg| leg.as_ref().map(|_| LegFound::default())).collect();
         let mut this = Self { io, found, stage: Stage::Superblocks, in_flight: 0, result: None };
         for leg in 0..this.found.len() {
-            if this.io.legs[leg].as_ref().is_some_and(|info| info.size.0 >= 16 * LOG_BLOCK) {
-                this.read_slot(leg, 0);
-            }
+            this.read_slot(leg);
         }
         if this.in_flight == 0 {
             this.choose();
@@ -149,35 +178,40 @@ impl Recovery {
         match step {
             Step::Slot { leg } => self.slot_read(leg, buffer.as_deref()),
             Step::Head { position } => self.head_read(position, buffer.as_deref()),
-            Step::Chunk { leg } => self.chunk_read(leg, buffer),
+            Step::Chunk { number, leg } => self.chunk_read((number, leg), buffer),
             Step::Block { leg, index } => self.block_read(leg, index, buffer.as_deref()),
-            Step::EqualiseRead => self.equalise_write(buffer),
-            Step::EqualiseWrite => self.equalise_written(outcome),
-            Step::EqualiseFlush { leg } => self.equalise_flushed(leg, outcome),
+            Step::EqualiseRead(copy) => self.equalise_write(copy, buffer),
+            Step::Equalised { leg } => self.equalised(leg, outcome),
         }
     }
 
-    fn read_slot(&mut self, leg: usize, at: u64) {
-        self.read((leg, Purpose::ReadSuperblock), (at, 1), Step::Slot { leg });
+    /// Reads the next superblock of a leg. Each by itself, since a power cut may leave one of them unreadable.
+    fn read_slot(&mut self, leg: usize) {
+        let (Some(found), Some(info)) = (&self.found[leg], &self.io.legs[leg]) else { return };
+        let place = Superblock::places(info).get(found.slots_read).copied();
+        if let Some(place) = place.filter(|_| info.size.0 >= 16 * LOG_BLOCK) {
+            self.read((leg, Purpose::ReadSuperblock), (place, 1), Step::Slot { leg });
+        }
     }
 
-    /// Notes what is in a slot, and reads the next: two at the front, two at the end of what these say to be used. Each by itself,
-    /// since a power cut may leave one of them unreadable.
+    /// Notes what is in a slot, and reads the next.
     fn slot_read(&mut self, leg: usize, block: Option<&[u8]>) {
-        let size = self.io.legs[leg].as_ref().map_or(0, |info| info.size.0 / LOG_BLOCK);
         let Some(found) = &mut self.found[leg] else { return };
         match block.map_or(Found::Nothing, Superblock::decode) {
-            Found::Valid(superblock) => found.superblocks.push((found.slots_read, *superblock)),
+            // At the end may be what is left of another cache, where the device was longer once.
+            Found::Valid(superblock)
+                if found.newest().is_some_and(|newest| newest.cache != superblock.cache)
+                    && found.slots_read >= 2 => {}
+            Found::Valid(superblock)
+                if found.newest().is_none_or(|newest| newest.rank() < superblock.rank()) =>
+            {
+                found.newest = Some((found.slots_read % 2, *superblock));
+            }
             Found::Newer(version) => found.newer = Some(version),
-            Found::Nothing => {}
+            Found::Valid(_) | Found::Nothing => {}
         }
         found.slots_read += 1;
-        let end = found.newest().map_or(size, |found| found.geometry.leg_blocks()).min(size);
-        match found.slots_read {
-            1 => self.read_slot(leg, 1),
-            read @ 2..4 => self.read_slot(leg, end - 4 + read),
-            _ => {}
-        }
+        self.read_slot(leg);
         if self.in_flight == 0 {
             self.choose();
         }
@@ -224,9 +258,12 @@ impl Recovery {
         if let Some((header, _)) = found {
             let place = header.place;
             let live = chosen.tail.segment..chosen.tail.segment + chosen.geometry.count();
-            let is_here = chosen.geometry.position(place.segment) == position && place.block == 0;
-            if is_here && live.contains(&place.segment) {
-                *durable = (*durable).max(header.durable);
+            let is_live = live.contains(&place.segment) && place.block == 0;
+            if is_live && chosen.geometry.position(place.segment) == position {
+                // What was given up, durable or not, says nothing any more.
+                if place.session >= chosen.session || place.sequence < chosen.first {
+                    *durable = (*durable).max(header.durable);
+                }
                 let head = heads.entry(place.segment).or_insert((0, 0));
                 *head = (*head).max((place.session, place.sequence));
             }
@@ -239,73 +276,95 @@ impl Recovery {
         else {
             return;
         };
-        let keeps_changes = self.io.options.mode == Mode::Ordered;
+        let options = &self.io.options;
+        let allowed = (options.mode == Mode::Ordered, options.gives_up_lost);
         let chunk_max = self.io.leg_transfer_max() / LOG_BLOCK;
-        let (walk, read) = Walk::new(&chosen, heads, durable, (chunk_max as u32, keeps_changes), self.io.now);
-        let (chunk, single) = (Vec::new(), VecDeque::new());
-        self.stage = Stage::Walk(Box::new(Walking { chosen, walk, read, chunk, single }));
-        self.read_chunk(read);
+        let (walk, read) = Walk::new(&chosen, heads, durable, (chunk_max as u32, allowed), self.io.now);
+        let (wanted, next, chunks) = (Some(read), Some(read), VecDeque::new());
+        self.stage = Stage::Walk(Box::new(Walking { chosen, walk, wanted, next, chunks, number: 0 }));
+        self.go_on_walking();
     }
 
-    /// Reads the same blocks from every leg that has them.
-    fn read_chunk(&mut self, next: Read) {
-        let Stage::Walk(walking) = &mut self.stage else { return };
-        walking.read = next;
-        walking.chunk.clear();
+    /// Reads the next chunk, if one more may be read: the same blocks from every leg that has them. Whether it did.
+    fn read_chunk(&mut self) -> bool {
+        let Stage::Walk(walking) = &mut self.stage else { return false };
         let chosen = &walking.chosen;
-        let legs: Vec<_> = chosen.live().filter(|leg| chosen.geometry.is_on(*leg, next.segment)).collect();
-        let at = chosen.geometry.leg_block(next.segment, next.block);
+        let ahead = ((BUFFERS_MIN as usize - 2 * SINGLE_MAX) / chosen.legs.len()).clamp(1, AHEAD);
+        let Some(read) = walking.next.filter(|_| walking.chunks.len() < ahead) else { return false };
+        let legs: Vec<_> = chosen.live().filter(|leg| chosen.geometry.is_on(*leg, read.segment)).collect();
+        let range = (chosen.geometry.leg_block(read.segment, read.block), u64::from(read.blocks));
+        let (number, in_flight) = (walking.number, legs.len());
+        let chunk = Chunk { number, read, legs: Vec::new(), single: VecDeque::new(), in_flight };
+        walking.chunks.push_back(chunk);
+        walking.number += 1;
+        walking.next = walking.walk.after(read);
         for leg in legs {
-            let range = (at, u64::from(next.blocks));
-            self.read((leg, Purpose::ReadSegment), range, Step::Chunk { leg });
+            self.read((leg, Purpose::ReadSegment), range, Step::Chunk { number, leg });
         }
+        true
     }
 
     /// A chunk was read, or not: a power cut may leave a block unreadable, which is no reason to lose those around it.
-    fn chunk_read(&mut self, leg: usize, buffer: Option<BufferMut>) {
+    fn chunk_read(&mut self, (number, leg): (u64, usize), buffer: Option<BufferMut>) {
         let Stage::Walk(walking) = &mut self.stage else { return };
-        let length = Bytes(u64::from(walking.read.blocks) * LOG_BLOCK);
+        let Some(chunk) = walking.chunks.iter_mut().find(|chunk| chunk.number == number) else { return };
+        let blocks = chunk.read.blocks;
         let buffer = buffer.or_else(|| {
-            let mut buffer = self.io.options.memory.take(length)?;
+            let mut buffer = self.io.options.memory.take(Bytes(u64::from(blocks) * LOG_BLOCK))?;
             // Not zeroes, which may be what was written.
             buffer.fill(0xa5);
-            walking.single.extend((0..walking.read.blocks).map(|index| (leg, index)));
+            chunk.single.extend((0..blocks).map(|index| (leg, index)));
             Some(buffer)
         });
         let Some(buffer) = buffer else {
             return self.refuse("there is no memory to read the log with".to_owned());
         };
-        walking.chunk.push((leg, buffer));
+        chunk.legs.push((leg, buffer));
+        chunk.in_flight -= 1;
         self.go_on_walking();
     }
 
     fn block_read(&mut self, leg: usize, index: u32, bytes: Option<&[u8]>) {
         let Stage::Walk(walking) = &mut self.stage else { return };
-        let chunk = walking.chunk.iter_mut().find(|(of, _)| *of == leg);
-        if let (Some((_, chunk)), Some(bytes)) = (chunk, bytes) {
+        let Some(chunk) = walking.chunks.front_mut() else { return };
+        chunk.in_flight -= 1;
+        let found = chunk.legs.iter_mut().find(|(of, _)| *of == leg);
+        if let (Some((_, buffer)), Some(bytes)) = (found, bytes) {
             let at = index as usize * LOG_BLOCK as usize;
-            chunk[at..at + bytes.len()].copy_from_slice(bytes);
+            buffer[at..at + bytes.len()].copy_from_slice(bytes);
         }
         self.go_on_walking();
     }
 
+    /// Has the walk take what was read, chunk by chunk, and reads ahead of it.
     fn go_on_walking(&mut self) {
-        while self.in_flight < SINGLE_MAX {
+        loop {
+            while self.read_chunk() {}
             let Stage::Walk(walking) = &mut self.stage else { return };
-            let Some((leg, index)) = walking.single.pop_front() else { break };
-            let at = walking.chosen.geometry.leg_block(walking.read.segment, walking.read.block + index);
-            self.read((leg, Purpose::ReadSegment), (at, 1), Step::Block { leg, index });
-        }
-        let Stage::Walk(walking) = &mut self.stage else { return };
-        if self.in_flight > 0 {
-            return;
-        }
-        walking.chunk.sort_by_key(|(leg, _)| *leg);
-        let bytes: Vec<_> = walking.chunk.iter().map(|(leg, buffer)| (*leg, &buffer[..])).collect();
-        match walking.walk.take(walking.read, &bytes) {
-            Ok(Next::Read(next)) => self.read_chunk(next),
-            Ok(Next::End) => self.begin_equalising(),
-            Err(because) => self.refuse(because),
+            let Some(chunk) = walking.chunks.front_mut() else { return self.begin_equalising() };
+            let is_wanted = walking.wanted == Some(chunk.read);
+            if is_wanted
+                && chunk.in_flight < SINGLE_MAX
+                && let Some((leg, index)) = chunk.single.pop_front()
+            {
+                chunk.in_flight += 1;
+                let at = walking.chosen.geometry.leg_block(chunk.read.segment, chunk.read.block + index);
+                self.read((leg, Purpose::ReadSegment), (at, 1), Step::Block { leg, index });
+                continue;
+            }
+            if chunk.in_flight > 0 {
+                return;
+            }
+            let Some(mut chunk) = walking.chunks.pop_front() else { return };
+            if !is_wanted {
+                continue;
+            }
+            chunk.legs.sort_by_key(|(leg, _)| *leg);
+            let bytes: Vec<_> = chunk.legs.iter().map(|(leg, buffer)| (*leg, &buffer[..])).collect();
+            match walking.walk.take(chunk.read, &bytes) {
+                Ok(wanted) => walking.want(wanted),
+                Err(because) => return self.refuse(because),
+            }
         }
     }
 
@@ -314,29 +373,31 @@ impl Recovery {
         let Stage::Walk(walking) = std::mem::replace(&mut self.stage, Stage::Over) else { return };
         let Walking { chosen, walk, .. } = *walking;
         let waits = self.io.options.waits.hold(Wait::LegsEqual) && !self.io.options.dry_run;
-        self.stage = Stage::Equalise { chosen, walk: Box::new(walk) };
+        self.stage = Stage::Equalise { chosen, walk: Box::new(walk), is_flushing: false };
         if waits { self.equalise() } else { self.finish() }
     }
 
+    /// One after another; then all are flushed.
     fn equalise(&mut self) {
-        let Stage::Equalise { chosen, walk } = &mut self.stage else { return };
-        walk.copies.retain(|copy| chosen.legs[copy.to] == LegState::Live);
-        if let Some(copy) = walk.copies.last() {
-            let range = (chosen.geometry.leg_block(copy.segment, copy.block), u64::from(copy.blocks));
-            let from = (copy.from, Purpose::Equalise);
-            return self.read(from, range, Step::EqualiseRead);
+        let Stage::Equalise { chosen, walk, is_flushing } = &mut self.stage else { return };
+        if *is_flushing {
+            return self.finish();
         }
-        let legs: Vec<_> = chosen.live().collect();
-        self.in_flight += legs.len();
-        for leg in legs {
-            let then = Then::Recovery(Step::EqualiseFlush { leg });
+        walk.copies.retain(|copy| chosen.legs[copy.to] == LegState::Live);
+        if let Some(copy) = walk.copies.pop() {
+            let range = (chosen.geometry.leg_block(copy.segment, copy.block), u64::from(copy.blocks));
+            return self.read((copy.from, Purpose::Equalise), range, Step::EqualiseRead(copy));
+        }
+        *is_flushing = true;
+        for leg in chosen.live() {
+            self.in_flight += 1;
+            let then = Then::Recovery(Step::Equalised { leg });
             self.io.flush((Member::Leg(leg), Purpose::EqualiseFlush), then);
         }
     }
 
-    fn equalise_write(&mut self, buffer: Option<BufferMut>) {
-        let Stage::Equalise { chosen, walk, .. } = &mut self.stage else { return };
-        let Some(copy) = walk.copies.last() else { return };
+    fn equalise_write(&mut self, copy: Copy, buffer: Option<BufferMut>) {
+        let Stage::Equalise { chosen, .. } = &mut self.stage else { return };
         let Some(buffer) = buffer else {
             // It was read a moment ago: as if it had not been there, then. What others lack may be in the index by now.
             (self.found[copy.from], self.io.legs[copy.from]) = (None, None);
@@ -344,21 +405,14 @@ impl Recovery {
         };
         let at = chosen.geometry.leg_block(copy.segment, copy.block);
         self.in_flight += 1;
-        let then = Then::Recovery(Step::EqualiseWrite);
+        let then = Then::Recovery(Step::Equalised { leg: copy.to });
         self.io.write_leg((copy.to, Purpose::Equalise), at, buffer.freeze(), then);
     }
 
-    fn equalise_written(&mut self, outcome: Outcome) {
-        let Stage::Equalise { walk, .. } = &mut self.stage else { return };
-        let Some(copy) = walk.copies.pop() else { return };
-        self.lose_unless_done(copy.to, outcome);
-        self.equalise();
-    }
-
-    fn equalise_flushed(&mut self, leg: usize, outcome: Outcome) {
+    fn equalised(&mut self, leg: usize, outcome: Outcome) {
         self.lose_unless_done(leg, outcome);
-        if self.in_flight == 0 && matches!(self.stage, Stage::Equalise { .. }) {
-            self.finish();
+        if self.in_flight == 0 {
+            self.equalise();
         }
     }
 
@@ -371,7 +425,7 @@ impl Recovery {
         let errno = errno_of(outcome);
         if chosen.live().count() == 1 || chosen.geometry.layout == Layout::Stripe {
             return self.refuse(format!(
-                "leg {leg} could not be written or flushed ({errno}), and no other leg has what it has"
+                "device {leg} of the log could not be written or flushed ({errno}), and no other has what it has: see to it, and do it again"
             ));
         }
         chosen.legs[leg] = LegState::Lost;
@@ -382,12 +436,13 @@ impl Recovery {
         let Stage::Equalise { mut chosen, walk, .. } = std::mem::replace(&mut self.stage, Stage::Over) else {
             return;
         };
-        let Walk { mut log, index, session, .. } = *walk;
+        let Walk { mut log, index, session, findings, .. } = *walk;
         log.durable = log.complete;
+        // Nobody knows in which mode it was destaged before.
+        log.ordered_at = if log.ordered_from == 0 { log.next_segment } else { u64::MAX };
         chosen.session = chosen.session.max(session) + 1;
         chosen.first = log.next_sequence;
-        chosen.is_clean = false;
         let slots = self.found.iter().map(|found| found.as_ref().map_or(0, LegFound::next_slot)).collect();
-        self.result = Some(Ok(Recovered { superblock: chosen, slots, index, log }));
+        self.result = Some(Ok(Recovered { superblock: chosen, slots, index, log, findings }));
     }
 }

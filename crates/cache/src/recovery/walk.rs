@@ -5,16 +5,18 @@
 //! others get it afterwards.
 //!
 //! At the first place where no leg has the next record the log ends. That is a crash if everything that was ever said to be durable
-//! comes before; otherwise records were lost, and the log is refused.
+//! comes before. What is behind may say that the next record was durable: then its payload is not torn but damaged, and the walk goes on there. If its
+//! header is missing, too, records were lost, and the log is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use plumb_block::{ExtentMap, Nanos};
+use plumb_block::{Lba, LbaRange, Nanos};
 
+use super::findings::Findings;
 use crate::format::record::{Extent, Header, Kind, Place};
 use crate::format::superblock::Superblock;
 use crate::geometry::Geometry;
-use crate::index::Entry;
+use crate::index::{Entry, Index};
 use crate::log::{Log, Record, Segment};
 use crate::settings::{LOG_BLOCK, Uuid};
 
@@ -26,25 +28,46 @@ pub(super) struct Read {
     pub(super) blocks: u32,
 }
 
-/// What the walk wants next.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Read(Read),
-    End,
-}
-
 /// Blocks that one leg lacks and another has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Copy {
+pub(crate) struct Copy {
     pub(super) segment: u64,
     pub(super) block: u32,
     pub(super) blocks: u32,
+    /// Of the record.
+    pub(super) sequence: u64,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
 /// What each leg has of the blocks that were read.
 pub(super) type Chunk<'a> = [(usize, &'a [u8])];
+
+/// What there is of a segment: a chunk, and before it the beginning of a record that goes on in it.
+struct Blocks<'a> {
+    chunk: &'a Chunk<'a>,
+    /// Where the chunk begins.
+    at: u32,
+    /// Of each leg.
+    rest: &'a [Vec<u8>],
+}
+
+impl<'a> Blocks<'a> {
+    /// Block `block`, as the leg at place `index` of the chunk has it.
+    fn get(&self, index: usize, block: u32) -> Option<&'a [u8]> {
+        let rest = self.rest.get(index).map_or(&[][..], |rest| rest);
+        let first = self.at - (rest.len() / LOG_BLOCK as usize) as u32;
+        let (bytes, from) = if block < self.at { (rest, first) } else { (self.chunk.get(index)?.1, self.at) };
+        bytes.chunks_exact(LOG_BLOCK as usize).nth(block.checked_sub(from)? as usize)
+    }
+
+    /// A copy of the blocks from `block` on, of each leg.
+    fn rest_from(&self, block: u32, end: u32) -> Vec<Vec<u8>> {
+        let rest =
+            |index| (block..end).filter_map(|block| self.get(index, block)).collect::<Vec<_>>().concat();
+        (0..self.chunk.len()).map(rest).collect()
+    }
+}
 
 /// A walk.
 #[derive(Debug)]
@@ -58,16 +81,29 @@ pub(super) struct Walk {
     /// The session that was begun last, and its first sequence number.
     began: (u64, u64),
     pub(super) log: Log,
-    pub(super) index: ExtentMap<Entry>,
+    pub(super) index: Index,
     pub(super) copies: Vec<Copy>,
+    /// What was found; as for legs and damage, once the walk is over.
+    pub(super) findings: Findings,
+    /// The numbers of records behind the end.
+    behind: BTreeSet<u64>,
+    /// Blocks of which no leg has what was written durably, as the index has them until they are overwritten.
+    damaged: Vec<(LbaRange, Entry)>,
     /// The session of the last record.
     pub(super) session: u64,
     /// All records up to this one were said to be durable.
     durable: u64,
+    /// Whether durable records may be missing.
+    gives_up_lost: bool,
     /// Once the log has ended: where to look for what was said to be durable, the last first.
     scans: Option<Vec<(u64, u32)>>,
+    /// Where the next record could be, and what was said to be durable when that was last looked at in full knowledge.
+    gap: Option<(u64, u32)>,
+    judged: u64,
     /// Where the segment before ended, while it is open whether this one goes on.
     before: Option<(u64, u32)>,
+    /// The beginning of a record that goes on in the next chunk, of each leg.
+    rest: Vec<Vec<u8>>,
     chunk_max: u32,
     now: Nanos,
 }
@@ -87,7 +123,7 @@ impl Walk {
         superblock: &Superblock,
         heads: BTreeMap<u64, (u64, u64)>,
         durable: u64,
-        (chunk_max, keeps_changes): (u32, bool),
+        (chunk_max, (keeps_changes, gives_up_lost)): (u32, (bool, bool)),
         now: Nanos,
     ) -> (Self, Read) {
         let (geometry, tail) = (superblock.geometry, superblock.tail);
@@ -102,10 +138,15 @@ impl Walk {
             complete: tail.sequence - 1,
             durable: 0,
             ordered_from: if keeps_changes { 0 } else { u64::MAX },
+            ordered_at: u64::MAX,
             flush_epoch: 0,
             in_flight: BTreeMap::new(),
             grows_to: None,
         };
+        let mut index = Index::default();
+        for range in &superblock.unreadable {
+            index.insert(*range, Entry::UNREADABLE);
+        }
         let walk = Self {
             cache: superblock.cache,
             geometry,
@@ -113,12 +154,19 @@ impl Walk {
             heads,
             began: (superblock.session, superblock.first),
             log,
-            index: ExtentMap::default(),
+            index,
             copies: Vec::new(),
+            findings: Findings::of(superblock.legs.len()),
+            behind: BTreeSet::new(),
+            damaged: Vec::new(),
             session: 0,
             durable,
+            gives_up_lost,
             scans: None,
+            gap: None,
+            judged: 0,
             before: None,
+            rest: Vec::new(),
             chunk_max,
             now,
         };
@@ -132,34 +180,46 @@ impl Walk {
         Read { segment, block, blocks }
     }
 
-    /// Takes what the legs have where `read` says.
-    pub(super) fn take(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Next, String> {
+    /// What is read next after `read`, for all that is known: the log may end before.
+    pub(super) fn after(&self, read: Read) -> Option<Read> {
+        let (segment, block) = match read.block + read.blocks {
+            end if end < self.geometry.segment_blocks => (read.segment, end),
+            _ => (read.segment + 1, 0),
+        };
+        let is_known = block > 0 || self.heads.contains_key(&segment);
+        (is_known && self.scans.is_none()).then(|| self.read(segment, block))
+    }
+
+    /// Takes what the legs have where `read` says, which goes on where what was taken before ended. What to read next, unless the walk is over.
+    pub(super) fn take(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
         if self.scans.is_some() {
             return self.scan(read, chunk);
         }
-        let mut block = read.block;
+        let (rest, end) = (std::mem::take(&mut self.rest), read.block + read.blocks);
+        let blocks = Blocks { chunk, at: read.block, rest: &rest };
+        let before = rest.first().map_or(0, |rest| rest.len() / LOG_BLOCK as usize);
+        let mut block = read.block - before as u32;
         loop {
             if block == self.geometry.segment_blocks {
                 return self.segment_ended(read.segment, block);
             }
-            if block >= read.block + read.blocks {
-                return Ok(Next::Read(self.read(read.segment, block)));
+            if block == end {
+                return Ok(Some(self.read(read.segment, end)));
             }
-            let offset = (block - read.block) as usize * LOG_BLOCK as usize;
             let mut candidates = Vec::new();
-            for (leg, bytes) in chunk {
-                let Some((header, crc)) = self.header(read.segment, block, &bytes[offset..]) else {
+            for (index, (leg, _)) in chunk.iter().enumerate() {
+                let found = blocks.get(index, block);
+                let Some((header, crc)) = found.and_then(|found| self.header(read.segment, block, found))
+                else {
                     continue;
                 };
-                let end = offset + header.blocks() as usize * LOG_BLOCK as usize;
-                if end > bytes.len() && offset > 0 {
-                    return Ok(Next::Read(self.read(read.segment, block)));
+                if block + header.blocks() > end {
+                    self.rest = blocks.rest_from(block, end);
+                    return Ok(Some(self.read(read.segment, end)));
                 }
-                if end > bytes.len() {
-                    let length = end - offset;
-                    return Err(format!("leg {leg} takes no transfers of {length} bytes, which the log has"));
-                }
-                let is_whole = header.is_payload(&bytes[offset + LOG_BLOCK as usize..end]);
+                let payload =
+                    (block + 1..block + header.blocks()).filter_map(|block| blocks.get(index, block));
+                let is_whole = header.is_payload(payload);
                 candidates.push(Candidate { leg: *leg, header, crc, is_whole });
             }
             let is_durable = self.log.next_sequence <= self.durable;
@@ -167,14 +227,22 @@ impl Walk {
             candidates.retain(|candidate| candidate.is_whole || is_durable);
             candidates.sort_by_key(|candidate| (!candidate.is_whole, candidate.leg));
             let Some(best) = candidates.first() else { return self.segment_ended(read.segment, block) };
-            let lacking = chunk.iter().map(|(leg, _)| *leg).filter(|leg| {
-                best.is_whole
-                    && !candidates.iter().any(|it| it.is_whole && it.leg == *leg && it.crc == best.crc)
-            });
-            let blocks = best.header.blocks();
-            let copies = lacking.map(|to| Copy { segment: read.segment, block, blocks, from: best.leg, to });
-            self.copies.extend(copies);
-            block += blocks;
+            let has =
+                |leg: usize| candidates.iter().any(|it| it.is_whole && it.leg == leg && it.crc == best.crc);
+            let lacking = chunk.iter().map(|(leg, _)| *leg).filter(|leg| !has(*leg));
+            let (length, sequence) = (best.header.blocks(), best.header.place.sequence);
+            let from = best.leg;
+            let copy = |to| Copy { segment: read.segment, block, blocks: length, sequence, from, to };
+            if best.is_whole {
+                self.copies.extend(lacking.map(copy));
+            } else {
+                // Read block by block, from whichever leg has each.
+                for leg in lacking {
+                    self.findings.lacks(leg, u64::from(length) * LOG_BLOCK, true);
+                }
+                self.damaged.extend(damaged(&best.header, &self.geometry, &blocks));
+            }
+            block += length;
             let Candidate { header, crc, .. } = candidates.swap_remove(0);
             self.record(&header, crc);
         }
@@ -188,12 +256,14 @@ impl Walk {
         // Sessions begin with a segment of their own.
         let session = if block == 0 { place.session.max(self.session) } else { self.session };
         let is_next = place == Place { session, sequence, segment, block, previous };
-        // A record that was given up by a later session, which goes on in the next segment, if it has written anything.
-        let later = self.heads.get(&(segment + 1)).into_iter().chain([&self.began]);
-        let is_given_up =
-            later.into_iter().any(|(session, first)| *session > place.session && sequence >= *first);
         let fits = block + header.blocks() <= self.geometry.segment_blocks;
-        (is_next && fits && !is_given_up).then_some((header, crc))
+        (is_next && fits && !self.is_given_up(place)).then_some((header, crc))
+    }
+
+    /// Whether a later session, which goes on in the next segment, if it has written anything, gave the record up.
+    fn is_given_up(&self, place: Place) -> bool {
+        let mut later = self.heads.get(&(place.segment + 1)).into_iter().chain([&self.began]);
+        later.any(|(session, first)| *session > place.session && place.sequence >= *first)
     }
 
     fn decode(&self, bytes: &[u8]) -> Option<(Header, u32)> {
@@ -204,15 +274,15 @@ impl Walk {
     /// Takes the next record.
     fn record(&mut self, header: &Header, crc: u32) {
         let place = header.place;
-        let mut block = place.block + 1;
-        let with_block = header.extents.iter().map(|extent| {
-            let at = block;
-            block += extent.payload_blocks(u64::from(self.geometry.logical_block)) as u32;
+        let placed = header.placed(u64::from(self.geometry.logical_block));
+        let extents = placed.map(|(extent, at)| {
             // The backing device may do nothing about a discard, and what the log had beneath it may have left the log.
             let kind = if extent.kind == Kind::Discard { Kind::Zeroes } else { extent.kind };
-            (Extent { kind, ..*extent }, at)
+            (Extent { kind, ..extent }, at)
         });
-        let extents = with_block.collect();
+        let extents = extents.collect();
+        self.findings.records += 1;
+        self.findings.record_bytes.0 += u64::from(header.blocks()) * LOG_BLOCK;
         let log = &mut self.log;
         let fresh = || Segment::new(place.sequence, place.previous, self.now);
         let segment = log.segments.entry(place.segment).or_insert_with(fresh);
@@ -232,41 +302,59 @@ impl Walk {
     }
 
     /// No leg has the next record here: it begins the next segment, or the log has ended.
-    fn segment_ended(&mut self, segment: u64, block: u32) -> Result<Next, String> {
+    fn segment_ended(&mut self, segment: u64, block: u32) -> Result<Option<Read>, String> {
         let end = self.log.tail + self.geometry.count();
         if block > 0 && segment + 1 < end {
             self.before = Some((segment, block));
-            return Ok(Next::Read(self.read(segment + 1, 0)));
+            return Ok(Some(self.read(segment + 1, 0)));
         }
         let mut scans: Vec<_> = self.before.take().into_iter().chain([(segment, block)]).collect();
         scans.retain(|(_, block)| *block < self.geometry.segment_blocks);
+        self.gap = scans.first().copied();
         self.scans = Some(scans);
         self.next_scan()
     }
 
     /// Reads on where records may be that say what was durable; in the end judges the gap by that.
-    fn next_scan(&mut self) -> Result<Next, String> {
+    fn next_scan(&mut self) -> Result<Option<Read>, String> {
         if let Some((segment, block)) = self.scans.as_mut().and_then(Vec::pop) {
-            return Ok(Next::Read(self.read(segment, block)));
+            return Ok(Some(self.read(segment, block)));
         }
         let (last, durable) = (self.log.complete, self.durable);
-        if last < durable {
+        if let Some((segment, block)) = self.gap.filter(|_| last < durable && self.judged < durable) {
+            self.judged = durable;
+            self.scans = None;
+            self.behind.clear();
+            return Ok(Some(self.read(segment, block)));
+        }
+        if last < durable && !self.gives_up_lost {
             return Err(format!(
                 "the log ends after record {last}, though all up to {durable} were durable: records that a client may count on are \
-                 damaged or gone, so nothing is served; restore the leg, or give the cache up and its backing device with it"
+                 damaged or gone, so nothing is served; bring back the device that has them, or keep what comes before and lose the rest: `plumb cache recover` with \
+                 --give-up-lost"
             ));
         }
-        Ok(Next::End)
+        self.findings.given_up_records = self.behind.range(durable + 1..).count() as u64;
+        self.findings.lost_records = durable.saturating_sub(last);
+        for copy in &self.copies {
+            self.findings.lacks(copy.to, u64::from(copy.blocks) * LOG_BLOCK, copy.sequence <= durable);
+        }
+        let is_newest =
+            |(range, entry): &&(LbaRange, Entry)| self.index.over(*range).any(|(_, found)| found == entry);
+        self.findings.damaged = self.damaged.iter().filter(is_newest).map(|(range, _)| *range).collect();
+        Ok(None)
     }
 
-    fn scan(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Next, String> {
+    fn scan(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
         for (_, bytes) in chunk {
             let blocks = bytes.chunks_exact(LOG_BLOCK as usize);
             for (block, bytes) in (read.block..).zip(blocks) {
-                if let Some((header, _)) = self.decode(bytes)
-                    && (header.place.segment, header.place.block) == (read.segment, block)
-                {
+                let Some((header, _)) = self.decode(bytes) else { continue };
+                let place = header.place;
+                // What an earlier session gave up says nothing any more.
+                if (place.segment, place.block) == (read.segment, block) && !self.is_given_up(place) {
                     self.durable = self.durable.max(header.durable);
+                    self.behind.extend(Some(place.sequence).filter(|sequence| *sequence > self.log.complete));
                 }
             }
         }
@@ -276,4 +364,26 @@ impl Walk {
         }
         self.next_scan()
     }
+}
+
+/// The blocks of a record of which no leg has the payload.
+fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(LbaRange, Entry)> {
+    let place = header.place;
+    let per_block = LOG_BLOCK / u64::from(geometry.logical_block);
+    let is_anywhere = |block: u32| {
+        let checksum = header.checksums[(block - place.block - 1) as usize];
+        let legs = (0..blocks.chunk.len()).filter_map(|index| blocks.get(index, block));
+        legs.map(crc32c::crc32c).any(|found| found == checksum)
+    };
+    let mut damaged = Vec::new();
+    for (Extent { range, kind }, at) in header.placed(u64::from(geometry.logical_block)) {
+        let entry = Entry::new(geometry, kind, range.lba, (place.segment, at));
+        for start in (0..range.nlb).step_by(per_block as usize).filter(|_| kind == Kind::Data) {
+            if !is_anywhere(at + (start / per_block) as u32) {
+                let part = LbaRange::new(Lba(range.lba.0 + start), per_block.min(range.nlb - start));
+                damaged.push((part, entry));
+            }
+        }
+    }
+    damaged
 }

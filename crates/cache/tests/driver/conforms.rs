@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use plumb_block::conformance::{self, CannotStage, Rig};
 use plumb_block::{
-    Bytes, Clock, Device, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result, Time, VirtualClock,
+    Bytes, Clock, Device, EngineChoice, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result, Time,
+    VirtualClock,
 };
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, BUFFERS_MIN, Layout, Options, Settings, Uuid};
@@ -111,8 +112,9 @@ impl Rig for Simulated {
     }
 }
 
-/// A cache over files, past the page cache where that can be.
+/// A cache over files, past the page cache.
 struct OverFiles {
+    options: FileOptions,
     directory: tempfile::TempDir,
     clock: Arc<dyn Clock>,
     cache: Option<CachedDevice>,
@@ -129,7 +131,7 @@ impl Rig for OverFiles {
         let open = |name: &str| {
             let path = self.directory.path().join(name);
             std::fs::File::create(&path).and_then(|file| file.set_len(64 << 20)).unwrap();
-            FileDevice::open(&path, FileOptions::write_direct(), Arc::clone(&self.clock))
+            FileDevice::open(&path, self.options, Arc::clone(&self.clock))
         };
         let leg: Arc<dyn Device> = Arc::new(open("log")?);
         let backing: Arc<dyn Device> = Arc::new(open("backing")?);
@@ -148,17 +150,27 @@ impl Rig for OverFiles {
     }
 }
 
-#[test]
-fn a_cache_over_files_keeps_the_contract() {
+fn over_files(options: FileOptions) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let probe = directory.path().join("probe");
     std::fs::write(&probe, vec![0; 4096]).unwrap();
-    if let Err(error) = FileDevice::open(&probe, FileOptions::write_direct(), Arc::clone(&clock)) {
+    if let Err(error) = FileDevice::open(&probe, options, Arc::clone(&clock)) {
         return plumb_testkit::skip(&format!("no direct I/O here: {error}"));
     }
-    let mut rig = OverFiles { directory, clock, cache: None, pool: pool() };
+    let mut rig = OverFiles { options, directory, clock, cache: None, pool: pool() };
     conformance::run(&mut rig, 1).assert_conforms();
+}
+
+#[test]
+fn a_cache_over_files_keeps_the_contract() {
+    over_files(FileOptions::write_direct().shared());
+}
+
+/// They answer in their poll, and have no descriptor that would wake anybody.
+#[test]
+fn a_cache_over_files_without_io_uring_keeps_the_contract() {
+    over_files(FileOptions::write_direct().engine(EngineChoice::Synchronous));
 }
 
 #[test]

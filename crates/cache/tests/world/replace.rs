@@ -1,7 +1,7 @@
 //! A leg of a mirror that is replaced while the cache serves.
 
 use plumb_block::Nanos;
-use plumb_cache::{LegState, State};
+use plumb_cache::{Cache, LOG_BLOCK, LegState, State};
 use plumb_crash::Survival;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -48,7 +48,7 @@ impl World {
             let now = self.now;
             let is_out = self.status().is_some_and(|status| status.legs[leg] == LegState::Lost);
             if is_out && self.cache().replace_leg(by.clone(), now).is_ok() {
-                self.put_in(leg, &by, is_same, chance);
+                self.put_in(leg, is_same, chance);
                 self.is_replaced = true;
                 self.away.retain(|away| *away != leg);
                 return self.pump();
@@ -64,13 +64,7 @@ impl World {
     }
 
     /// The device that is to be the leg, as it has to be before.
-    fn put_in(
-        &mut self,
-        leg: usize,
-        by: &plumb_cache::Replacement,
-        is_same: bool,
-        chance: &mut Xoshiro256PlusPlus,
-    ) {
+    fn put_in(&mut self, leg: usize, is_same: bool, chance: &mut Xoshiro256PlusPlus) {
         let medium = &mut self.members[leg];
         if is_same {
             medium.cut(chance, Survival::Mixed);
@@ -79,6 +73,8 @@ impl World {
             let info = medium.info.clone();
             *medium = Medium::new(info.clone(), &vec![0xa5; info.size.0 as usize]);
         }
-        by.writes.iter().for_each(|write| medium.overwrite(write.range, &write.bytes));
+        for range in Cache::superblocks_of(&medium.info) {
+            medium.overwrite(range, &[0; LOG_BLOCK as usize]);
+        }
     }
 }

@@ -26,6 +26,7 @@ const EXAMPLE: &str = "\
   mount /dev/loopN /srv                  # in another terminal
   plumb cache status db
   umount /srv && plumb cache detach db   # writes everything back; /dev/sdb is used alone then
+A leg is one of the devices that hold the log, each of them a --log; a mirror has everything on every leg.
 What is durable when, and what is lost when which device dies: docs/CACHE.md.";
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +36,8 @@ pub(crate) enum CacheCommand {
     /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use, or a file that plumb did not
     /// make, is refused unless --overwrite or --destroy says so.
     Create(Box<CreateArguments>),
+    /// Make a cache known again whose configuration is lost, as after a new installation; its devices say all but its name and mode
+    Adopt(AdoptArguments),
     /// Say how large a log your own writes need: a recording of them is done again in simulated time, over logs of several sizes
     Advise(Box<AdviseArguments>),
     /// Serve a cache until it is stopped or the command is interrupted; recovers its log first
@@ -76,7 +79,7 @@ pub(crate) enum CacheCommand {
     },
     /// Put a device into the place of one of a mirrored log, and copy everything to it, while the cache is served or not
     ///
-    /// The device may be new, or the one that failed. The cache goes on with the others meanwhile; `status` shows the new one as
+    /// A leg is one of the devices that hold the log. The device that is named may be new, or the one that failed. The cache goes on with the others meanwhile; `status` shows the new one as
     /// `resilvering`, and as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it begins again.
     ReplaceLeg(Box<ReplaceLegArguments>),
     /// Stop serving; what only the log holds stays there until the cache is served again
@@ -100,6 +103,10 @@ pub(crate) enum CacheCommand {
         /// Do not open the log: what only it holds is lost. UUID is that of the cache, as its status prints it
         #[arg(long, value_name = "UUID")]
         discard_dirty: Option<Uuid>,
+
+        /// Blocks that the log cannot read any more are lost: the backing device has something older there. UUID is that of the cache
+        #[arg(long, value_name = "UUID", conflicts_with = "discard_dirty")]
+        give_up_unreadable: Option<Uuid>,
     },
     /// Read the whole log of a cache that is not served, and check it; nothing is written
     Verify {
@@ -114,6 +121,10 @@ pub(crate) enum CacheCommand {
         /// Only say what would be recovered; nothing is written
         #[arg(long)]
         dry_run: bool,
+
+        /// Durable records are damaged or gone: keep those before, and lose them and all that come after. UUID is that of the cache
+        #[arg(long, value_name = "UUID")]
+        give_up_lost: Option<Uuid>,
     },
 }
 
@@ -189,6 +200,25 @@ impl CreateArguments {
     pub(crate) const fn layout(&self) -> Layout {
         if self.stripe { Layout::Stripe } else { Layout::Mirror }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdoptArguments {
+    /// The name that the cache is to have
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// The device that was cached
+    #[arg(long, value_name = "PATH")]
+    pub(crate) backing: String,
+
+    /// The devices of its log, in any order; of a mirror one that is lost may be left out
+    #[arg(long, value_name = "PATH", required = true)]
+    pub(crate) log: Vec<String>,
+
+    /// When writes are acknowledged: its devices do not say in which mode it was. write-back if this is not given
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeWord>,
 }
 
 #[derive(Debug, Args)]

@@ -125,6 +125,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, requires = "backing")]
     pub(crate) overwrite: bool,
 
+    /// Use a --backing FILE although a write-back cache needs it, and what only that cache holds is lost: its absolute path
+    #[arg(long, value_name = "PATH", requires = "backing")]
+    pub(crate) destroy: Vec<String>,
+
     /// Seed of all random choices: which writes survive a power cut, which blocks are damaged
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -133,7 +137,6 @@ pub(crate) struct ServeArguments {
     pub(crate) exports: ExportArguments,
 
     /// Take over /dev/ublkbN of a killed server, and serve the requests that wait there; needs the same --backing FILE
-    #[cfg(feature = "ublk")]
     #[arg(long, value_name = "N", requires = "ublk")]
     pub(crate) recover: Option<u32>,
 

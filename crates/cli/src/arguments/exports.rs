@@ -62,7 +62,6 @@ pub(crate) struct ExportArguments {
     pub(crate) attach: bool,
 
     /// Export through the ublk driver of the kernel (needs root, `modprobe ublk_drv`, Linux 6.0)
-    #[cfg(feature = "ublk")]
     #[arg(long, conflicts_with = "attach")]
     pub(crate) ublk: bool,
 }

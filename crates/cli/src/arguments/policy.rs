@@ -316,7 +316,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// A time, or the end of a day in UTC.
-fn until(text: &str) -> Result<jiff::Timestamp, String> {
+pub(crate) fn until(text: &str) -> Result<jiff::Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -17,7 +18,7 @@ use plumb_load::{LoadOutcome, Progress, SpanResult};
 use plumb_measure::Series;
 use plumb_trial::{Context, Phase, TargetNow, Trial, Watcher};
 use plumb_workload::Scenario;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::arguments::{OwnArguments, RecordingArguments};
 use crate::command::compare::{self, Factor};
@@ -28,10 +29,14 @@ use crate::{stop, traces};
 
 /// What is running this program, also where its file has been taken away.
 const PROGRAM: &str = "/proc/self/exe";
+/// In the environment of a command that an agent runs.
+const OF_AGENT: &str = "PLUMB_OF_AGENT";
 /// How often figures are sent.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);
 /// How often a command is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a command may take to end when it is told to. It does not outlive its agent.
+const END_WITHIN: Duration = Duration::from_secs(5);
 /// The longest document of a command.
 const DOCUMENT_MAX: u64 = 6 << 20;
 /// So much of what a command says on stderr is kept.
@@ -67,6 +72,14 @@ pub(crate) fn run(arguments: &AgentArguments) -> anyhow::Result<Exit> {
     }
 }
 
+/// Where this is a command that an agent runs: is told to end when that agent is no more, however it went.
+pub(crate) fn end_with_agent() {
+    if std::env::var_os(OF_AGENT).is_some() {
+        // Without it the command ends by itself, later.
+        set_parent_process_death_signal(Some(Signal::TERM)).ok();
+    }
+}
+
 /// Which program this is.
 pub(crate) fn own_identity() -> anyhow::Result<Identity> {
     let program = File::open(PROGRAM).context(PROGRAM)?;
@@ -80,7 +93,7 @@ fn work(task: Task, link: &Link) -> TaskResult {
             let own = OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() };
             load(&words, own, level, link)
         }
-        Task::Command { arguments } => command(&arguments, &link.stop),
+        Task::Command { arguments, .. } => command(&arguments, &link.stop),
     };
     done.unwrap_or_else(|failure| TaskResult {
         exit: failure.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit) as u8,
@@ -93,19 +106,16 @@ fn work(task: Task, link: &Link) -> TaskResult {
 fn load(words: &str, own: OwnArguments, level: Option<Level>, link: &Link) -> anyhow::Result<TaskResult> {
     let scenario = native::read(words, "the workload", 0).map_err(crate::exit::usage)?;
     let Some(level) = level else { return load_here(scenario, words, own, link) };
-    let targets: Vec<String> = scenario
-        .spans
-        .iter()
-        .flat_map(|span| &span.jobs)
-        .flat_map(|job| &job.targets)
-        .map(|target| target.name.clone())
-        .collect();
     let factor: Factor = level.factor.parse().map_err(|problem| Refusal::new(Exit::Usage, problem))?;
-    let mut setting = factor.setting_of_disks(&targets)?;
+    let mut setting = factor.setting_of_disks(&scenario.targets())?;
+    link.restores.store(true, Ordering::Relaxed);
     let set = setting.set(level.number).map_err(compare::refused);
-    let ran = set.map_err(Into::into).and_then(|()| load_here(scenario, words, own, link));
-    setting.restore().map_err(compare::refused)?;
-    ran
+    let run = || set.map_err(Into::into).and_then(|()| load_here(scenario, words, own, link));
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    let restored = setting.restore().map_err(compare::refused);
+    link.restores.store(false, Ordering::Relaxed);
+    restored?;
+    ran.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) -> anyhow::Result<TaskResult> {
@@ -113,7 +123,14 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
     let request = running.request(Meaning { scenario, notes: Vec::new() }, words.to_owned());
     let request = traces::read(request)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
-    let mut watcher = Together { link, lasted: Nanos::ZERO, before: Nanos::ZERO, sent: None };
+    let mut watcher = Together {
+        link,
+        lasted: Nanos::ZERO,
+        before: Nanos::ZERO,
+        behind: Nanos::ZERO,
+        start: Start::Awaited,
+        sent: None,
+    };
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
     let trial = plumb_trial::run(&request, &context, &mut watcher)
         .map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?;
@@ -142,8 +159,32 @@ struct Together<'a> {
     /// How long the span runs that runs now, and how long those before it ran.
     lasted: Nanos,
     before: Nanos,
+    /// How late it was already when it was told to start.
+    behind: Nanos,
+    start: Start,
     /// When figures were sent last.
     sent: Option<Nanos>,
+}
+
+/// What the controller knows of the start of a span. It takes each message in its turn alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// It has not told when.
+    Awaited,
+    /// It has, and does not know that all have begun.
+    Told,
+    /// It knows that.
+    Begun,
+}
+
+impl Together<'_> {
+    /// Tells that the span has begun, so much late, if that was not told.
+    fn tell_begun(&mut self, late: Nanos) {
+        if self.start == Start::Told {
+            self.link.begun(late);
+            self.start = Start::Begun;
+        }
+    }
 }
 
 impl Watcher for Together<'_> {
@@ -161,24 +202,33 @@ impl Watcher for Together<'_> {
 
     fn start_at(&mut self, now: Nanos, time: &Time) -> Nanos {
         self.before += std::mem::take(&mut self.lasted);
+        // A span may end before it is seen that all have begun.
+        self.tell_begun(self.behind);
+        self.start = Start::Awaited;
         let Some(at) = self.link.wait_for_start() else { return now };
+        self.start = Start::Told;
         if !time.is_virtual() {
-            return at.max(MonotonicClock.now());
+            let now = MonotonicClock.now();
+            self.behind = now.since(at);
+            return at.max(now);
         }
         while MonotonicClock.now() < at && !self.link.stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from(at.since(MonotonicClock.now()).min(Nanos::millis(50))));
         }
-        self.link.begun(MonotonicClock.now().since(at));
+        self.tell_begun(MonotonicClock.now().since(at));
+        // A load in virtual time takes the whole processor: where there are more of them than processors, all begin before one goes on.
+        std::thread::yield_now();
         now
     }
 
     fn begun(&mut self, late: Nanos) {
-        self.link.begun(late);
+        self.tell_begun(self.behind.saturating_add(late));
     }
 
     fn wants_figures(&mut self) -> bool {
         let now = MonotonicClock.now();
-        let is_due = self.sent.is_none_or(|sent| now.since(sent) >= FIGURES_EVERY);
+        let is_due =
+            self.start != Start::Awaited && self.sent.is_none_or(|sent| now.since(sent) >= FIGURES_EVERY);
         if is_due {
             self.sent = Some(now);
         }
@@ -203,7 +253,12 @@ fn command(arguments: &[String], stop: &AtomicBool) -> anyhow::Result<TaskResult
         return Err(Refusal::new(Exit::Refused, problem).into());
     }
     let mut command = Command::new(PROGRAM);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .env(OF_AGENT, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().context(PROGRAM)?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (document, said, status) = std::thread::scope(|scope| {
@@ -229,18 +284,22 @@ fn command(arguments: &[String], stop: &AtomicBool) -> anyhow::Result<TaskResult
     })
 }
 
-/// Waits for a command; it is told to end where `stop` says so.
+/// Waits for a command; it is told to end where `stop` says so, and killed if it does not.
 fn wait(child: &mut Child, stop: &AtomicBool) -> anyhow::Result<std::process::ExitStatus> {
-    let mut is_told = false;
+    let mut told: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if stop.load(Ordering::Relaxed) && !is_told {
-            is_told = true;
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                kill_process(pid, Signal::TERM)?;
+        match told {
+            None if stop.load(Ordering::Relaxed) => {
+                told = Some(Instant::now());
+                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                    kill_process(pid, Signal::TERM)?;
+                }
             }
+            Some(told) if told.elapsed() >= END_WITHIN => child.kill()?,
+            _ => {}
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -2,7 +2,6 @@
 
 use plumb_dialect::{Meaning, native};
 use plumb_report::{Format, render};
-use plumb_target::{Name, Scheme};
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
@@ -20,7 +19,6 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     }
     let running = Running::begin("load", arguments.own.clone());
     if let Some(name) = &arguments.profile {
-        refuse_devices(name, &arguments.words.targets())?;
         return profile::run(running, name, &arguments.words, arguments.detail.style());
     }
     running.run(meaning(&arguments.words)?, &|trial| {
@@ -44,28 +42,4 @@ pub(super) fn meaning(words: &native::Words) -> Result<Meaning, Refusal> {
     let seed = default_seed(jobs.flat_map(|job| job.targets.iter().map(|target| target.name.as_str())));
     let scenario = native::read_under(&text, file, typed, seed).map_err(usage)?;
     Ok(Meaning { scenario, notes: Vec::new() })
-}
-
-/// A profile that works on files cannot be run on a device that the kernel does not know.
-fn refuse_devices(profile: &str, targets: &[String]) -> Result<(), Refusal> {
-    let is_of_files = plumb_application::find(profile).is_ok_and(|(profile, _)| profile.needs_directory());
-    let device = targets.iter().find_map(|target| match Name::parse(target) {
-        Ok(Name::Scheme { scheme, rest }) if is_of_files => Some((target, scheme, rest)),
-        _ => None,
-    });
-    let Some((target, scheme, rest)) = device else { return Ok(()) };
-    let how = match scheme {
-        Scheme::Sim => {
-            let model = rest.split('?').next().unwrap_or_default();
-            format!(
-                "serve the drive with `plumb drive serve {model} --attach`, make a file system on its device, mount it"
-            )
-        }
-        _ => "attach it as a block device (nbd-client), make a file system on it, mount it".to_owned(),
-    };
-    let problem = format!(
-        "{target}: profile {profile} works on files, and this is a drive; {how}, and name a directory there (a directory of \
-         this very name is ./{target})"
-    );
-    Err(Refusal::new(Exit::Usage, problem))
 }

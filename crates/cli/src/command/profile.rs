@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use plumb_application::{self as application, Limits, Profile, Variant};
+use plumb_compare::Work;
 use plumb_dialect::{Meaning, native::Words};
 use plumb_report::{Format, Style, render};
+use plumb_target::{Name, Scheme};
 use plumb_trial::{ProfileRun, Trial};
 
 use crate::command::running::{Running, default_seed};
@@ -27,36 +29,46 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 
 /// Runs the profile that was typed.
 pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
+    let print = |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, style)?);
+    match work(name, words)? {
+        Work::Profile(run) => running.run_profile(&run, &print),
+        Work::Load(scenario) => running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print),
+    }
+}
+
+/// What a profile does where and for as long as `words` say.
+///
+/// # Errors
+/// A usage error that names what makes no sense.
+pub(crate) fn work(name: &str, words: &Words) -> Result<Work, Refusal> {
     let (profile, variant) = find(name)?;
+    let targets = words.targets();
     let limits = words.profile_limits().map_err(usage)?;
     let limits = Limits {
         duration: limits.duration,
         count: limits.count,
         threads: limits.threads,
         scale: None,
-        seed: limits.seed.unwrap_or_else(|| default_seed(words.targets().iter().map(String::as_str))),
+        seed: limits.seed.unwrap_or_else(|| default_seed(targets.iter().map(String::as_str))),
     };
-    let print = |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, style)?);
     if profile.needs_directory() {
-        let directory = match &words.targets()[..] {
+        refuse_devices(&profile.name, &targets)?;
+        let directory = match &targets[..] {
             [] => PathBuf::from("."),
             [one] => PathBuf::from(one),
             [_, more, ..] => {
-                return Err(
-                    Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")).into()
-                );
+                return Err(Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")));
             }
         };
         check_directory(&profile.name, &directory)?;
-        return running.run_profile(&ProfileRun { profile: name.to_owned(), directory, limits }, &print);
+        return Ok(Work::Profile(ProfileRun { profile: name.to_owned(), directory, limits }));
     }
-    let [target] = &words.targets()[..] else {
+    let [target] = &targets[..] else {
         let problem =
             format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
-        return Err(Refusal::new(Exit::Usage, problem).into());
+        return Err(Refusal::new(Exit::Usage, problem));
     };
-    let scenario = application::scenario(profile, variant, target, &limits).map_err(usage)?;
-    running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)
+    Ok(Work::Load(application::scenario(profile, variant, target, &limits).map_err(usage)?))
 }
 
 /// Refuses a place that is no directory, and says what would make it one.
@@ -76,4 +88,27 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
 
 fn find(name: &str) -> Result<(&'static Profile, &'static Variant), Refusal> {
     application::find(name).map_err(usage)
+}
+
+/// A profile that works on files cannot be run on a device that the kernel does not know.
+fn refuse_devices(profile: &str, targets: &[String]) -> Result<(), Refusal> {
+    let device = targets.iter().find_map(|target| match Name::parse(target) {
+        Ok(Name::Scheme { scheme, rest }) => Some((target, scheme, rest)),
+        _ => None,
+    });
+    let Some((target, scheme, rest)) = device else { return Ok(()) };
+    let how = match scheme {
+        Scheme::Sim => {
+            let model = rest.split('?').next().unwrap_or_default();
+            format!(
+                "serve the drive with `plumb drive serve {model} --attach`, make a file system on its device, mount it"
+            )
+        }
+        _ => "attach it as a block device (nbd-client), make a file system on it, mount it".to_owned(),
+    };
+    let problem = format!(
+        "{target}: profile {profile} works on files, and this is a drive; {how}, and name a directory there (a directory of \
+         this very name is ./{target})"
+    );
+    Err(Refusal::new(Exit::Usage, problem))
 }

@@ -83,6 +83,6 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
         Recorded::Observation(_) => Exit::Done,
         Recorded::Study(study) => exit::of_study(study),
-        Recorded::Fleet(document) => fleet::exit_of(document),
+        Recorded::Fleet(recording) => fleet::exit_of(&recording.document),
     })
 }

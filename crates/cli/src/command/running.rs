@@ -156,13 +156,8 @@ impl Running {
 
     /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
     fn watcher(&self, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
-        if self.own.tui && std::io::stderr().is_terminal() {
-            match Live::open(&format!("plumb {}", self.command), stop) {
-                Ok(live) => return Box::new(live),
-                Err(error) => terminal::say(&format!("plumb: no live view: {error}")),
-            }
-        } else if self.own.tui {
-            terminal::say("plumb: no live view: stderr is not a terminal");
+        if let Some(live) = Live::if_wanted(self.own.tui, &format!("plumb {}", self.command), stop) {
+            return Box::new(live);
         }
         if self.is_quiet() { Box::new(Dots::every(self.dots)) } else { Box::new(Bar::on_stderr()) }
     }

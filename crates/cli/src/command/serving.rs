@@ -19,7 +19,7 @@ pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow
     let nbd = addresses(arguments)?;
     if nbd.is_empty() && !is_block_device(arguments) {
         let message =
-            format!("nobody could use this {what}: give --nbd SOCKET, --nbd-tcp ADDRESS or --attach");
+            format!("nobody could use this {what}: give --nbd SOCKET, --nbd-tcp ADDRESS, --attach or --ublk");
         return Err(Refusal::new(Exit::Usage, message).into());
     }
     let encryption = encryption(arguments, &nbd)?;
@@ -31,7 +31,6 @@ pub(super) fn service_options(arguments: &ExportArguments, what: &str) -> anyhow
         encryption,
         say: Arc::new(|line| terminal::say(&format!("plumb: {line}"))),
         attach: arguments.attach,
-        #[cfg(feature = "ublk")]
         ublk: None,
     })
 }
@@ -87,20 +86,24 @@ fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::
 
 /// Whether the kernel is to have it.
 const fn is_block_device(arguments: &ExportArguments) -> bool {
-    #[cfg(feature = "ublk")]
-    let is_ublk = arguments.ublk;
-    #[cfg(not(feature = "ublk"))]
-    let is_ublk = false;
-    arguments.attach || is_ublk
+    arguments.attach || arguments.ublk
+}
+
+/// Takes away the loop devices and mounts that killed processes have left. Why those of what was served as `name` must stay for now, if
+/// they must.
+pub(super) fn clear_up(name: &str) -> anyhow::Result<Option<String>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let kept = plumb_serve::attach::sweep(None)?.kept;
+    Ok(kept.into_iter().find(|(kept, _)| kept == name).map(|(_, why)| why))
 }
 
 pub(super) fn refusal(error: ServiceError) -> anyhow::Error {
     match error {
-        #[cfg(feature = "ublk")]
         ServiceError::Ublk(ExportError::NotRecoverable { .. }) => {
             Refusal::because(Exit::Refused, error).into()
         }
-        #[cfg(feature = "ublk")]
         ServiceError::Ublk(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
         ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
         ServiceError::Taken(_)

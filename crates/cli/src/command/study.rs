@@ -1,14 +1,18 @@
 //! `plumb study`: field reports, and what the same comes to here.
 
-use clap::{Args, ValueEnum};
-use plumb_compare::study::{self, StudyName, StudyPlan};
+use std::cell::RefCell;
+
+use clap::Args;
+use plumb_compare::study::{self, StudyName, StudyPlan, Switches};
 use plumb_dialect::Meaning;
 use plumb_report::{Format, render};
+use plumb_target::Name;
 use plumb_workload::Scenario;
 
 use crate::arguments::{Detail, OwnArguments, RecordingArguments};
+use crate::command::compare::{self, Factor};
 use crate::command::running::{Running, exit_of_end};
-use crate::exit::{self, Exit, Refusal};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::terminal;
 
 const EXAMPLES: &str = "\
@@ -27,12 +31,20 @@ there; its safety is that of `plumb load`. Exit codes: 0 done, also if a figure 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StudyArguments {
     /// Which
-    #[arg(value_name = "STUDY", ignore_case = true, default_value = "all")]
-    name: Named,
+    #[arg(value_name = "STUDY", default_value = "all", value_parser = studies)]
+    name: Studies,
 
     /// Run on this directory, file or block device, rather than on simulated drives
     #[arg(long, value_name = "PATH|DEV")]
     on: Option<String>,
+
+    /// Put the write cache of the disks beneath --on into each state that it has, as `plumb policy` does, and back at the end. Root only
+    #[arg(long, requires = "on")]
+    switch: bool,
+
+    /// Study C: put a write-back cache with its log there in front of --on, and take it away at the end
+    #[arg(long, value_name = "PATH", requires = "on")]
+    cache_log: Option<String>,
 
     /// Write to files that plumb did not make, and to disks without a signature
     #[arg(long, requires = "on")]
@@ -65,28 +77,33 @@ pub(crate) struct StudyArguments {
     detail: Detail,
 }
 
-/// A study as typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Named {
-    A,
-    B,
-    C,
-    D,
-    E,
-    All,
+/// The studies that were typed.
+#[derive(Debug, Clone)]
+struct Studies(Vec<StudyName>);
+
+fn studies(typed: &str) -> Result<Studies, String> {
+    match typed.eq_ignore_ascii_case("all") {
+        true => Ok(Studies(StudyName::ALL.to_vec())),
+        false => Ok(Studies(vec![typed.parse()?])),
+    }
 }
 
-impl Named {
-    fn studies(self) -> Vec<StudyName> {
-        match self {
-            Self::A => vec![StudyName::A],
-            Self::B => vec![StudyName::B],
-            Self::C => vec![StudyName::C],
-            Self::D => vec![StudyName::D],
-            Self::E => vec![StudyName::E],
-            Self::All => StudyName::ALL.to_vec(),
-        }
-    }
+/// What was typed to be set on the machine.
+fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Switches> {
+    let Some(target) = &arguments.on else { return Ok(Switches::default()) };
+    let policy = || {
+        let factor: Factor =
+            format!("policy={}", Switches::POLICY.join(",")).parse().map_err(anyhow::Error::msg)?;
+        factor.setting_of_disks(std::slice::from_ref(target))
+    };
+    let cache = |log: &String| {
+        let levels = Switches::CACHE.iter().filter_map(|level| level.parse().ok()).collect();
+        anyhow::Ok((compare::cache_before(target, log, own, levels)?, compare::cache_name()))
+    };
+    Ok(Switches {
+        policy: arguments.switch.then(policy).transpose()?,
+        cache: arguments.cache_log.as_ref().map(cache).transpose()?,
+    })
 }
 
 /// Runs the studies that were typed.
@@ -100,6 +117,14 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
         let problem = format!("{format} is no format of a study: expected terminal, html, markdown or json");
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
+    let name = arguments.on.as_ref().map(Name::parse).transpose().map_err(usage)?;
+    if let Some(Name::Path(path)) = name.filter(|name| matches!(name, Name::Path(path) if !path.exists())) {
+        let problem = format!(
+            "--on {}: it is not there; name a directory, a file or a block device that is",
+            path.display()
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     let own = OwnArguments {
         overwrite: arguments.overwrite,
         destroy: arguments.destroy.clone(),
@@ -109,15 +134,15 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let running = Running::begin("study", own);
     let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
     let request = running.request(meaning, String::new());
-    let plan = StudyPlan { names: arguments.name.studies(), on: arguments.on.clone(), seed: arguments.seed };
-    let (document, ended) =
-        running.shown(&|context, watcher| study::run(&plan, &request, context, watcher))?;
+    let plan = StudyPlan { names: arguments.name.0.clone(), on: arguments.on.clone(), seed: arguments.seed };
+    let switches = RefCell::new(switches(arguments, &running.own)?);
+    let (document, ended) = running.shown(&|context, watcher| {
+        study::run(&plan, &request, context, watcher, &mut switches.borrow_mut())
+    })?;
     terminal::print(&render(&document, format, arguments.detail.style())?)?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the chapters until then are kept"));
     }
-    if let Some(directory) = &document.run_directory {
-        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
-    }
+    terminal::say_report(document.run_directory.as_ref());
     Ok(exit_of_end(&ended).and(exit::of_study(&document)))
 }

@@ -6,10 +6,11 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{RecordingError, Survey, Target};
 use plumb_report::terminal as text;
+use plumb_target::cache;
 
 use crate::arguments::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, usage};
-use crate::named::{self, Named};
+use crate::named;
 use crate::terminal;
 
 /// Surveys, prints, and says whether anything was found.
@@ -36,9 +37,9 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
     }
     let of = |target: &PathBuf| {
         if arguments.from.is_none()
-            && let Some(device) = named::device(target.as_os_str())?
+            && let Some(survey) = of_device(target)?
         {
-            return of_device(&device, arguments.record.is_some());
+            return unrecorded(arguments, target).map(|()| survey);
         }
         survey_one(arguments, Some(Target::Named(target.to_string_lossy().into_owned())))
     };
@@ -71,16 +72,24 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
 }
 
-/// The path to a device that the kernel does not know.
-fn of_device(device: &Named, is_to_be_recorded: bool) -> anyhow::Result<Survey> {
-    if is_to_be_recorded {
-        let name = &device.opened.shown;
-        let problem = format!(
-            "--record keeps what the kernel shows, and the kernel does not know {name}: keep what --json prints instead"
-        );
-        return Err(Refusal::new(Exit::Usage, problem).into());
+/// The path to a device that the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served.
+fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
+    if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(named::refusal)? {
+        return Ok(Some(survey));
     }
-    Ok(device.survey())
+    Ok(named::device(target.as_os_str())?.and_then(|device| device.opened.survey()))
+}
+
+/// Refuses to record what the kernel does not show.
+fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> {
+    if arguments.record.is_none() {
+        return Ok(());
+    }
+    let name = target.display();
+    let problem = format!(
+        "--record keeps what the kernel shows, and the kernel does not know {name}: keep what --json prints instead"
+    );
+    Err(Refusal::new(Exit::Usage, problem).into())
 }
 
 /// A recording goes into a new or empty directory, or replaces an earlier recording; other files are left alone.

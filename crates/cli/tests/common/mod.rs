@@ -64,13 +64,17 @@ pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
 
 /// Whether mounts can be made: in a mount namespace of the test's own, so nothing stays.
 pub(crate) fn can_mount() -> bool {
-    Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|output| output.status.success())
+    Command::new("unshare")
+        .args(["--mount", "--propagation", "slave", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 /// Runs a shell script in a mount namespace of its own, with `$plumb` and `$place` set; `$place` is a directory.
+/// What others unmount meanwhile it does not keep.
 pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
     Command::new("unshare")
-        .args(["--mount", "sh", "-euc", script])
+        .args(["--mount", "--propagation", "slave", "sh", "-euc", script])
         .env("plumb", env!("CARGO_BIN_EXE_plumb"))
         .env("place", place)
         .output()

@@ -87,7 +87,7 @@ impl Setting for CacheSetting {
         self.changes.restore()?;
         let CacheLevel::Cache { mode, size } = self.levels[level] else { return Ok(()) };
         let CacheWanted { backing, log, permission } = &self.wanted;
-        cache::clear_place_of_marker(backing)?;
+        cache::clear_place_of_marker(backing, permission)?;
         let (name, made) = (Self::name(), (!log.exists()).then(|| log.clone()));
         self.changes.promise(Undo::Cache { name: name.clone(), log: made })?;
         let legs = [log.display().to_string()];

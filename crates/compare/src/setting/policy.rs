@@ -60,6 +60,7 @@ impl PolicySetting {
 impl Setting for PolicySetting {
     fn set(&mut self, level: usize) -> Result<(), TrialError> {
         let state = self.levels[level];
+        self.changes.hold(&self.disks)?;
         let machine = Arc::clone(self.changes.machine());
         let wanted = Wanted::Named(self.disks.clone());
         let ask = Ask::new(Asked::from(state), wanted, &machine.claims, machine.now);

@@ -12,8 +12,8 @@ use plumb_linux::whole_file::{self, FileError};
 use plumb_trial::TrialError;
 use rustix::fs::{FlockOperation, flock};
 
-use super::failed;
 use super::undo::{Machine, Undo};
+use super::{failed, refused};
 
 /// Records of one process at most: one for each setting.
 const RECORDS_MAX: u32 = 1000;
@@ -23,17 +23,42 @@ pub struct Changes {
     machine: Arc<Machine>,
     record: Option<Record>,
     promised: Vec<Undo>,
+    /// The locks of the devices that are changed.
+    held: Vec<File>,
 }
 
 impl Changes {
     /// Nothing was changed yet.
     pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, record: None, promised: Vec::new() }
+        Self { machine, record: None, promised: Vec::new(), held: Vec::new() }
     }
 
     /// The machine.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.machine
+    }
+
+    /// Keeps other experiments from these devices until all is put back: they would take a level of this one for what was there before.
+    ///
+    /// # Errors
+    /// If one is held already, or the locks cannot be written.
+    pub fn hold(&mut self, devices: &[String]) -> Result<(), TrialError> {
+        if !self.held.is_empty() {
+            return Ok(());
+        }
+        let directory = self.machine.records.with_file_name("held");
+        whole_file::make_directory(&directory, 0o700).map_err(|error| failed(&error))?;
+        let mut held = Vec::new();
+        for device in devices {
+            let file = File::create(directory.join(device)).map_err(|error| failed(&error))?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                let problem = format!("{device} is changed by another comparison: wait for its end");
+                return Err(refused(problem));
+            }
+            held.push(file);
+        }
+        self.held = held;
+        Ok(())
     }
 
     /// Writes down durably what puts back what is changed next, unless an earlier promise covers it.
@@ -61,6 +86,7 @@ impl Changes {
     pub fn restore(&mut self) -> Result<(), TrialError> {
         self.machine.undo_all(&self.promised)?;
         self.promised.clear();
+        self.held.clear();
         self.record.take().map_or(Ok(()), |record| record.close().map_err(|error| failed(&error)))
     }
 }
@@ -71,7 +97,18 @@ impl Changes {
 /// If the records cannot be read.
 pub fn restore_left_behind(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<(), FileError> {
     for path in whole_file::list(&machine.records)? {
-        let Some(left) = Record::take_over(&path)? else { continue };
+        let left = match Record::take_over(&path) {
+            Ok(Some(left)) => left,
+            Ok(None) => continue,
+            // The others can be put back nevertheless.
+            Err(error) => {
+                say(&format!(
+                    "what a killed comparison has changed cannot be read: {}; put it back by hand, and remove the file",
+                    plumb_block::in_one_line(&error)
+                ));
+                continue;
+            }
+        };
         let all = left.1.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match machine.undo_all(&left.1) {
             Ok(()) => {
@@ -80,7 +117,10 @@ pub fn restore_left_behind(machine: &Machine, say: &mut dyn FnMut(&str)) -> Resu
                     say(&format!("a comparison was killed; put back as it was: {all}"));
                 }
             }
-            Err(error) => say(&format!("a comparison was killed, and {}", plumb_block::in_one_line(&error))),
+            Err(error) => say(&format!(
+                "a comparison was killed, and {}; end what still uses it: the next plumb command tries again",
+                plumb_block::in_one_line(&error)
+            )),
         }
     }
     Ok(())

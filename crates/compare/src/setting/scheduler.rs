@@ -73,6 +73,7 @@ fn list(words: &[String]) -> String {
 
 impl Setting for SchedulerSetting {
     fn set(&mut self, level: usize) -> Result<(), TrialError> {
+        self.changes.hold(&self.disks)?;
         let machine = Arc::clone(self.changes.machine());
         let level = &self.levels[level];
         for disk in &self.disks {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::{RealClock, Time};
+use plumb_cache::Degraded;
 use plumb_linux::{apart, whole_file};
 use plumb_policy::apply::{Ended, Report, Session, Silent};
 use plumb_policy::claims::Claims;
@@ -156,9 +157,9 @@ fn detach(name: &str) -> Result<(), TrialError> {
         config => config?,
     };
     let time = Time::Real(Arc::new(RealClock::start()));
-    let open = NamedCache::open(config, false, &time)?;
+    let open = NamedCache::open(config, Degraded::No, &time)?;
     open.begin_to_detach();
-    Ok(open.detached()?)
+    Ok(open.detached(false)?)
 }
 
 fn remove(file: &Path) -> Result<(), TrialError> {

@@ -1,14 +1,16 @@
 //! The statistics of an experiment: pure functions of numbers.
 
-mod normal;
+mod location;
 mod order;
 mod permutation;
+mod quantile;
 mod rank;
 
-pub use normal::quantile as normal_quantile;
-pub use order::{median, median_interval};
-pub(crate) use permutation::shuffle;
-pub use permutation::{Flips, Orders, SubsetMeans};
+pub use location::reach;
+pub use order::median;
+pub use permutation::{Flips, Orders, TypicalValues};
+pub(crate) use permutation::{shuffle, smallest_error};
+pub use quantile::{normal as normal_quantile, student as student_quantile};
 pub use rank::ShiftInterval;
 
 /// An interval; an end that the data do not bound is infinite.

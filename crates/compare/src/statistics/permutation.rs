@@ -2,22 +2,36 @@
 //!
 //! Take pairs of blocks, one of each level, in an order that was drawn, and `x` the difference of each. If the levels differ by `t`
 //! and by nothing else, another order would have given `x - t` another sign. So each other order that the design allows flips
-//! some of the signs. Its mean is at least as large as the one that was seen just where the mean of the flipped `x` is at most `t`:
-//! then the sum of the flipped `x - t` is not positive. The means of all such subsets are therefore all that the test needs to know,
+//! some of the signs. The statistic is the sum of the `x - t`, each limited to a reach. It is at least as large in another order as in the
+//! one that was seen just where the sum of the flipped ones is not positive: where their location, the `t` at which their sum is
+//! nothing, is at most `t`. The locations of all such subsets, the typical values, are therefore all that the test needs to know,
 //! and its interval lies between two of them (Hartigan, Journal of the American Statistical Association 64, 1969). It holds for
 //! every distribution, in finite samples, and whatever drifts: the order is all that has to be random.
+//!
+//! Without a limit a location is a mean, and one pair that a stall has hit moves it as far as the stall was long. With one it is
+//! Huber's estimate (Annals of Mathematical Statistics 35, 1964), which such a pair moves no further than any other of its side. The
+//! reach has to be known without the pairs that are judged, or the test is not exact: practice tells it.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use super::location::locations;
 use super::{Interval, left_out};
 
 /// Up to so many pairs all orders are looked at.
 const EXACT_MAX: usize = 14;
 /// Of more pairs so many orders are drawn.
-const DRAWN: usize = 4_999;
+const DRAWN: usize = 19_999;
 /// Parts the stream of the sample from that of the design.
 const SAMPLE_SALT: u64 = 0x5a11_0f0d_e125_0001;
+
+/// The smallest error at which so many pairs, half of them in each order, can show a difference at all: both ends must be rare enough.
+pub(crate) fn smallest_error(pairs: usize) -> f64 {
+    let half = pairs / 2;
+    let choices = (1..=half).fold(1.0, |all, k| all * (half + k) as f64 / k as f64);
+    let looked_at = if pairs <= EXACT_MAX { choices } else { choices.min((DRAWN + 1) as f64) };
+    2.0 / looked_at
+}
 
 /// Which orders a design could have drawn.
 #[derive(Debug, Clone, Copy)]
@@ -41,54 +55,60 @@ pub struct Flips {
     identities: usize,
 }
 
-/// The means of the differences that other orders would have flipped.
+/// The locations of the differences that other orders would have flipped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SubsetMeans {
-    /// In order.
-    means: Vec<f64>,
+pub struct TypicalValues {
+    /// The least location of each, in order.
+    lows: Vec<f64>,
+    /// The largest of each, in order: with a limit there may be several.
+    highs: Vec<f64>,
     /// As in [`Flips`].
     identities: usize,
 }
 
-impl SubsetMeans {
-    /// Of `differences`, one for each of the pairs that `flips` were made for.
-    pub fn of(differences: &[f64], flips: &Flips) -> Self {
-        let mean = |flipped: &u64| {
-            let (mut left, mut sum) = (*flipped, 0.0);
-            while left != 0 {
-                sum += differences.get(left.trailing_zeros() as usize).copied().unwrap_or_default();
-                left &= left - 1;
-            }
-            sum / f64::from(flipped.count_ones())
+impl TypicalValues {
+    /// Of `differences`, one for each of the pairs that `flips` were made for, each limited to `reach` around a location, which is
+    /// more than 0 and may be infinite.
+    pub fn of(differences: &[f64], flips: &Flips, reach: f64) -> Self {
+        let mut subset = Vec::with_capacity(differences.len());
+        let locations_of = |flipped: &u64| {
+            let is_flipped = |pair: usize| flipped >> pair & 1 == 1;
+            subset.clear();
+            subset.extend(
+                (0..differences.len()).filter(|pair| is_flipped(*pair)).map(|pair| differences[pair]),
+            );
+            locations(&subset, reach)
         };
-        let mut means: Vec<f64> = flips.others.iter().map(mean).collect();
-        means.sort_unstable_by(f64::total_cmp);
-        Self { means, identities: flips.identities }
+        let (mut lows, mut highs): (Vec<f64>, Vec<f64>) = flips.others.iter().map(locations_of).unzip();
+        lows.sort_unstable_by(f64::total_cmp);
+        highs.sort_unstable_by(f64::total_cmp);
+        Self { lows, highs, identities: flips.identities }
     }
 
     fn total(&self) -> f64 {
-        (self.means.len() + self.identities) as f64
+        (self.lows.len() + self.identities) as f64
     }
 
-    /// How likely a mean as large as the one seen is, if the true difference were `value`: small says that it is larger than that.
+    /// How likely a statistic as large as the one seen is, if the true difference were `value`: small says that it is larger than that.
     pub fn p_greater(&self, value: f64) -> f64 {
-        let at_most = self.means.partition_point(|mean| *mean <= value);
+        let at_most = self.lows.partition_point(|low| *low <= value);
         (at_most + self.identities) as f64 / self.total()
     }
 
-    /// The same of a mean as small: small says that the true difference is smaller than `value`.
+    /// The same of one as small: small says that the true difference is smaller than `value`.
     pub fn p_less(&self, value: f64) -> f64 {
-        let below = self.means.partition_point(|mean| *mean < value);
-        (self.means.len() - below + self.identities) as f64 / self.total()
+        let below = self.highs.partition_point(|high| *high < value);
+        (self.highs.len() - below + self.identities) as f64 / self.total()
     }
 
     /// The differences that a two-sided test at `error` does not reject: it covers the true one in at least `1 - error` of all
     /// experiments. All numbers if there are too few pairs for that.
     pub fn interval(&self, error: f64) -> Interval {
-        let last = self.means.len().wrapping_sub(1);
+        let count = self.lows.len();
         match left_out(error / 2.0, self.total(), self.identities as f64) {
-            Some(out) if out <= last && last < self.means.len() => {
-                Interval { low: self.means[out.min(last - out)], high: self.means[out.max(last - out)] }
+            Some(out) if out < count => {
+                let (one, other) = (self.lows[out], self.highs[count - 1 - out]);
+                Interval { low: one.min(other), high: one.max(other) }
             }
             _ => Interval::ALL,
         }
@@ -96,7 +116,7 @@ impl SubsetMeans {
 
     /// The difference that as many orders find too large as too small; `None` without pairs.
     pub fn center(&self) -> Option<f64> {
-        super::median(&self.means)
+        Some(f64::midpoint(super::median(&self.lows)?, super::median(&self.highs)?))
     }
 }
 

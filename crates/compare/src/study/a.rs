@@ -1,17 +1,18 @@
 //! Field report A: the write cache turned off on an all-flash cluster.
 
 use plumb_application::Limits;
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, FileStore as _, Nanos, OpenOptions};
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::Outcome;
 use plumb_report::document::study::{Expected, StudyRow, StudyUnit};
 use plumb_report::quantity::{duration, ratio};
 use plumb_sim::files::Host;
 
-use super::bench::{Bench, StudyError};
+use super::bench::{Bench, NOT_SWITCHED, SetBy, StudyError, is_file};
+use super::live_switch::switched;
 use super::row::{Learn, row};
-use super::steady_load::{SteadyLoad, Stretch};
 use super::{Chapter, Found};
+use crate::explanation::main_cause;
 
 const SOURCE: &str = "Turning the Windows disk write cache off (Quick Removal) on an all-flash cluster";
 /// 8 KiB, 64 outstanding, for each of eight virtual machines.
@@ -32,7 +33,7 @@ const REPORT: &str = "Cache off over cache on";
 const LARGE: &str = "32 KiB random reads with the cache off";
 const FLUSHES: &str = "Why: protected drives behind a network, where the flushes vanish";
 const REPEATED: &str = "Were the runs repeated, on the same files?";
-const WARM: &str = "Were they warm or cold?";
+const WARM: &str = "Were they warmed up?";
 const LIVE: &str = "Is switching disruptive?";
 
 pub(super) const CHAPTER: Chapter = Chapter {
@@ -52,7 +53,7 @@ fn notes(bench: &Bench<'_>) -> Vec<String> {
             "Levels are compared in interleaved blocks with the same offsets, as by `plumb compare`: a ratio is the median over pairs of blocks, with the interval that a permutation test does not reject".to_owned(),
         ],
         Some(target) => vec![format!(
-            "{target} stays in the state that it is in; `plumb compare --factor policy=off,on` compares states where the drive can be switched"
+            "{target} stays in the state that it is in unless --switch is typed"
         )],
     }
 }
@@ -67,7 +68,8 @@ fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     let (on, off) = (in_state(DRIVE, "on", seed), in_state(DRIVE, "off", seed));
     let levels = |bench: &mut Bench<'_>, words: &str, levels: [(&str, &str); 2]| {
         bench.say(&format!("study A: {words}: {} against {}", levels[1].0, levels[0].0));
-        bench.compare("cache", &levels.map(|(name, target)| (name, target, words)), Nanos::millis(100))
+        let levels = levels.map(|(name, target)| (name, target, words));
+        bench.compare("cache", &levels, Nanos::millis(60), SetBy::Nothing)
     };
     let writes = levels(bench, WRITES, [("on", &on), ("off", &off)])?;
     let reads = levels(bench, READS, [("on", &on), ("off", &off)])?;
@@ -85,6 +87,7 @@ fn simulated(bench: &mut Bench<'_>) -> Result<Found, StudyError> {
     rows.push(compared(REPEATED, "8 KiB random writes, cache on against cache on", &again).expecting(SAME));
     rows.push(first_block("8 KiB random writes", &writes));
     rows.push(first_block("8 KiB random reads", &reads));
+    rows.extend(cold(bench, &on)?);
     rows.extend(live_switch(bench, &on)?);
     Ok((rows, Vec::new(), answer))
 }
@@ -96,13 +99,16 @@ fn compared(question: &str, figure: &str, document: &ComparisonDocument) -> Stud
         Outcome::Different => "different",
         Outcome::Equivalent => "equivalent within 5%",
         Outcome::NoneSeen => "no difference that this experiment could see",
+        Outcome::NotMeasured => "not measured",
     };
+    let cause = main_cause(&contrast.explanation).filter(|_| contrast.outcome == Outcome::Different);
     let interval = contrast.ratio.and_then(|of| Some(format!("{} to {}", ratio(of.low?), ratio(of.high?))));
     row(question, figure, StudyUnit::Times).ours_or(contrast.ratio.map(|of| of.median), "too few blocks").why(
         format!(
-            "{said}; interval {} over {} pairs of blocks",
+            "{said}; interval {} over {} pairs of blocks{}",
             interval.unwrap_or_else(|| "not bounded".to_owned()),
-            document.blocks
+            document.blocks,
+            cause.map_or_else(String::new, |cause| format!("; {cause}"))
         ),
     )
 }
@@ -110,12 +116,46 @@ fn compared(question: &str, figure: &str, document: &ComparisonDocument) -> Stud
 /// The first block, which nothing went before, over the median of those that count.
 fn first_block(figure: &str, document: &ComparisonDocument) -> StudyRow {
     let level = document.levels.first();
-    let median = level.and_then(|level| level.figures.get("iops")).map(|of| of.median);
+    let median = level.and_then(|level| level.figures.get("iops")).copied();
     let first = document.measured.iter().find(|block| block.level == 0 && block.round == 0);
     let first = first.and_then(|block| block.figures.get("iops")).copied();
     row(WARM, format!("{figure}: the first block over the later ones"), StudyUnit::Times)
         .ours_or(first.zip(median).map(|(first, median)| first / median), "too few blocks")
         .why("How much a run that is not warmed up tells: one that is run once, on one level first, takes this for a difference")
+}
+
+/// A file after the caches were dropped, and once more: every block is touched for the first time, and then again.
+fn cold(bench: &mut Bench<'_>, drive: &str) -> Result<Vec<StudyRow>, StudyError> {
+    /// Blocks of the file, and a step that visits each of them once.
+    const BLOCKS: u64 = 8192;
+    const STEP: u64 = 4099;
+    bench.say("study A: a file that is read cold, and then warm");
+    let place = bench.files(drive, Host { cold_after_syncfs: true, ..Host::SERVER })?;
+    let file =
+        place.files.open("cold.dat".as_ref(), OpenOptions { create: true, ..OpenOptions::default() })?;
+    let mut block = vec![0_u8; 8 << 10];
+    for number in 0..BLOCKS {
+        place.files.write_at(file, Bytes(number << 13), &block)?;
+    }
+    place.files.syncfs()?;
+    let mut passes = Vec::new();
+    for _ in ["cold", "warm"] {
+        bench.check()?;
+        let (before, start) = (place.drive()?.reads, place.now());
+        for number in 0..BLOCKS {
+            place.files.read_at(file, Bytes((number * STEP % BLOCKS) << 13), &mut block)?;
+        }
+        passes.push((place.now().since(start).as_secs_f64(), place.drive()?.reads - before));
+    }
+    let [(cold, touched), (warm, again)] = passes[..] else { return Ok(Vec::new()) };
+    Ok(vec![warm_over_cold(Some(cold / warm), "nothing was read").expecting(Expected::at_least(2.0)).why(
+        format!("{touched} of {BLOCKS} reads reach the drive when it is cold, {again} when it is warm"),
+    )])
+}
+
+fn warm_over_cold(ours: Option<f64>, because: &str) -> StudyRow {
+    row(WARM, "8 KiB random reads of a file, warm over cold (caches dropped)", StudyUnit::Times)
+        .ours_or(ours, because)
 }
 
 fn large_reads(bench: &mut Bench<'_>, off: &str) -> Result<Vec<StudyRow>, StudyError> {
@@ -154,6 +194,7 @@ fn flushes(bench: &mut Bench<'_>, on: &str, off: &str) -> Result<(Vec<StudyRow>,
             .why(format!("{} a commit against {}: what a flush over the network to every copy takes is saved", duration(took(1)), duration(took(0)))),
         row(FLUSHES, "flushes for each commit, cache on", StudyUnit::Times)
             .ours_or(each(0), "not counted")
+            .expecting(Expected::at_least(1.0))
             .why("The kernel sees a volatile cache and sends a flush for each sync, although the drives are protected"),
         row(FLUSHES, "flushes for each commit, cache off", StudyUnit::Times)
             .ours_or(each(1), "not counted")
@@ -172,43 +213,48 @@ fn flushes(bench: &mut Bench<'_>, on: &str, off: &str) -> Result<(Vec<StudyRow>,
 fn live_switch(bench: &mut Bench<'_>, on: &str) -> Result<Vec<StudyRow>, StudyError> {
     bench.say("study A: the cache switched under load");
     bench.check()?;
-    let (opened, time) = bench.open(on, Bytes(0))?;
-    let load = SteadyLoad { block: Bytes::kib(8), depth: 64, time: Nanos::millis(300), seed: bench.seed() };
-    let stretches = load.run(&opened.device, &time, 2, bench.stop())?;
+    let switched = switched(bench, on)?;
     bench.check()?;
-    let longest = |of: &Stretch| of.writes.max().map(Nanos::as_secs_f64);
-    let failed: u64 = stretches.iter().map(|stretch| stretch.failed).sum();
     let mut rows = vec![
         row(LIVE, "writes that failed while it was switched off and on", StudyUnit::Count)
-            .ours(failed as f64)
+            .ours(switched.failed as f64)
             .expecting(Expected::between(0.0, 0.0))
             .why("Nothing is reset: the command goes beside the writes"),
     ];
-    for (name, stretch) in
-        ["before", "after it was switched off", "after it was switched on"].into_iter().zip(&stretches)
-    {
+    let names = ["before", "after it was switched off", "after it was switched on"];
+    for (number, (name, longest)) in names.into_iter().zip(&switched.longest).enumerate() {
+        let why = match number {
+            0 => "Without a switch, to compare with",
+            _ if *longest <= switched.longest[0] => "No longer than before: no write waits for the switch",
+            1 => "Turning it off empties it: writes wait for that, once",
+            _ => "Longer than before",
+        };
         rows.push(
             row(LIVE, format!("longest write {name}"), StudyUnit::Seconds)
-                .ours_or(longest(stretch), "nothing completed")
-                .why("Turning it off empties it: writes wait for that, once"),
+                .ours(longest.as_secs_f64())
+                .why(why),
         );
     }
     Ok(rows)
 }
 
-/// What can be had without switching: rates, and the same level twice.
+/// The states that the drive can be put into, and the same state twice.
 fn real(bench: &mut Bench<'_>, target: &str) -> Result<Found, StudyError> {
-    const NOT_SWITCHED: &str =
-        "the drive stays as it is; `plumb compare --factor policy=off,on` switches it where that is possible";
-    let size = bench.size_on(target, Bytes::gib(1)).map_or_else(String::new, |_| " --size 1G".to_owned());
-    let mut rows = vec![
-        row(REPORT, "8 KiB random writes, 64 in flight", StudyUnit::Times)
-            .reported(1.0)
-            .ours_or(None, NOT_SWITCHED),
-        row(REPORT, "8 KiB random reads, 64 in flight", StudyUnit::Times)
-            .reported(1.0)
-            .ours_or(None, NOT_SWITCHED),
-    ];
+    let size = bench.size_words(target, Bytes::gib(1));
+    let mut rows = Vec::new();
+    for (figure, words) in
+        [("8 KiB random writes, 64 in flight", WRITES), ("8 KiB random reads, 64 in flight", READS)]
+    {
+        let words = format!("{words}{size}");
+        let made = match bench.switches_policy() {
+            true => {
+                let levels = [("on", target, &*words), ("off", target, &*words)];
+                compared(REPORT, figure, &bench.compare("policy", &levels, Nanos::secs(1), SetBy::Policy)?)
+            }
+            false => row(REPORT, figure, StudyUnit::Times).ours_or(None, NOT_SWITCHED),
+        };
+        rows.push(made.reported(1.0));
+    }
     let reads = bench.load(&[target], &format!("{LARGE_READS} --duration 5s{size}"))?;
     rows.push(
         row(LARGE, "one virtual machine", StudyUnit::BytesPerSecond)
@@ -217,12 +263,21 @@ fn real(bench: &mut Bench<'_>, target: &str) -> Result<Found, StudyError> {
             .why("In the state that the drive is in"),
     );
     let words = format!("{WRITES}{size}");
-    let again = bench.compare(
-        "cache",
-        &[("as it is", target, &words), ("as it is, again", target, &words)],
-        Nanos::secs(1),
-    )?;
+    let levels = [("as it is", target, &*words), ("as it is, again", target, &*words)];
+    let again = bench.compare("cache", &levels, Nanos::secs(1), SetBy::Nothing)?;
     rows.push(compared(REPEATED, "8 KiB random writes, the same level twice", &again));
     rows.push(first_block("8 KiB random writes", &again));
-    Ok((rows, Vec::new(), format!("what can be had on {target} without switching its cache")))
+    rows.push(match is_file(target) {
+        true => {
+            let mut read = |page_cache: &str| {
+                let words = format!("{READS} --cached --page-cache {page_cache} --duration 4s{size}");
+                bench.load(&[target], &words).map(|loaded| loaded.iops())
+            };
+            let (cold, warm) = (read("evicted")?, read("loaded")?);
+            warm_over_cold(Some(warm / cold), "")
+                .why("The file is dropped from the page cache, and read into it")
+        }
+        false => warm_over_cold(None, "it is a block device: name a directory or a file"),
+    });
+    Ok((rows, Vec::new(), format!("what can be had on {target}")))
 }

@@ -1,5 +1,7 @@
 //! What studies measure with: loads in plumb's own words, and application profiles, each run and nothing of it recorded.
 
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +23,9 @@ use plumb_trial::{
 };
 use plumb_workload::Scenario;
 
-use crate::{Experiment, Level, Terms};
+use super::StudyPlan;
+use crate::setting::Setting;
+use crate::{Chapter, Experiment, Extent, Level, Terms, Work};
 
 /// A study could not go on.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ impl StudyError {
         }
     }
 
-    fn failed(error: &(dyn std::error::Error + 'static)) -> Self {
+    pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> Self {
         Self::Ended(TrialEnded::Failed(in_one_line(error)))
     }
 }
@@ -110,11 +114,6 @@ impl Loaded {
         Some(self.document.targets.get(target)?.sides.application.iops)
     }
 
-    /// Reads and writes a second at the storage.
-    pub(super) fn storage_iops(&self) -> Option<f64> {
-        Some(self.total().storage.as_ref()?.iops)
-    }
-
     /// A target over time, in steps of so long.
     pub(super) fn series(&self, target: usize, step: f64, chart: &str, name: &str) -> StudySeries {
         let mut points: Vec<StudyPoint> = Vec::new();
@@ -148,8 +147,57 @@ pub(super) struct Bench<'a> {
     request: &'a Request,
     context: &'a Context<'a>,
     watcher: &'a mut dyn Watcher,
-    on: Option<&'a str>,
-    seed: u64,
+    plan: &'a StudyPlan,
+    switches: &'a mut Switches,
+    /// The loads that were run on simulated drives: in the same words they give the same figures again.
+    known: HashMap<String, Rc<Loaded>>,
+}
+
+/// Whether a target is a file, or is to be a file in a directory.
+pub(super) fn is_file(target: &str) -> bool {
+    std::fs::metadata(target).map_or(true, |found| found.is_dir() || found.is_file())
+}
+
+/// What sets states on the machine of a real target; none where it stays as it is.
+#[derive(Default)]
+pub struct Switches {
+    /// The write cache of the drives beneath it; its levels are those of [`Switches::POLICY`].
+    pub policy: Option<Box<dyn Setting>>,
+    /// A cache in front of it, and how it is named then; its levels are those of [`Switches::CACHE`].
+    pub cache: Option<(Box<dyn Setting>, String)>,
+}
+
+impl Switches {
+    /// The states of a drive's write cache.
+    pub const POLICY: [&str; 3] = ["on", "off", "protected"];
+    /// What is in front of a target.
+    pub const CACHE: [&str; 2] = ["none", "wb:5G"];
+
+    /// Puts everything back.
+    pub(super) fn restore(&mut self) -> Result<(), TrialError> {
+        let policy = self.policy.as_mut().map_or(Ok(()), |policy| policy.restore());
+        let cache = self.cache.as_mut().map_or(Ok(()), |(cache, _)| cache.restore());
+        match (cache, policy) {
+            (Err(one), Err(other)) => Err(one.and(&other)),
+            (cache, policy) => cache.and(policy),
+        }
+    }
+}
+
+/// The places of states in [`Switches::POLICY`].
+pub(super) const ON: usize = 0;
+pub(super) const OFF: usize = 1;
+pub(super) const PROTECTED: usize = 2;
+/// Why there are no figures of other states.
+pub(super) const NOT_SWITCHED: &str =
+    "the drive stays as it is: --switch puts its cache into each state that it has, and back at the end";
+
+/// Which of the switches sets the levels of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SetBy {
+    Nothing,
+    Policy,
+    Cache,
 }
 
 impl<'a> Bench<'a> {
@@ -157,19 +205,35 @@ impl<'a> Bench<'a> {
         request: &'a Request,
         context: &'a Context<'a>,
         watcher: &'a mut dyn Watcher,
-        on: Option<&'a str>,
-        seed: u64,
+        plan: &'a StudyPlan,
+        switches: &'a mut Switches,
     ) -> Self {
-        Self { request, context, watcher, on, seed }
+        Self { request, context, watcher, plan, switches, known: HashMap::new() }
+    }
+
+    /// Whether the drive beneath the target can be put into other states.
+    pub(super) fn switches_policy(&self) -> bool {
+        self.switches.policy.is_some()
+    }
+
+    /// How the target is named behind a cache, if one can be put in front of it.
+    pub(super) fn behind_cache(&self) -> Option<String> {
+        self.switches.cache.as_ref().map(|(_, name)| name.clone())
+    }
+
+    /// Puts the drive into a state; why it could not be.
+    pub(super) fn put(&mut self, state: usize) -> Result<(), String> {
+        let policy = self.switches.policy.as_mut().ok_or(NOT_SWITCHED)?;
+        policy.set(state).map_err(|error| in_one_line(&error))
     }
 
     /// What is measured; `None`: simulated drives.
     pub(super) fn on(&self) -> Option<&'a str> {
-        self.on
+        self.plan.on.as_deref()
     }
 
     pub(super) fn seed(&self) -> u64 {
-        self.seed
+        self.plan.seed
     }
 
     /// Says what comes next.
@@ -188,7 +252,7 @@ impl<'a> Bench<'a> {
     /// What these words of a load mean; targets go before, one argument each.
     pub(super) fn scenario(&self, targets: &[&str], words: &str) -> Result<Scenario, StudyError> {
         let typed = targets.iter().copied().chain(words.split_whitespace()).map(str::to_owned);
-        Ok(Words::of_arguments(typed.collect())?.meaning(self.seed)?.scenario)
+        Ok(Words::of_arguments(typed.collect())?.meaning(self.plan.seed)?.scenario)
     }
 
     /// A request for a trial of this scenario.
@@ -197,10 +261,18 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs a load in these words.
-    pub(super) fn load(&mut self, targets: &[&str], words: &str) -> Result<Loaded, StudyError> {
+    pub(super) fn load(&mut self, targets: &[&str], words: &str) -> Result<Rc<Loaded>, StudyError> {
+        let typed = format!("{} {words}", targets.join(" "));
+        if let Some(known) = self.known.get(&typed) {
+            return Ok(Rc::clone(known));
+        }
         let request = self.asking(self.scenario(targets, words)?);
         let trial = self.shown(|context, watcher| run(&request, context, watcher))?;
-        Ok(Loaded::of(&trial))
+        let loaded = Rc::new(Loaded::of(&trial));
+        if self.plan.on.is_none() {
+            self.known.insert(typed, Rc::clone(&loaded));
+        }
+        Ok(loaded)
     }
 
     /// Runs a profile that works on files, in the directory that is measured.
@@ -222,9 +294,10 @@ impl<'a> Bench<'a> {
         factor: &str,
         levels: &[(&str, &str, &str); 2],
         block: Nanos,
+        set_by: SetBy,
     ) -> Result<ComparisonDocument, StudyError> {
         let level = |(name, target, words): &(&str, &str, &str)| {
-            Ok(Level { name: (*name).to_owned(), scenario: self.scenario(&[*target], words)? })
+            Ok(Level { name: (*name).to_owned(), work: Work::Load(self.scenario(&[*target], words)?) })
         };
         let experiment = Experiment {
             factor: factor.to_owned(),
@@ -232,17 +305,24 @@ impl<'a> Bench<'a> {
             figure: None,
             terms: Terms::default(),
             limits: Vec::new(),
-            // Eight rounds, and practice.
-            budget: Nanos(block.0 * 2 * 12),
+            // The fewest rounds.
+            budget: Nanos::ZERO,
             block: Some(block),
-            ends_early: true,
+            extent: Extent::UntilClear,
             together: false,
         };
         let scenario = experiment.scenario().map_err(|error| StudyError::failed(&error))?;
-        let request = self.asking(scenario);
-        let (document, _) =
-            self.shown(|context, watcher| crate::run(&experiment, &request, context, watcher))?;
-        Ok(document)
+        let chapter = Chapter { name: String::new(), experiment, request: self.asking(scenario) };
+        let mut switches = std::mem::take(self.switches);
+        let setting = match set_by {
+            SetBy::Nothing => None,
+            SetBy::Policy => switches.policy.as_mut(),
+            SetBy::Cache => switches.cache.as_mut().map(|(cache, _)| cache),
+        };
+        let setting = setting.map(|setting| &mut **setting as &mut dyn Setting);
+        let compared = self.shown(|context, watcher| crate::run(&chapter, &[], context, watcher, setting));
+        *self.switches = switches;
+        Ok(compared?.0)
     }
 
     /// Runs something that is shown only where it takes the time that it measures.
@@ -254,7 +334,7 @@ impl<'a> Bench<'a> {
         T: Whole,
     {
         self.check()?;
-        let ran = match self.on {
+        let ran = match self.plan.on {
             Some(_) => run(self.context, self.watcher)?,
             None => run(self.context, &mut Unseen)?,
         };
@@ -273,6 +353,11 @@ impl<'a> Bench<'a> {
         is_to_be_made.then_some(size)
     }
 
+    /// The same as words of a load.
+    pub(super) fn size_words(&self, target: &str, size: Bytes) -> String {
+        self.size_on(target, size).map_or_else(String::new, |size| format!(" --size {}", size.0))
+    }
+
     /// Opens a target for a host that no words describe, with the clock that it goes by. A file that is made for it is of `size`.
     pub(super) fn open(&self, target: &str, size: Bytes) -> Result<(Opened, Time), StudyError> {
         let name = Name::parse(target)?;
@@ -283,7 +368,11 @@ impl<'a> Bench<'a> {
         let mut opened = opened
             .ok_or_else(|| StudyError::Ended(TrialEnded::Failed(format!("{target} was not opened"))))?;
         if opened.needs_layout.is_some() {
-            opened.lay_out(Filling { seed: self.seed, stop: self.context.stop, progress: &mut |_| {} })?;
+            opened.lay_out(Filling {
+                seed: self.plan.seed,
+                stop: self.context.stop,
+                progress: &mut |_| {},
+            })?;
         }
         Ok((opened, time))
     }

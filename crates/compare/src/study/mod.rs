@@ -5,7 +5,7 @@
 //!   a b c d e   one file a field report: what was reported (constants with their source), what is run, the rows
 //!      │
 //!   bench ──► trial, application: loads in plumb's own words, profiles on a simulated file system
-//!   object_store, steady_load: hosts that no words describe
+//!   object_store, live_switch: hosts that no words describe
 //! ```
 //!
 //! Invariants:
@@ -19,18 +19,22 @@ mod bench;
 mod c;
 mod d;
 mod e;
+mod live_switch;
 mod object_store;
 mod row;
-mod steady_load;
 
+use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
-use plumb_measure::{Manifest, Out, RunDirectory};
+use plumb_block::in_one_line;
+use plumb_measure::Out;
+use plumb_report::Record;
 use plumb_report::document::StudyDocument;
 use plumb_report::document::study::{Study, StudyRow, StudySeries};
-use plumb_report::{Format, Style, render};
+use plumb_report::quantity::bytes;
 use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, Watcher, environment};
 
+pub use self::bench::Switches;
 use self::bench::{Bench, StudyError};
 
 /// A field report.
@@ -46,6 +50,15 @@ pub enum StudyName {
     D,
     /// Flushes, and the applications that wait for them.
     E,
+}
+
+impl FromStr for StudyName {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let named = |name: &Self| format!("{name:?}").eq_ignore_ascii_case(typed);
+        Self::ALL.into_iter().find(named).ok_or_else(|| "expected A, B, C, D, E or all".to_owned())
+    }
 }
 
 impl StudyName {
@@ -64,7 +77,7 @@ pub struct StudyPlan {
     pub seed: u64,
 }
 
-/// Runs studies; the document, and how they ended. Of `request` the scenario is not looked at. What is known is kept after each
+/// Runs studies; the document, and how they ended. What `switches` have set is put back, whatever ends it. Of `request` the scenario is not looked at. What is known is kept after each
 /// chapter.
 ///
 /// # Errors
@@ -74,28 +87,42 @@ pub fn run(
     request: &Request,
     context: &Context<'_>,
     watcher: &mut dyn Watcher,
+    switches: &mut Switches,
 ) -> Result<(StudyDocument, TrialEnded), TrialError> {
-    let mut manifest =
-        Manifest::starting(&request.command, request.argv.clone(), plan.seed, &request.started_at);
-    let environment = environment(&request.argv, &request.started_at);
-    (manifest.kernel, manifest.host) = (environment.kernel.clone(), environment.host.clone());
-    let directory = RunDirectory::create(&request.out, &manifest)?;
+    let ran = conduct(plan, request, context, watcher, switches);
+    match (ran, switches.restore().err()) {
+        (ran, None) => ran,
+        (Ok((document, _)), Some(left)) => Ok((document, TrialEnded::Failed(in_one_line(&left)))),
+        (Err(error), Some(left)) => Err(error.and(&left)),
+    }
+}
+
+fn conduct(
+    plan: &StudyPlan,
+    request: &Request,
+    context: &Context<'_>,
+    watcher: &mut dyn Watcher,
+    switches: &mut Switches,
+) -> Result<(StudyDocument, TrialEnded), TrialError> {
+    let mut record = Record::of(plumb_trial::begin_recording(request, plan.seed)?);
     let mut document = StudyDocument {
         schema: StudyDocument::SCHEMA.to_owned(),
         on: plan.on.clone().unwrap_or_else(|| "simulated drives".to_owned()),
         seed: plan.seed,
-        environment,
-        run_directory: directory.as_ref().map(|directory| directory.path().display().to_string()),
+        environment: environment(&request.argv, &request.started_at),
+        run_directory: record.shown(),
         ..StudyDocument::default()
     };
     let inner = Request { out: Out::Nowhere, notes: Vec::new(), ..request.clone() };
-    let mut bench = Bench::new(&inner, context, watcher, plan.on.as_deref(), plan.seed);
+    let mut bench = Bench::new(&inner, context, watcher, plan, switches);
     let mut ended = TrialEnded::Complete;
+    let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
+    let before = length();
     for name in &plan.names {
         match chapter(*name, &mut bench) {
             Ok(study) => document.studies.push(study),
             Err(StudyError::Trial(error)) if is_refusal(&error) && document.studies.is_empty() => {
-                directory.map_or(Ok(()), RunDirectory::abandon)?;
+                record.abandon()?;
                 return Err(error);
             }
             Err(error) => {
@@ -104,17 +131,27 @@ pub fn run(
             }
         }
         conclude(&mut document, &ended);
-        directory.as_ref().map_or(Ok(()), |directory| directory.write_result(&document))?;
+        if let Some(trouble) = record.attempt(|directory| directory.write_result(&document)) {
+            bench.say(&trouble);
+        }
     }
     if context.stop.load(Ordering::Relaxed) && ended == TrialEnded::Complete {
         ended = TrialEnded::Interrupted;
     }
+    if let (Some(study), Some(before), Some(after)) = (document.studies.last_mut(), before, length())
+        && before != after
+    {
+        let (before, after) = (bytes(before as f64), bytes(after as f64));
+        study.notes.push(format!(
+            "{} was {before} long, and is left with {after} of the data of the studies",
+            document.on
+        ));
+    }
     conclude(&mut document, &ended);
-    if let Some(directory) = directory {
-        directory.write_result(&document)?;
-        let page = render(&document, Format::Html, Style::PLAIN).unwrap_or_default();
-        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
-        directory.finish(ended.reason(), (context.time_of_day)())?;
+    if let Err(error) = record.close(&document, ended.reason(), (context.time_of_day)()) {
+        document.run_directory = None;
+        ended = ended.unrecorded(&error);
+        conclude(&mut document, &ended);
     }
     Ok((document, ended))
 }
@@ -168,15 +205,20 @@ fn conclude(document: &mut StudyDocument, ended: &TrialEnded) {
     let came_out = judged.iter().filter(|came_out| **came_out).count();
     let all = document.rows().count();
     let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
+    let far = document.rows().filter(|(_, row)| row.came_out != Some(false) && !row.is_reproduced());
+    let far = match far.count() {
+        0 => String::new(),
+        more => {
+            format!("; {more} did not come out within a factor of {} of what was reported", StudyRow::NEAR)
+        }
+    };
+    let on = &document.on;
     let (level, headline) = match judged.len() {
         _ if document.studies.is_empty() => ("info", "nothing was measured".to_owned()),
-        0 => ("info", format!("{had} of {all} figures could be had on {}", document.on)),
-        expected if expected == came_out => {
-            ("none", format!("all {expected} figures with an expectation came out on {}", document.on))
-        }
+        0 => ("info", format!("{had} of {all} figures could be had on {on}{far}")),
         expected => (
-            "warning",
-            format!("{came_out} of {expected} figures with an expectation came out on {}", document.on),
+            if expected == came_out { "none" } else { "warning" },
+            format!("{came_out} of {expected} figures with an expectation came out on {on}{far}"),
         ),
     };
     (document.level, document.headline) = (level.to_owned(), headline);

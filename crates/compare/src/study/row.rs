@@ -22,6 +22,8 @@ pub(super) fn row(question: &str, figure: impl Into<String>, unit: StudyUnit) ->
 pub(super) trait Learn: Sized {
     /// So much was reported.
     fn reported(self, value: f64) -> Self;
+    /// So much or more was reported.
+    fn reported_at_least(self, value: f64) -> Self;
     /// Nothing was, because.
     fn unreported(self, because: &str) -> Self;
     /// So much it is here; `None` if it could not be had, because.
@@ -40,6 +42,11 @@ impl Learn for StudyRow {
     fn reported(mut self, value: f64) -> Self {
         (self.reported, self.reported_unknown_because) = (Some(value), None);
         self.judged()
+    }
+
+    fn reported_at_least(mut self, value: f64) -> Self {
+        self.reported_at_least = true;
+        self.reported(value)
     }
 
     fn unreported(mut self, because: &str) -> Self {

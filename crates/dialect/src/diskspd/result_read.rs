@@ -6,7 +6,7 @@ use plumb_workload::Caching;
 
 use super::xml::{self, Element};
 use crate::error::Error;
-use crate::imported::{Counted, Figures, Imported, Span, Target, description};
+use crate::imported::{Counted, Figures, Imported, Span, Target, description, start_time};
 
 const MS: f64 = 1e-3;
 
@@ -47,7 +47,7 @@ fn environment(root: &Element<'_>) -> Result<Environment, Error> {
     let text = |name| Ok::<_, Error>(system.value(name)?.map(|(_, text)| text));
     Ok(Environment {
         host: text("ComputerName")?,
-        started_at: text("RunTime")?.unwrap_or_default(),
+        started_at: text("RunTime")?.map(|time| start_time(&time)).unwrap_or_default(),
         ..Environment::default()
     })
 }

@@ -7,7 +7,7 @@ use plumb_report::document::{Environment, RunJob};
 use plumb_workload::Caching;
 
 use crate::error::Error;
-use crate::imported::{Counted, Figures, Imported, Span, Target, description};
+use crate::imported::{Counted, Figures, Imported, Span, Target, description, start_time};
 
 const MS: f64 = 1e-3;
 
@@ -36,7 +36,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
                 .map(str::to_owned)
                 .collect(),
             host: value("computer name:"),
-            started_at: value("start time:").unwrap_or_default(),
+            started_at: value("start time:").map(|time| start_time(&time)).unwrap_or_default(),
             ..Environment::default()
         },
         spans: spans.collect::<Result<_, _>>()?,

@@ -52,12 +52,21 @@ impl Words {
         Ok(words)
     }
 
-    /// These words, and of `outer` those that they neither replace nor contradict.
+    /// These words, and of `outer` those that they neither replace nor contradict. A target replaces targets and a file of words a
+    /// file, but neither replaces the other.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         let mut words = outer.clone();
         words.retain(|word| !rules::gives_way(word, self));
         words.extend(self);
+        let mut targets = self.targets();
+        let is_replaced =
+            |name: &String| targets.iter().any(|nearer| is_file_of_words(nearer) == is_file_of_words(name));
+        let kept: Vec<String> = outer.targets().into_iter().filter(|name| !is_replaced(name)).collect();
+        targets.extend(kept);
+        if !targets.is_empty() {
+            words.say("targets", Value::Texts(targets));
+        }
         words
     }
 
@@ -345,6 +354,9 @@ mod tests {
         let outer = of("--direct --write 100 --depth 8 x.dat");
         let nearer = of("--cached --depth 4").within(&outer);
         assert_eq!(in_any_order(nearer), in_any_order(of("--cached --write 100 --depth 4 x.dat")));
+        let of_file = of("sim:null").within(&of("w.toml x.dat"));
+        assert_eq!(of_file.targets(), ["sim:null", "w.toml"]);
+        assert_eq!(of("v.toml").within(&of("w.toml x.dat")).targets(), ["v.toml", "x.dat"]);
         assert!(Words::of_line("--cached --direct").is_err());
         assert!(Words::of_line("--nothing").unwrap_err().to_string().contains("--nothing"));
     }

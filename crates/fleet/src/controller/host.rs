@@ -4,20 +4,27 @@ use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
 
 use super::Settings;
-use super::task::{Run, is_plausible};
+use super::reasons::{mismatch, reason};
+use super::task::{Run, Turn, out_of_turn};
 use crate::agent::silence_max;
 use crate::clock::{Estimate, Offset, Sample};
-use crate::frame::{Decoder, encode};
-use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
+use crate::frame::{BODY_MAX, Decoder, encode};
+use crate::message::{FromAgent, Task, TaskResult, ToAgent};
 
 /// So many pings are answered before the clock of a host is known.
 const PINGS_FIRST: u32 = 8;
 /// So many are answered after a task.
 const PINGS_LAST: u32 = 4;
 /// So much of what a launcher said is kept.
-const SAID_MAX: usize = 4 << 10;
+const SAID_MAX: usize = 16 << 10;
+/// So much may wait to be sent to a host, which has room for the largest task beside all else: one that reads nothing is given up.
+const OUT_MAX: usize = 2 * BODY_MAX;
+/// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it says is not cut to a moment.
+const LATE_ERROR: Nanos = Nanos::secs(1);
 /// How long a launcher may take to end.
 const LEAVE_WITHIN: Nanos = Nanos::secs(3);
+/// So many bytes are sent within a second over the slowest link: the answer to a ping waits behind them.
+const SLOWEST_LINK: u64 = 4 << 10;
 
 /// How far a host has come.
 #[derive(Debug)]
@@ -57,6 +64,21 @@ pub enum Phase {
     Missing,
 }
 
+/// What a host may take too long for.
+struct Limit {
+    until: Nanos,
+    since: Nanos,
+    /// What is wrong after so many seconds since then.
+    words: fn(f64) -> String,
+}
+
+impl Limit {
+    /// No more than `within` from `since` on.
+    fn of(since: Nanos, within: Nanos, words: fn(f64) -> String) -> Self {
+        Self { until: since.saturating_add(within), since, words }
+    }
+}
+
 /// What is known of a host now.
 #[derive(Debug, Clone, Copy)]
 pub struct HostNow<'a> {
@@ -66,6 +88,8 @@ pub struct HostNow<'a> {
     pub phase: Phase,
     /// Whether it has a task.
     pub has_task: bool,
+    /// The schema of the document that its task gives; empty without one.
+    pub schema: &'a str,
     /// Why it is missing.
     pub because: Option<&'a str>,
     /// How far its clock was ahead at the start, or at the last answer.
@@ -78,6 +102,13 @@ pub struct HostNow<'a> {
     pub result: Option<&'a TaskResult>,
 }
 
+impl<'a> HostNow<'a> {
+    /// What its load has measured, at the end or until now.
+    pub fn measured(&self) -> Option<&'a LoadOutcome> {
+        self.result.and_then(|result| result.outcome.as_ref()).or(self.figures)
+    }
+}
+
 /// A host.
 #[derive(Debug)]
 pub(super) struct Host {
@@ -87,9 +118,12 @@ pub(super) struct Host {
     decoder: Decoder,
     pub(super) out: Vec<u8>,
     pub(super) clock: Estimate,
-    identity: Option<Identity>,
+    /// Whether its agent has said that it is the same program.
+    is_known: bool,
     /// The ping without an answer, and when it left.
     ping: Option<(u64, Nanos)>,
+    /// How much has arrived since then, in bytes.
+    arrived: u64,
     pings: u64,
     /// So many are to be answered before the host goes on.
     pings_left: u32,
@@ -108,8 +142,9 @@ impl Host {
             decoder: Decoder::default(),
             out: Vec::new(),
             clock: Estimate::default(),
-            identity: None,
+            is_known: false,
             ping: None,
+            arrived: 0,
             pings: 0,
             pings_left: PINGS_FIRST,
             next_ping: Nanos::ZERO,
@@ -125,13 +160,14 @@ impl Host {
             (_, Some(run)) if run.result.is_some() => Phase::Done,
             (State::Gone, _) => Phase::Missing,
             (State::Waiting | State::Connecting { .. }, _) => Phase::Connecting,
-            (State::Running, Some(run)) if run.started => Phase::Running,
+            (State::Running, Some(run)) if run.started_at.is_some() => Phase::Running,
             _ => Phase::Preparing,
         };
         HostNow {
             name: &self.name,
             phase,
             has_task: run.is_some(),
+            schema: run.map(|run| run.schema.as_str()).unwrap_or_default(),
             because: self.because.as_deref(),
             clock: self.clock.at(started_at.unwrap_or(self.heard)),
             late: run.and_then(|run| run.late),
@@ -145,8 +181,8 @@ impl Host {
         run.result.as_mut().and_then(|result| result.outcome.take()).or_else(|| run.figures.take())
     }
 
-    pub(super) fn give(&mut self, task: Option<Task>) {
-        self.run = task.map(Run::new);
+    pub(super) fn give(&mut self, task: Option<Task>, expected: Option<Nanos>) {
+        self.run = task.map(|task| Run::new(task, expected));
     }
 
     pub(super) fn has_task(&self) -> bool {
@@ -161,12 +197,12 @@ impl Host {
 
     /// Whether it waits for the others.
     pub(super) fn waits(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.ready)
+        self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready)
     }
 
     /// Whether the others need not wait for it.
     pub(super) fn is_ready(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.ready || run.result.is_some())
+        self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready || run.result.is_some())
     }
 
     pub(super) fn say(&mut self, message: &ToAgent) {
@@ -174,12 +210,11 @@ impl Host {
     }
 
     /// Gives it its task, if it has one that it has not got.
-    pub(super) fn run_if_idle(&mut self) {
-        if !matches!(self.state, State::Idle) {
-            return;
-        }
-        let task = self.run.as_mut().and_then(|run| run.task.take());
-        if let Some(task) = task {
+    pub(super) fn run_if_idle(&mut self, now: Nanos) {
+        let run = self.run.as_mut().filter(|_| matches!(self.state, State::Idle));
+        let Some(run) = run else { return };
+        if let Some(task) = run.task.take() {
+            (run.told_at, run.moved_at) = (now, now);
             self.state = State::Running;
             self.say(&ToAgent::Run { task });
         }
@@ -187,11 +222,20 @@ impl Host {
 
     /// Tells it when to start, if it is ready; false if its clock cannot say that. The first start of a task counts.
     pub(super) fn start(&mut self, at: Nanos, first: Nanos) -> bool {
-        let Some(run) = self.run.as_mut().filter(|run| run.ready) else { return true };
-        (run.ready, run.started, run.started_at) = (false, true, Some(first));
+        let Some(run) = self.run.as_mut().filter(|run| run.turn == Turn::Ready) else { return true };
+        (run.turn, run.started_at) = (Turn::Started, Some(first));
+        (run.told_at, run.moved_at) = (at, at);
         let Some(at) = self.clock.theirs(at) else { return false };
         self.say(&ToAgent::Start { at });
         true
+    }
+
+    /// Tells it to end early what it does.
+    pub(super) fn stop(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.turn = Turn::Stopped;
+        }
+        self.say(&ToAgent::Stop);
     }
 
     /// Takes in what it sent.
@@ -203,6 +247,7 @@ impl Host {
             return Ok(());
         }
         self.heard = now;
+        self.arrived += bytes.len() as u64;
         self.decoder.push(bytes);
         loop {
             match self.decoder.take::<FromAgent>() {
@@ -218,30 +263,31 @@ impl Host {
 
     fn take_in(&mut self, message: FromAgent, settings: &Settings, now: Nanos) -> Result<(), String> {
         match message {
-            FromAgent::Hello { identity } => {
+            FromAgent::Hello { identity } if !self.is_known => {
                 mismatch(&identity, settings).map_or(Ok(()), Err)?;
-                self.identity = Some(identity);
+                self.is_known = true;
+                self.next_ping = next_beat(settings, now);
                 self.ping_now(now);
             }
-            _ if self.identity.is_none() => {
+            _ if !self.is_known => {
                 return Err("its agent did not say which program it is".to_owned());
             }
+            FromAgent::Hello { .. } => return Err(out_of_turn()),
             FromAgent::Pong { number, received, sent } => {
                 self.pong(number, (received, sent), settings, now)?
             }
-            FromAgent::Ready => self.running()?.ready = true,
+            FromAgent::Ready => self.running()?.ready()?,
             FromAgent::Begun { late } => {
+                let error = self.clock.at(now).map(|offset| offset.error).unwrap_or_default();
                 let run = self.running()?;
-                run.late = Some(run.late.unwrap_or_default().max(late));
+                let latest = now.since(run.told_at).saturating_add(error).saturating_add(LATE_ERROR);
+                run.begun(late, latest)?;
             }
             FromAgent::Figures(outcome) => {
-                if !is_plausible(&outcome) {
-                    return Err("its agent sent figures that cannot be true".to_owned());
-                }
-                self.running()?.figures = Some(*outcome);
+                self.running()?.take_figures(*outcome, now, settings.end_within)?;
             }
             FromAgent::Part { text, is_last } => {
-                if self.running()?.add_part(&text, is_last)? {
+                if self.running()?.add_part(&text, is_last, settings.end_within)? {
                     self.state = State::Idle;
                     self.pings_left = PINGS_LAST;
                     self.ping_now(now);
@@ -253,7 +299,6 @@ impl Host {
 
     /// The task that it does.
     fn running(&mut self) -> Result<&mut Run, String> {
-        let out_of_turn = || "its agent answered what it was not asked".to_owned();
         self.run.as_mut().filter(|_| matches!(self.state, State::Running)).ok_or_else(out_of_turn)
     }
 
@@ -285,57 +330,97 @@ impl Host {
     fn ping_now(&mut self, now: Nanos) {
         if self.ping.is_none() {
             self.pings += 1;
-            self.ping = Some((self.pings, now));
+            (self.ping, self.arrived) = (Some((self.pings, now)), 0);
             self.say(&ToAgent::Ping { number: self.pings });
         }
     }
 
-    /// The heartbeat.
-    pub(super) fn ping_if_due(&mut self, settings: &Settings, now: Nanos) {
-        if matches!(self.state, State::Idle | State::Running) && self.ping.is_none() && now >= self.next_ping
-        {
-            self.next_ping = next_beat(settings, now);
+    /// The heartbeat. While an answer is awaited, which a controller with much to read may have and not know, it says just that it is there:
+    /// the lease of the agent does not end for that.
+    pub(super) fn beat_if_due(&mut self, settings: &Settings, now: Nanos) {
+        if !self.is_connected() || now < self.next_ping {
+            return;
+        }
+        self.next_ping = next_beat(settings, now);
+        if self.ping.is_some() {
+            self.say(&ToAgent::Here);
+        } else {
             self.ping_now(now);
         }
     }
 
-    /// Why it is to be given up now.
-    pub(super) fn overdue(&self, settings: &Settings, stopping: Option<Nanos>, now: Nanos) -> Option<String> {
-        if self.limit(settings, stopping)? > now {
-            return None;
+    /// Whether its agent has said who it is, and is to hear of the controller.
+    fn is_connected(&self) -> bool {
+        matches!(self.state, State::Connecting { .. } | State::Idle | State::Running) && self.is_known
+    }
+
+    /// Why it is to be given up; all that it had sent at `looked` was taken in.
+    pub(super) fn overdue(
+        &self,
+        settings: &Settings,
+        stopping: Option<Nanos>,
+        looked: Nanos,
+    ) -> Option<String> {
+        if self.out.len() > OUT_MAX {
+            return Some(self.with_reason("it does not read what it is sent".to_owned()));
         }
-        let said = self.last_line();
-        let with = |what: String| if said.is_empty() { what } else { format!("{what}: {said}") };
-        Some(match self.state {
-            State::Connecting { since } => {
-                with(format!("it did not answer within {:.1} s", now.since(since).as_secs_f64()))
+        let Limit { until, since, words } = self.limit(settings, stopping)?;
+        (until <= looked).then(|| self.with_reason(words(looked.since(since).as_secs_f64())))
+    }
+
+    /// When it is to be given up, and by which limit.
+    fn limit(&self, settings: &Settings, stopping: Option<Nanos>) -> Option<Limit> {
+        let not_ended = |_| "it did not end when it was told to".to_owned();
+        match self.state {
+            State::Waiting | State::Gone => None,
+            State::Connecting { since } => Some(Limit::of(since, settings.connect_within, |s| {
+                format!("it did not answer within {s:.1} s")
+            })),
+            State::Leaving { since } => Some(Limit::of(since, LEAVE_WITHIN, not_ended)),
+            State::Idle => self.silence(settings),
+            State::Running => {
+                let told = stopping.map(|since| Limit::of(since, settings.stop_within, not_ended));
+                let limits = [self.silence(settings), told, self.slowness(settings)];
+                limits.into_iter().flatten().min_by_key(|limit| limit.until)
             }
-            _ if now.since(self.heard) >= silence_max(settings.heartbeat) => {
-                with(format!("it was silent for {:.1} s", now.since(self.heard).as_secs_f64()))
+        }
+    }
+
+    /// When it counts as silent: a ping is not answered, though all that arrived since has had its time. Bytes alone are no sign of
+    /// life: a host that drips them would be waited for as long as it likes.
+    fn silence(&self, settings: &Settings) -> Option<Limit> {
+        let (_, since) = self.ping?;
+        // No more than the largest message can stand before the answer.
+        let behind = self.arrived.min(BODY_MAX as u64) / SLOWEST_LINK;
+        let patience = silence_max(settings.heartbeat).saturating_add(Nanos::secs(behind));
+        Some(Limit::of(since, patience, |s| format!("it was silent for {s:.1} s")))
+    }
+
+    /// When its task takes too long: the preparation, or what was to last a known time, or what lasts as long as it takes and comes no
+    /// further. Who waits for the others does not.
+    fn slowness(&self, settings: &Settings) -> Option<Limit> {
+        let run = self.run.as_ref().filter(|run| run.turn != Turn::Ready)?;
+        Some(match (run.started_at, run.expected) {
+            (None, _) => Limit::of(run.told_at, settings.prepare_within, |s| {
+                format!("it was not ready within {s:.0} s (--prepare-timeout)")
+            }),
+            // All of its spans, and what is made ready between them, are in what is expected from the first start on.
+            (Some(first), Some(expected)) => {
+                Limit::of(first, expected.saturating_add(settings.end_within), |s| {
+                    format!("it had not ended {s:.0} s after its start")
+                })
             }
-            _ => "it did not end when it was told to".to_owned(),
+            (Some(_), None) => {
+                Limit::of(run.moved_at, settings.prepare_within.max(settings.end_within), |s| {
+                    format!("it came no further within {s:.0} s (--prepare-timeout)")
+                })
+            }
         })
     }
 
-    /// When it is to be given up, unless it is heard.
-    fn limit(&self, settings: &Settings, stopping: Option<Nanos>) -> Option<Nanos> {
-        let silent = self.heard.saturating_add(silence_max(settings.heartbeat));
-        match self.state {
-            State::Waiting | State::Gone => None,
-            State::Connecting { since } => Some(since.saturating_add(settings.connect_within)),
-            State::Leaving { since } => Some(since.saturating_add(LEAVE_WITHIN)),
-            State::Idle => self.ping.map(|_| silent),
-            State::Running => {
-                let told = stopping.map(|since| since.saturating_add(settings.stop_within));
-                self.ping.map(|_| silent).into_iter().chain(told).min()
-            }
-        }
-    }
-
     pub(super) fn deadline(&self, settings: &Settings, stopping: Option<Nanos>) -> Option<Nanos> {
-        let is_connected = matches!(self.state, State::Idle | State::Running);
-        let ping = Some(self.next_ping).filter(|_| is_connected && self.ping.is_none());
-        self.limit(settings, stopping).into_iter().chain(ping).min()
+        let beat = Some(self.next_ping).filter(|_| self.is_connected());
+        self.limit(settings, stopping).map(|limit| limit.until).into_iter().chain(beat).min()
     }
 
     pub(super) fn lose(&mut self, why: String) {
@@ -354,44 +439,23 @@ impl Host {
         self.said.drain(..surplus);
     }
 
-    /// The last line that its launcher said, ready to print.
-    fn last_line(&self) -> String {
-        let said = String::from_utf8_lossy(&self.said);
-        let line = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-        plumb_report::printable::printable(line)
+    /// What happened, and what its launcher said of it, ready to print.
+    fn with_reason(&self, what: String) -> String {
+        let said = reason(&String::from_utf8_lossy(&self.said));
+        if said.is_empty() { what } else { format!("{what}: {said}") }
     }
 
     pub(super) fn why_closed(&self, how: &str) -> String {
-        let what = match self.state {
+        self.with_reason(match self.state {
             State::Connecting { .. } => format!("no agent answered: {how}"),
             _ => format!("the connection ended: {how}"),
-        };
-        let said = self.last_line();
-        if said.is_empty() { what } else { format!("{what}: {said}") }
+        })
     }
 }
 
-/// The next heartbeat: the same moment for all hosts, so that their answers come together.
+/// The next ping: the same moment for all hosts, so that their answers come together. Twice in a heartbeat, so that a controller that
+/// is kept from its work for a while is still heard in time.
 const fn next_beat(settings: &Settings, now: Nanos) -> Nanos {
-    let beat = settings.heartbeat.0 + (settings.heartbeat.0 == 0) as u64;
+    let beat = settings.heartbeat.0 / 2 + (settings.heartbeat.0 < 2) as u64;
     Nanos((now.0 / beat + 1) * beat)
-}
-
-/// Why an agent is not the same program.
-fn mismatch(theirs: &Identity, settings: &Settings) -> Option<String> {
-    let ours = &settings.identity;
-    let short = |text: &str| plumb_report::printable::printable(&text.chars().take(16).collect::<String>());
-    if theirs.version != ours.version {
-        let (theirs, ours) = (short(&theirs.version), &ours.version);
-        return Some(format!("plumb {theirs} is there, {ours} here: install the same, or use --push"));
-    }
-    (theirs.binary != ours.binary && !settings.any_binary).then(|| {
-        format!(
-            "another build of plumb {} is there (SHA-256 {}..., here {}...): install the same, use --push, or take it as it is with \
-             --any-build",
-            ours.version,
-            short(&theirs.binary),
-            short(&ours.binary)
-        )
-    })
 }

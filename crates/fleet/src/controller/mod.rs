@@ -2,9 +2,11 @@
 //!
 //! A host goes `Waiting → Connecting → Idle → Running → Idle → ... → Leaving → Gone`; whatever goes wrong with it leads to `Gone` with
 //! the reason, and the others go on. All that a host can make the controller keep is bounded: one frame, one result, one line of
-//! what its launcher said.
+//! what its launcher said, what it does not read. It may say each thing when it is its turn, and once; what it goes on with
+//! and comes no further is given up like what it does not do.
 
 mod host;
+mod reasons;
 mod task;
 
 use plumb_block::Nanos;
@@ -28,6 +30,10 @@ pub struct Settings {
     pub connect_within: Nanos,
     /// How many hosts are being connected at one time.
     pub forks: usize,
+    /// How long hosts may take to make a task ready, to do one that is not started, or to come further with one that has no known end.
+    pub prepare_within: Nanos,
+    /// How long hosts may take to give their result after a task was expected to be over.
+    pub end_within: Nanos,
     /// How long hosts may take to end what they do after they are told to.
     pub stop_within: Nanos,
 }
@@ -66,11 +72,12 @@ impl Controller {
         self.started_at
     }
 
-    /// Gives `task` to each host that it returns one for. What was there of an earlier task goes.
-    pub fn begin(&mut self, task: impl Fn(usize) -> Option<Task>) {
+    /// Gives `task` to each host that it returns one for, `expected` to last so long from its start as far as that is known. What
+    /// was there of an earlier task goes.
+    pub fn begin(&mut self, task: impl Fn(usize) -> Option<Task>, expected: Option<Nanos>) {
         self.started_at = None;
         for (number, host) in self.hosts.iter_mut().enumerate() {
-            host.give(task(number));
+            host.give(task(number), expected);
         }
     }
 
@@ -87,7 +94,7 @@ impl Controller {
         self.stopping_since = Some(now);
         for number in 0..self.hosts.len() {
             match self.hosts[number].state {
-                State::Running => self.hosts[number].say(&ToAgent::Stop),
+                State::Running => self.hosts[number].stop(),
                 State::Waiting | State::Connecting { .. } | State::Idle if !self.hosts[number].is_done() => {
                     self.lose(number, "interrupted before it had begun".to_owned());
                 }
@@ -170,14 +177,14 @@ impl Controller {
         }
     }
 
-    /// Does what is due: pings, gives silent hosts up, gives tasks, starts what is ready. To be called after whatever has arrived was
-    /// taken in; it looks at each host once.
-    pub fn tick(&mut self, now: Nanos) {
+    /// Does what is due: pings, gives silent hosts up, gives tasks, starts what is ready; it looks at each host once. All that had
+    /// arrived at `looked` was taken in: what hosts have not done until then they are late with, however late it is `now`.
+    pub fn tick(&mut self, now: Nanos, looked: Nanos) {
         for number in 0..self.hosts.len() {
-            if let Some(why) = self.hosts[number].overdue(&self.settings, self.stopping_since, now) {
+            if let Some(why) = self.hosts[number].overdue(&self.settings, self.stopping_since, looked) {
                 self.lose(number, why);
             } else {
-                self.hosts[number].ping_if_due(&self.settings, now);
+                self.hosts[number].beat_if_due(&self.settings, now);
             }
         }
         self.advance(now);
@@ -202,7 +209,7 @@ impl Controller {
     fn advance(&mut self, now: Nanos) {
         let is_stopping = self.stopping_since.is_some();
         for host in self.hosts.iter_mut().filter(|_| !is_stopping) {
-            host.run_if_idle();
+            host.run_if_idle(now);
         }
         let live = || self.hosts.iter().filter(|host| !host.is_done());
         let is_ready = live().all(Host::is_ready) && live().any(Host::waits);

@@ -2,27 +2,49 @@
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, LoadOutcome};
-use plumb_report::RunDocument;
+use plumb_measure::COUNT_MAX;
 
+use crate::frame::short;
 use crate::message::{Task, TaskResult};
 
 /// The longest result.
 const RESULT_MAX: usize = 16 << 20;
-/// Counts of one host stay below this, so that those of all hosts can be added.
-const MOST: u64 = 1 << 53;
 /// So many ways to fail are told apart.
 const FAILURES_MAX: usize = 200;
+
+/// How far a task has come: what its agent may say next follows from that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is being made ready.
+    Preparing,
+    /// It waits for the others.
+    Ready,
+    /// It was told when to start.
+    Started,
+    /// It has begun. The next span of a load is made ready after that.
+    Begun,
+    /// It was told to end early: that it was ready, or has begun, may be on its way, and does not count.
+    Stopped,
+}
 
 /// A task of a host.
 #[derive(Debug)]
 pub(super) struct Run {
     /// Until it is given.
     pub(super) task: Option<Task>,
-    /// It waits for the others.
-    pub(super) ready: bool,
-    pub(super) started: bool,
+    /// Whether it is a load: another command waits for nobody, and has no figures.
+    is_load: bool,
+    /// The schema of the document that it gives.
+    pub(super) schema: String,
+    pub(super) turn: Turn,
     /// When all started first, by the controller's clock.
     pub(super) started_at: Option<Nanos>,
+    /// When it was given, or told to start last.
+    pub(super) told_at: Nanos,
+    /// When it has last come further: it was given or told to start, or its figures went on.
+    pub(super) moved_at: Nanos,
+    /// How long it runs from its start, as far as that is known.
+    pub(super) expected: Option<Nanos>,
     pub(super) late: Option<Nanos>,
     pub(super) figures: Option<LoadOutcome>,
     parts: String,
@@ -30,12 +52,16 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(task: Task) -> Self {
+    pub(super) fn new(task: Task, expected: Option<Nanos>) -> Self {
         Self {
+            is_load: matches!(task, Task::Load { .. }),
+            schema: task.schema().to_owned(),
             task: Some(task),
-            ready: false,
-            started: false,
+            turn: Turn::Preparing,
             started_at: None,
+            told_at: Nanos::ZERO,
+            moved_at: Nanos::ZERO,
+            expected,
             late: None,
             figures: None,
             parts: String::new(),
@@ -43,11 +69,69 @@ impl Run {
         }
     }
 
+    /// Its agent is ready to start.
+    ///
+    /// # Errors
+    /// If it was not its turn to say that.
+    pub(super) fn ready(&mut self) -> Result<(), String> {
+        match self.turn {
+            Turn::Preparing | Turn::Begun if self.is_load => self.turn = Turn::Ready,
+            Turn::Stopped => {}
+            _ => return Err(out_of_turn()),
+        }
+        Ok(())
+    }
+
+    /// It has begun, so much `late`; it is no more than `latest` since it was to begin.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready), or if that cannot be true.
+    pub(super) fn begun(&mut self, late: Nanos, latest: Nanos) -> Result<(), String> {
+        match self.turn {
+            Turn::Started => self.turn = Turn::Begun,
+            Turn::Stopped => return Ok(()),
+            _ => return Err(out_of_turn()),
+        }
+        if late > latest {
+            return Err("its agent says that it began later than it is now".to_owned());
+        }
+        self.late = Some(self.late.unwrap_or_default().max(late));
+        Ok(())
+    }
+
+    /// What it has measured until `now`.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready), or if they cannot be true.
+    pub(super) fn take_figures(
+        &mut self,
+        outcome: LoadOutcome,
+        now: Nanos,
+        end_within: Nanos,
+    ) -> Result<(), String> {
+        if !matches!(self.turn, Turn::Started | Turn::Begun | Turn::Stopped) || !self.is_load {
+            return Err(out_of_turn());
+        }
+        if !is_plausible(&outcome) || outcome.length > self.longest(end_within) {
+            return Err("its agent sent figures that cannot be true".to_owned());
+        }
+        if self.figures.as_ref().is_none_or(|before| outcome.length > before.length) {
+            self.moved_at = now;
+        }
+        self.figures = Some(outcome);
+        Ok(())
+    }
+
+    /// No load runs for longer: by the clock that it goes by, which may be that of a simulated drive.
+    fn longest(&self, end_within: Nanos) -> Nanos {
+        self.expected.map_or(Nanos(COUNT_MAX), |expected| expected.saturating_add(end_within))
+    }
+
     /// Takes in a piece of the result; whether it was the last.
     ///
     /// # Errors
     /// Why the host is to be given up.
-    pub(super) fn add_part(&mut self, text: &str, is_last: bool) -> Result<bool, String> {
+    pub(super) fn add_part(&mut self, text: &str, is_last: bool, end_within: Nanos) -> Result<bool, String> {
         if self.parts.len() + text.len() > RESULT_MAX {
             return Err(format!("its result is larger than {} MiB", RESULT_MAX >> 20));
         }
@@ -56,9 +140,13 @@ impl Run {
             return Ok(false);
         }
         let parts = std::mem::take(&mut self.parts);
-        let result: TaskResult =
-            serde_json::from_str(&parts).map_err(|error| format!("its result cannot be read: {error}"))?;
-        if result.outcome.as_ref().is_some_and(|outcome| !is_plausible(outcome)) {
+        let mut result: TaskResult = serde_json::from_str(&parts)
+            .map_err(|error| format!("its result cannot be read: {}", short(&error.to_string())))?;
+        result.because = result.because.as_deref().map(short);
+        let length = result.outcome.as_ref().map(|outcome| outcome.length).max(result.lasted);
+        if result.outcome.as_ref().is_some_and(|outcome| !is_plausible(outcome))
+            || length.is_some_and(|length| length > self.longest(end_within))
+        {
             return Err("its result has figures that cannot be true".to_owned());
         }
         self.figures = None;
@@ -71,24 +159,22 @@ impl Run {
     }
 }
 
-impl TaskResult {
-    /// Its document as that of a run; `None` if it is none.
-    pub fn run_document(&self) -> Option<RunDocument> {
-        RunDocument::from_json(self.document.as_deref()?).ok()
-    }
+/// Why a host is given up that says what it was not asked, or says it twice.
+pub(super) fn out_of_turn() -> String {
+    "its agent answered what it was not asked".to_owned()
 }
 
 /// Whether figures can be added to those of others: no host has counted so much. The processor times of workers stay there.
 pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
     let direction = |one: &Direction| {
-        one.bytes.0 < MOST
+        one.bytes.0 < COUNT_MAX
             && one.errors.len() < FAILURES_MAX
-            && one.errors.iter().all(|(_, count)| *count < MOST)
+            && one.errors.iter().all(|(_, count)| *count < COUNT_MAX)
     };
     let directions = [&outcome.read, &outcome.write, &outcome.trim, &outcome.flush];
     let verified = outcome.verified.as_ref().is_none_or(|found| {
         let counts = [found.blocks, found.wrong(), found.at_risk, found.older, found.unreached];
-        counts.into_iter().all(|count| count < MOST)
+        counts.into_iter().all(|count| count < COUNT_MAX)
     });
     let counts = [
         outcome.in_flight_max,
@@ -99,6 +185,6 @@ pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
     ];
     directions.into_iter().all(direction)
         && verified
-        && counts.into_iter().all(|count| count < MOST)
+        && counts.into_iter().all(|count| count < COUNT_MAX)
         && outcome.worker_cpu.is_empty()
 }

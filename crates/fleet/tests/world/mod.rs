@@ -6,8 +6,11 @@ use std::collections::{BinaryHeap, HashMap};
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::{HostNow, Phase};
+use plumb_fleet::frame::encode;
+use plumb_fleet::message::FromAgent;
 use plumb_fleet::{Action, Agent, Controller, Identity, Settings, Task, TaskResult};
 use plumb_load::LoadOutcome;
+use plumb_report::RunDocument;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -23,8 +26,22 @@ pub(crate) enum Fault {
     Garbage,
     /// It sends figures, and never its result.
     Endless,
+    /// It is never ready.
+    NeverReady,
+    /// It answers nothing, and sends a byte of a message now and then.
+    Drips,
     /// Another version.
     OtherVersion,
+    /// It says again and again that it is ready, begins as often as it is told to, and reads or not.
+    ReadyAgain,
+    ReadyAndBegun,
+    /// It says again and again who it is.
+    HelloAgain,
+    /// It says that it began later than it is now.
+    BegunLate,
+    /// It says that it has begun before it was told to, or figures.
+    BegunEarly,
+    FiguresEarly,
 }
 
 /// What happens to a host.
@@ -88,11 +105,19 @@ pub(crate) struct World {
     outcomes: Vec<LoadOutcome>,
     /// How long the loads run.
     pub(crate) length: Nanos,
+    /// Why the results are not complete, if they are not.
+    pub(crate) because: Option<String>,
+    /// The document of each host.
+    document: String,
+    /// What is wrong with the result of the third.
+    pub(crate) spoil: Option<fn(&mut TaskResult)>,
     /// How many messages arrived at the controller.
     pub(crate) arrived: u64,
 }
 
 pub(crate) const HEARTBEAT: Nanos = Nanos::secs(2);
+pub(crate) const PREPARE_WITHIN: Nanos = Nanos::secs(600);
+pub(crate) const END_WITHIN: Nanos = Nanos::secs(60);
 /// What arrives within this is taken in at once, as by poll(2).
 const TOGETHER: Nanos = Nanos::micros(500);
 
@@ -109,6 +134,8 @@ impl World {
             heartbeat: HEARTBEAT,
             connect_within: Nanos::secs(30),
             forks: 64,
+            prepare_within: PREPARE_WITHIN,
+            end_within: END_WITHIN,
             stop_within: Nanos::secs(30),
         };
         let names: Vec<String> = (0..count).map(|number| format!("host{number}")).collect();
@@ -137,20 +164,16 @@ impl World {
             serial: 0,
             outcomes,
             length: Nanos::secs(10),
+            because: None,
+            document: document(),
+            spoil: None,
             arrived: 0,
         }
     }
 
     /// Runs a load on all hosts to its end.
     pub(crate) fn run(&mut self) {
-        let task = Task::Load {
-            words: String::new(),
-            overwrite: false,
-            destroy: Vec::new(),
-            remove_after: false,
-            level: None,
-        };
-        self.controller.begin(|_| Some(task.clone()));
+        self.controller.begin(|_| Some(load()), Some(self.length));
         self.turn_until(Controller::is_done);
     }
 
@@ -170,7 +193,7 @@ impl World {
         while !is_over(&self.controller) {
             turns += 1;
             assert!(turns < 1_000_000, "it does not end");
-            self.controller.tick(self.now);
+            self.controller.tick(self.now, self.now);
             for host in self.controller.to_launch(self.now) {
                 self.launch(host);
             }
@@ -255,18 +278,38 @@ impl World {
                     self.at(next, number, Event::Tick);
                 }
             }
-            Event::Ready => self.hosts[number].agent.as_mut().unwrap().ready(),
+            Event::Ready => self.ready(number),
             Event::Figures if self.hosts[number].is_running => self.figures(number),
             Event::Over if self.hosts[number].is_running && self.hosts[number].fault != Fault::Endless => {
                 self.hosts[number].is_running = false;
                 let outcome = self.outcomes.get(number % self.outcomes.len().max(1)).cloned();
-                let result = TaskResult { outcome, lasted: Some(self.length), ..TaskResult::default() };
+                let length = outcome.as_ref().map_or(self.length, |outcome| outcome.length);
+                let (because, lasted) = (self.because.clone(), Some(length));
+                let document = Some(self.document.clone());
+                let mut result = TaskResult { outcome, because, lasted, document, ..TaskResult::default() };
+                self.spoil.iter().filter(|_| number == 2).for_each(|spoil| spoil(&mut result));
                 self.hosts[number].agent.as_mut().unwrap().result(&result);
             }
             _ => {}
         }
         actions.into_iter().for_each(|action| self.act(number, action));
         self.send_agent(number);
+    }
+
+    fn ready(&mut self, number: usize) {
+        let outcome = self.outcomes.first().cloned().unwrap_or_else(LoadOutcome::empty);
+        let host = &mut self.hosts[number];
+        let agent = host.agent.as_mut().unwrap();
+        match host.fault {
+            Fault::BegunEarly => agent.begun(Nanos::ZERO),
+            Fault::FiguresEarly => agent.figures(outcome),
+            Fault::HelloAgain => {
+                let mut bytes = Vec::new();
+                encode(&FromAgent::Hello { identity: identity("1") }, &mut bytes);
+                self.at(self.now, number, Event::ToController(bytes));
+            }
+            _ => agent.ready(),
+        }
     }
 
     fn figures(&mut self, number: usize) {
@@ -287,12 +330,24 @@ impl World {
                 self.hosts[number].agent.as_mut().unwrap().figures(outcome);
                 self.at(self.now + Nanos::secs(1), number, Event::Figures);
             }
-            Fault::None | Fault::OtherVersion => {}
+            Fault::Drips => {
+                let is_first = self.hosts[number].cut_at.replace(self.now).is_none();
+                let bytes: &[u8] = if is_first { &[0, 0, 8, 0] } else { b" " };
+                self.controller.receive(number, bytes, self.now);
+                self.at(self.now + Nanos::secs(4), number, Event::Figures);
+            }
+            Fault::ReadyAgain => {
+                let agent = self.hosts[number].agent.as_mut().unwrap();
+                (0..1000).for_each(|_| agent.ready());
+            }
+            Fault::ReadyAndBegun => self.hosts[number].agent.as_mut().unwrap().ready(),
+            _ => {}
         }
     }
 
     fn act(&mut self, number: usize, action: Action) {
         match action {
+            Action::Run(_) if self.hosts[number].fault == Fault::NeverReady => {}
             Action::Run(_) => {
                 let prepared = self.now + Nanos(self.random.next_u64() % 3_000_000_000);
                 self.at(prepared, number, Event::Ready);
@@ -301,8 +356,13 @@ impl World {
                 let start = self.hosts[number].true_time(at).max(self.now);
                 self.hosts[number].started = Some(start);
                 self.hosts[number].is_running = true;
+                let is_late = self.hosts[number].fault == Fault::BegunLate;
+                let agent = self.hosts[number].agent.as_mut().unwrap();
+                agent.begun(if is_late { Nanos(u64::MAX) } else { Nanos::ZERO });
                 self.at(start + Nanos::secs(1), number, Event::Figures);
-                self.at(start + self.length, number, Event::Over);
+                if self.hosts[number].fault != Fault::ReadyAndBegun {
+                    self.at(start + self.length, number, Event::Over);
+                }
             }
             Action::Stop => self.at(self.now, number, Event::Over),
             Action::End(because) => {
@@ -310,6 +370,24 @@ impl World {
                 self.hosts[number].ended = Some((self.now, because));
             }
         }
+    }
+
+    /// The controller is kept from its work for so long; the hosts go on. Then it looks at its clock before it reads.
+    pub(crate) fn stall(&mut self, length: Nanos) {
+        let (looked, until) = (self.now, self.now + length);
+        let mut unread = Vec::new();
+        while self.events.peek().is_some_and(|Reverse((when, ..))| *when <= until) {
+            let Some(Reverse((when, serial, host))) = self.events.peek().copied() else { break };
+            if matches!(self.waiting[&serial], Event::ToController(_)) {
+                self.events.pop();
+                unread.push((when, serial, host));
+            } else {
+                self.happen_next();
+            }
+        }
+        self.now = until;
+        self.controller.tick(self.now, looked);
+        self.events.extend(unread.into_iter().map(Reverse));
     }
 
     /// Goes on without the controller, until every agent has ended.
@@ -321,6 +399,22 @@ impl World {
                 self.happen_next();
             }
         }
+    }
+}
+
+/// The document of a load.
+pub(crate) fn document() -> String {
+    RunDocument { schema: RunDocument::SCHEMA.to_owned(), ..RunDocument::default() }.to_json().unwrap()
+}
+
+/// A load.
+pub(crate) fn load() -> Task {
+    Task::Load {
+        words: String::new(),
+        overwrite: false,
+        destroy: Vec::new(),
+        remove_after: false,
+        level: None,
     }
 }
 

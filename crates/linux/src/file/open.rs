@@ -22,6 +22,9 @@ pub struct FileOptions {
     /// of a file, the block of a device. Past the page cache the unit is the file system's or the device's own,
     /// whatever is said here.
     pub logical_block: Option<Bytes>,
+    /// Whether several threads poll one queue, one at a time, also while requests are in flight. Otherwise a queue belongs to the
+    /// thread that polls it, which is cheaper.
+    pub is_shared: bool,
 }
 
 /// Whether a device may be written.
@@ -36,7 +39,7 @@ pub enum Access {
 impl FileOptions {
     /// With everything else as it is by default.
     pub const fn new(access: Access, opening: Opening) -> Self {
-        Self { access, opening, append: None, logical_block: None }
+        Self { access, opening, append: None, logical_block: None, is_shared: false }
     }
 
     /// For reading, past the page cache.
@@ -91,6 +94,13 @@ impl FileOptions {
     #[must_use]
     pub const fn logical_block(mut self, logical_block: Option<Bytes>) -> Self {
         self.logical_block = logical_block;
+        self
+    }
+
+    /// The same with queues that several threads poll.
+    #[must_use]
+    pub const fn shared(mut self) -> Self {
+        self.is_shared = true;
         self
     }
 

@@ -4,10 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use plumb_block::Result;
-use rustix::event::{PollFd, PollFlags, poll};
 
 use super::instance::{Instance, failed};
 use super::page::{PageLayout, Record};
@@ -37,18 +35,6 @@ impl Buffers {
             pipes.push((path.clone(), pipe.map_err(|error| failed(&error, path.display()))?));
         }
         Ok(Self { pipes, layout, page: vec![0; layout.size] })
-    }
-
-    /// Waits until a buffer is as full as `buffer_percent` of the instance says, at most so long.
-    pub fn wait(&self, at_most: Duration) {
-        let mut files: Vec<PollFd<'_>> =
-            self.pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)).collect();
-        let timeout = rustix::event::Timespec {
-            tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: at_most.subsec_nanos().into(),
-        };
-        // A signal, or an error that the next read has as well: either way it is time to read.
-        poll(&mut files, Some(&timeout)).unwrap_or_default();
     }
 
     /// Reads all that is there: `take` gets each record, those of one processor in order of time. Says how many were lost.

@@ -18,7 +18,8 @@ use crate::block_ioctl;
 use crate::file::Target;
 use crate::file::work::Call;
 
-/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in flight.
+/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in flight, or at any time
+/// if the target is [shared](crate::FileOptions::is_shared).
 pub(crate) struct UringQueue {
     target: Arc<Target>,
     ring: Ring,
@@ -106,7 +107,11 @@ impl UringQueue {
         let batch = ring.completions();
         let now = target.clock.now();
         for answer in batch {
-            let moved = u64::try_from(answer.result()).map_err(|_| Errno(answer.result().wrapping_neg()));
+            let moved = u64::try_from(answer.result()).map_err(|_| match answer.result().wrapping_neg() {
+                // The thread that handed it over has ended, and what the kernel had not begun ends with it: it is made again.
+                libc::ECANCELED if target.options().is_shared => Errno(libc::EINTR),
+                errno => Errno(errno),
+            });
             // The user data is what `push_waiting` put there: an index.
             requests.answered(answer.user_data() as u32, moved, target, now, completions);
         }

@@ -2,7 +2,8 @@
 //!
 //! A ring with SINGLE_ISSUER belongs to one thread, but a queue is made on one thread and given to another. So the
 //! ring is made disabled, and enabled by the thread that first polls. A queue that moves later gets a new ring, if
-//! nothing is in flight in the old one: the kernel tells (EEXIST).
+//! nothing is in flight in the old one: the kernel tells (EEXIST). The ring of a shared target has no SINGLE_ISSUER: any thread may
+//! poll it.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
@@ -27,7 +28,7 @@ const REGISTERED_MAX: usize = 1 << 30;
 type Uring = IoUring<squeue::Entry, cqueue::Entry>;
 type Builder = io_uring::Builder<squeue::Entry, cqueue::Entry>;
 
-/// The ways to set up a ring, best first, with the kernel that brought the last thing in each.
+/// The ways to set up a ring, best first, with the kernel that brought the last thing in each. The first two bind it to one thread.
 ///
 /// Also for what cannot be asked without waiting (zram, tmpfs): worker threads of the ring carry that out, and each of
 /// their completions wakes a thread that waits with DEFER_TASKRUN. Without it they post by themselves, and yet 4 KiB
@@ -43,12 +44,15 @@ const WAYS: [fn(&mut Builder); 4] = [
     },
     // 6.1: completions run only when their thread asks for them.
     owned_by_one_thread,
-    // 5.19: completions do not interrupt their thread.
+    // 5.19: completions do not interrupt the thread that handed the request over; where that sleeps it is woken for them.
     |ring| {
         ring.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
     },
     |_| {},
 ];
+
+/// How many of the ways bind a ring to one thread.
+const OWNED: usize = 2;
 
 fn owned_by_one_thread(ring: &mut Builder) {
     ring.setup_submit_all()
@@ -96,7 +100,7 @@ impl Ring {
     /// A ring for `depth` requests to `file`, a description of `target` of its own, with buffers from `pool`. What cannot be registered, for lack of
     /// lockable memory or an old kernel, is used unregistered.
     pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
-        let (uring, is_disabled) = set_up(depth)?;
+        let (uring, is_disabled) = set_up(depth, target.options().is_shared)?;
         let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
         let flags = flags_for(&file, &target);
         let memory = register(&uring, &pool);
@@ -262,16 +266,16 @@ fn be_punctual() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECONDS) };
 }
 
-/// The best ring that this kernel makes, and whether it has yet to be enabled.
-fn set_up(depth: u32) -> io::Result<(Uring, bool)> {
+/// The best ring that this kernel makes, for one thread or for several, and whether it has yet to be enabled.
+fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
-    for (index, way) in WAYS.iter().enumerate() {
+    for (index, way) in WAYS.iter().enumerate().skip(if is_shared { OWNED } else { 0 }) {
         let mut builder = Uring::builder();
         builder.dontfork();
         way(&mut builder);
         match builder.build(depth) {
             // Timeouts while waiting came with 5.11; without them a deadline cannot be kept.
-            Ok(uring) if uring.params().is_feature_ext_arg() => return Ok((uring, index < 2)),
+            Ok(uring) if uring.params().is_feature_ext_arg() => return Ok((uring, index < OWNED)),
             Ok(_) => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
@@ -325,7 +329,7 @@ fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
 /// # Errors
 /// What the kernel or a seccomp filter answered.
 pub(crate) fn try_ring() -> io::Result<()> {
-    let (mut uring, is_disabled) = set_up(2)?;
+    let (mut uring, is_disabled) = set_up(2, false)?;
     if is_disabled {
         uring.submitter().register_enable_rings()?;
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::surroundings;
+
 /// The manifest of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -60,7 +62,7 @@ impl Manifest {
     /// What the schema of every version begins with.
     pub(crate) const SCHEMA_FAMILY: &str = "plumb/manifest/";
 
-    /// The manifest of a run that begins now: status `running`, everything unknown still null.
+    /// The manifest of a run that begins now on this machine: status `running`, everything unknown still null.
     pub fn starting(
         command: impl Into<String>,
         argv: Vec<String>,
@@ -75,8 +77,8 @@ impl Manifest {
             seed,
             target: None,
             devices: Vec::new(),
-            kernel: None,
-            host: None,
+            kernel: surroundings::kernel(),
+            host: surroundings::host(),
             started_at: started_at.into(),
             ended_at: None,
             status: RunStatus::Running,

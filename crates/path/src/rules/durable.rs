@@ -7,13 +7,17 @@ use crate::model::{Cache, DurableAt, Flush, LayerKind};
 
 /// The verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
-    if flow.first(|kind| kind == LayerKind::PageCache).is_none() {
-        return device::durable_at(flow);
-    }
+    let words = match flow.first(|kind| kind == LayerKind::PageCache) {
+        Some(_) => KERNEL,
+        // A cache that was named: it is not served by the kernel, and its devices are.
+        None if top(flow).is_some_and(|top| flow.node(top).log().is_some()) => NAMED_CACHE,
+        None => return device::durable_at(flow),
+    };
+    let Words { acknowledged, synced: once_synced, sync, .. } = words;
     let synced = synced(flow);
     let synchronous = is_synchronous(flow);
     let (direct, direct_words) = match &synced {
-        Synced::At(name) if !synchronous => direct(flow, name),
+        Synced::At(name) if !synchronous => direct(flow, name, words),
         _ => (None, String::new()),
     };
     let sentence = match &synced {
@@ -21,10 +25,10 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
             format!("The mount option sync makes every write durable at {name} before write() returns.")
         }
         Synced::At(name) => format!(
-            "A write is in memory when it is acknowledged; once fsync has returned it is durable at {name}.{direct_words}"
+            "A write is {acknowledged} when it is acknowledged; once {once_synced} it is durable at {name}.{direct_words}"
         ),
         Synced::Dropped(cause, holder) => {
-            format!("fsync makes nothing durable here: {cause} while {holder} may lose what it holds.")
+            format!("{sync} makes nothing durable here: {cause} while {holder} may lose what it holds.")
         }
         Synced::Memory(what) => {
             format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
@@ -34,7 +38,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
              from here: {why}."
         ),
         Synced::Unknown(why) => format!(
-            "A write is in memory when it is acknowledged; whether it is durable once fsync has returned cannot be \
+            "A write is {acknowledged} when it is acknowledged; whether it is durable once {once_synced} cannot be \
              seen from here: {why}."
         ),
     };
@@ -42,9 +46,33 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         Synced::At(name) => Some(name),
         _ => None,
     };
-    let write = fsync.clone().filter(|_| synchronous);
+    let every_write = if words.is_direct { direct.clone() } else { None };
+    let write = fsync.clone().filter(|_| synchronous).or(every_write);
     DurableAt { direct: write.clone().or(direct), write, fsync, sentence }
 }
+
+/// How a path speaks of its writes and syncs.
+#[derive(Clone, Copy)]
+struct Words {
+    /// Where a write is when it is acknowledged.
+    acknowledged: &'static str,
+    /// When a sync is done.
+    synced: &'static str,
+    /// What asks for it.
+    sync: &'static str,
+    /// Whether every write goes past the page cache.
+    is_direct: bool,
+}
+
+const KERNEL: Words =
+    Words { acknowledged: "in memory", synced: "fsync has returned", sync: "fsync", is_direct: false };
+
+const NAMED_CACHE: Words = Words {
+    acknowledged: "on the devices of the cache",
+    synced: "a flush was answered",
+    sync: "A flush",
+    is_direct: true,
+};
 
 /// Why the survey cannot see further down; several reasons are joined, a hypervisor first.
 pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
@@ -111,6 +139,14 @@ fn synced(flow: &Flow<'_>) -> Synced {
         .filter(|(index, _)| flow.flush(*index) == Flush::Unknown)
         .map(|(_, node)| node)
         .collect();
+    if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.vouched(*index) == Some(Flush::Unknown))
+    {
+        let log = names(flow.log(index).map(|(_, node)| node).collect());
+        return Synced::Unknown(format!(
+            "the flush ends at {}, and whether its log on {log} keeps what was not flushed is not known",
+            node.name
+        ));
+    }
     if !unsure.is_empty() {
         return Synced::Unknown(format!("what becomes of a flush at {} is not known", names(unsure)));
     }
@@ -133,7 +169,7 @@ fn cause(node: &Node) -> String {
 }
 
 /// The volatile layer that a flush dropped at `index` should have emptied.
-fn holder(flow: &Flow<'_>, index: usize) -> String {
+pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     let below = below_all(flow, index);
     let holders: Vec<&Node> = flow
         .nodes()
@@ -145,11 +181,15 @@ fn holder(flow: &Flow<'_>, index: usize) -> String {
     if holders.is_empty() { "memory above it".to_owned() } else { format!("the cache of {}", names(holders)) }
 }
 
-/// Which nodes are at or below `index`; for an adapter, also the disks directly above it.
+/// Which nodes are at or below `index`, of those that a flush there is for; for an adapter, also the disks directly above it.
 fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
     let mut reached = vec![false; count];
-    reached[index] = true;
+    // Of what a write-back cache has below, only its log is not flushed.
+    match flow.vouched(index) {
+        Some(_) => flow.log(index).for_each(|(leg, _)| reached[leg] = true),
+        None => reached[index] = true,
+    }
     for place in index..count {
         if reached[place] {
             for (below, _) in flow.below(place) {
@@ -201,52 +241,28 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
     flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
 }
 
-/// What O_DIRECT alone is worth where fsync makes durable at `name`: the layer at which such a write is durable, and the
-/// same in words; nothing where that is not certain.
-fn direct(flow: &Flow<'_>, name: &str) -> (Option<String>, String) {
+/// What a write past the page cache alone is worth where a sync makes durable at `name`: the layer at which such a write is
+/// durable, and the same in words; nothing where that is not certain.
+fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String) {
     let nothing = (None, String::new());
-    let Some(top) = top(flow) else { return nothing };
-    if !flow.node(top).marks.contains(&Mark::DirectInPlace) && !writes_in_place(flow.node(top).kind) {
-        return nothing;
-    }
+    let Some(top) = top(flow).filter(|top| flow.node(*top).writes_in_place()) else { return nothing };
     let under: Vec<&Node> = flow.nodes().filter(|(index, _)| *index >= top).map(|(_, node)| node).collect();
     let holding =
         |cache| -> Vec<&Node> { under.iter().filter(|node| node.cache == cache).copied().collect() };
     let volatile = holding(Cache::Volatile);
     if !volatile.is_empty() {
-        return (None, format!(" O_DIRECT alone leaves it in the volatile cache of {}.", names(volatile)));
+        let until = if words.is_direct { "Until then it may be" } else { "O_DIRECT alone leaves it" };
+        return (None, format!(" {until} in the volatile cache of {}.", names(volatile)));
     }
-    let certain = under.iter().skip(1).all(|node| writes_in_place(node.kind));
+    let certain = under.iter().all(|node| node.writes_in_place());
     if !holding(Cache::Unknown).is_empty() || !certain {
         return nothing;
     }
-    let words = " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged.";
-    (Some(name.to_owned()), words.to_owned())
-}
-
-/// Devices that acknowledge a write once all below them have, and can find it again without having written anything
-/// else. Left out: layers with a mapping of their own that is written out at a flush (thin, cache, writecache, snapshot,
-/// integrity, bcache), loop devices, since their file has one, and what is not known.
-fn writes_in_place(kind: LayerKind) -> bool {
-    use LayerKind as K;
-    matches!(
-        kind,
-        K::Partition
-            | K::DmLinear
-            | K::DmStriped
-            | K::DmCrypt
-            | K::DmMultipath
-            | K::DmMirror
-            | K::DmRaid
-            | K::Md
-            | K::ScsiDisk
-            | K::AtaDisk
-            | K::UsbDisk
-            | K::NvmeNamespace
-            | K::VirtioDisk
-            | K::MmcDisk
-            | K::XenDisk
-            | K::Pmem
-            | K::Controller
-    )
+    let at_once = match words.is_direct {
+        true => " It is so as soon as it is acknowledged.",
+        false => {
+            " With O_DIRECT the data of a write that overwrites in place is durable as soon as it is acknowledged."
+        }
+    };
+    (Some(name.to_owned()), at_once.to_owned())
 }

@@ -71,9 +71,14 @@ impl<'a> Those<'a> {
 
     /// A finding about them with their own evidence; `None` if there are none.
     pub(super) fn found(&self, severity: Severity, sentence: String) -> Option<Found> {
+        let evidence = self.lines().collect();
+        (!self.nodes.is_empty()).then_some(Found { severity, sentence, evidence, remedy: None })
+    }
+
+    /// Their own evidence, one line each.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let line = |line: &crate::Evidence| format!("{}: {} ({})", line.source, line.value, line.means);
-        let told = self.nodes.iter().take(NAMED_MAX).flat_map(|node| &node.evidence).map(line);
-        (!self.nodes.is_empty()).then(|| Found { severity, sentence, evidence: told.collect(), remedy: None })
+        self.nodes.iter().take(NAMED_MAX).flat_map(|node| &node.evidence).map(line)
     }
 }
 

@@ -12,6 +12,9 @@ pub(crate) struct Flow<'a> {
     above: Vec<Vec<usize>>,
     /// What is held at or below each node, as far as this machine can see.
     held: Vec<Cache>,
+    /// The same of what was acknowledged past the page cache and is not flushed afterwards: what a layer finds again only with what it
+    /// writes out at a flush is not known to be kept.
+    kept: Vec<Cache>,
     flush: Vec<Flush>,
 }
 
@@ -33,9 +36,11 @@ impl<'a> Flow<'a> {
                 above[*place].push(index);
             }
         }
-        let mut flow = Self { nodes, below, above, held: vec![Cache::None; nodes.len()], flush: Vec::new() };
+        let none = vec![Cache::None; nodes.len()];
+        let mut flow = Self { nodes, below, above, held: none.clone(), kept: none, flush: Vec::new() };
         for index in (0..nodes.len()).rev() {
             flow.held[index] = flow.hold(index);
+            flow.kept[index] = flow.keep(index);
         }
         flow.flush = (0..nodes.len()).map(|index| flow.fate(index)).collect();
         flow
@@ -56,6 +61,25 @@ impl<'a> Flow<'a> {
     /// What is held at or below the node.
     pub(crate) fn held(&self, index: usize) -> Cache {
         self.held[index]
+    }
+
+    /// What the layer itself holds: of a write-back cache, what its log does.
+    pub(crate) fn cache(&self, index: usize) -> Cache {
+        let node = &self.nodes[index];
+        let Some(log) = node.log() else { return node.cache };
+        let own = if log.is_hidden { worse(node.cache, Cache::Unknown) } else { node.cache };
+        self.log(index).map(|(leg, _)| self.kept[leg]).fold(own, worse)
+    }
+
+    /// The nodes that the log of a write-back cache is on.
+    pub(crate) fn log(&self, index: usize) -> impl Iterator<Item = (usize, &'a Node)> {
+        let on = self.nodes[index].log().map_or(&[][..], |log| &log.on);
+        self.below(index).filter(|(_, node)| on.contains(&node.name))
+    }
+
+    /// What becomes of a flush that the log ought to have, where somebody vouches that it needs none.
+    pub(crate) fn vouched(&self, index: usize) -> Option<Flush> {
+        self.nodes[index].log().filter(|log| !log.is_flushed).map(|_| ended(self.cache(index)))
     }
 
     /// The nodes directly below.
@@ -99,6 +123,13 @@ impl<'a> Flow<'a> {
         self.below[index].iter().map(|below| self.held[*below]).fold(own, worse)
     }
 
+    fn keep(&self, index: usize) -> Cache {
+        let node = &self.nodes[index];
+        let is_found = speaks_for_itself(node.kind) || node.writes_in_place();
+        let own = worse(self.held[index], if is_found { Cache::None } else { Cache::Unknown });
+        self.below[index].iter().map(|below| self.kept[*below]).fold(own, worse)
+    }
+
     fn fate(&self, index: usize) -> Flush {
         let node = &self.nodes[index];
         let mut fate = self.fate_by_queue(index);
@@ -112,6 +143,7 @@ impl<'a> Flow<'a> {
                     other => other,
                 },
                 Mark::BarriersOff { .. } => ended(self.held_below(index)),
+                Mark::Log(_) => self.vouched(index).unwrap_or(Flush::Forwarded),
                 Mark::SwallowsFlush { .. } => ended(self.held_above(index)),
                 Mark::MaySwallowFlush { .. } => match ended(self.held_above(index)) {
                     Flush::Dropped => Flush::Unknown,

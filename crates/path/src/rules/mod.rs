@@ -89,7 +89,7 @@ fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {
         kind: node.kind,
         name: node.name.clone(),
         identity: node.identity.clone(),
-        cache: node.cache,
+        cache: flow.cache(index),
         flush: flow.flush(index),
         fua: flow.fua(index),
         evidence: node.evidence.clone(),

@@ -1,7 +1,7 @@
 //! The traps of write-cache settings: places where the kernel's view and the device part company.
 
-use super::Flow;
 use super::finding::{Found, Those, marked};
+use super::{Flow, durable};
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
@@ -12,12 +12,64 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
         let own =
             |mark: &Mark| matches!(mark, Mark::InMemory | Mark::WriteProtected | Mark::BarriersOff { .. });
         let elsewhere = node.marks.iter().any(own);
-        flow.flush(index) == Flush::Dropped && !elsewhere
+        flow.flush(index) == Flush::Dropped && !elsewhere && flow.vouched(index) != Some(Flush::Dropped)
     });
     let sentence = format!(
         "A flush ends at {those} while something volatile is held at or below: synced data can be lost."
     );
-    those.found(Severity::Danger, sentence)
+    let dropped = those.found(Severity::Danger, sentence);
+    dropped.into_iter().chain(log_not_flushed(flow)).reduce(|mut all, more| {
+        all.severity = all.severity.max(more.severity);
+        all.sentence = format!("{} {}", all.sentence, more.sentence);
+        all.evidence.extend(more.evidence);
+        all.remedy = more.remedy;
+        all
+    })
+}
+
+/// A write-back cache that flushes end at because somebody vouches for its log, where what the log is on says otherwise, or nothing.
+fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
+    let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
+    let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;
+    let cache = &node.log()?.cache;
+    let those = Those { nodes: vec![node], words: Vec::new() };
+    let log = Those { nodes: flow.log(index).map(|(_, node)| node).collect(), words: Vec::new() };
+    let (severity, but) = match flow.vouched(index) {
+        Some(Flush::Dropped) => (
+            Severity::Danger,
+            format!(
+                "{} is volatile: a power cut takes what was synced and only the log has, unless that word is right",
+                durable::holder(flow, index)
+            ),
+        ),
+        _ if log.nodes.is_empty() => (
+            Severity::Warning,
+            "its devices cannot be seen from here: a power cut may take what was synced and only the log has"
+                .to_owned(),
+        ),
+        _ => (
+            Severity::Warning,
+            format!(
+                "of {log} that cannot be told: a power cut may take what was synced and only the log has"
+            ),
+        ),
+    };
+    let sentence = format!(
+        "Flushes end at {those} on the word of an administrator that its log keeps what it acknowledges, but {but}."
+    );
+    let mut found = those.found(severity, sentence)?;
+    found.evidence.extend(log.lines());
+    found.evidence.push(
+        "an administrator's word is rung 4 of 5 of what can speak for a cache (1 is best): what the device declares, the health \
+         that it reports and a list of models rank higher"
+            .to_owned(),
+    );
+    found.remedy = Some(format!(
+        "Have the log flushed: `plumb cache mode {cache} write-back`; or switch the volatile caches below it off (`plumb \
+         policy`). Where its devices keep what they acknowledge (capacitors, a battery) and do not say so, a power cut with a \
+         witness (`plumb prove witness`) would show it."
+    ));
+    Some(found)
 }
 
 /// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement that lasts

@@ -12,11 +12,10 @@ pub(super) const APPLICATION: &str = "application";
 pub(super) const PAGE_CACHE: &str = "page cache";
 
 impl Surveyor<'_> {
-    /// The nodes from the application down to everything under `top`, in topological order.
-    pub(super) fn nodes_under(&self, top: &str) -> Vec<Node> {
+    /// The nodes of `path`, which leads to `top`, and then everything from there down, in topological order.
+    pub(super) fn nodes_under(&self, mut path: Vec<Node>, top: &str) -> Vec<Node> {
         let mut order = Order { nodes: &self.nodes, state: BTreeMap::new(), reversed: Vec::new() };
         order.visit(top);
-        let mut path = vec![application(), page_cache(top)];
         let place: BTreeMap<&str, usize> =
             order.reversed.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
         for (at, node) in order.reversed.iter().enumerate().rev() {
@@ -36,6 +35,11 @@ impl Surveyor<'_> {
         }
         path
     }
+}
+
+/// What is above `top` wherever the kernel is asked: the application and the page cache.
+pub(super) fn kernel_above(top: &str) -> Vec<Node> {
+    vec![application(), page_cache(top)]
 }
 
 fn application() -> Node {

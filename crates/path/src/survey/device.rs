@@ -53,7 +53,8 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
     rules::judge(target, &nodes)
 }
 
-fn application(target: &str) -> Node {
+/// Whoever hands requests to such a device.
+pub(super) fn application(target: &str) -> Node {
     let mut node = Node::new(LayerKind::Application, APPLICATION);
     node.cache = Cache::Volatile;
     node.below = vec![target.to_owned()];

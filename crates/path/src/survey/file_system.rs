@@ -6,6 +6,7 @@ use plumb_linux::tree::{DeviceNumber, FileKind};
 use super::mounts::MOUNTINFO;
 use super::network;
 use super::surveyor::Surveyor;
+use super::write_back_cache::config_of;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
@@ -223,7 +224,7 @@ impl Surveyor<'_> {
             node.below.push(device);
         }
         if let Some(cache) = attached_drive(mount).filter(|name| self.is_plumb_cache(name)) {
-            return self.plumb_cache(node, cache);
+            return self.plumb_cache(node, cache, &config_of(cache));
         }
         let what = match attached_drive(mount) {
             Some(drive) => format!(
@@ -272,7 +273,7 @@ impl Surveyor<'_> {
 }
 
 /// The name of the drive that `plumb drive serve --attach` keeps in this file system: it is mounted at `NAME/mount`.
-fn attached_drive(mount: &Mount) -> Option<&str> {
+pub(super) fn attached_drive(mount: &Mount) -> Option<&str> {
     let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
     directory.rsplit('/').next()
 }

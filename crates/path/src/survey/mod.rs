@@ -32,6 +32,7 @@ pub use device::{DeviceKind, survey_device};
 pub use file_system::is_kernel_state;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
+pub use write_back_cache::{AttachedCache, survey_cache};
 
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
@@ -78,6 +79,6 @@ struct Top {
 
 impl Surveyor<'_> {
     fn path_of(&self, top: &Top) -> WritePath {
-        rules::judge(&top.target, &self.nodes_under(&top.node))
+        rules::judge(&top.target, &self.nodes_under(assemble::kernel_above(&top.node), &top.node))
     }
 }

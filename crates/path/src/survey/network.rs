@@ -4,6 +4,7 @@ use plumb_linux::tree::mountinfo::Mount;
 
 use super::mounts::MOUNTINFO;
 use super::surveyor::Surveyor;
+use super::write_back_cache::config_of;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
@@ -63,6 +64,9 @@ impl Surveyor<'_> {
     /// Network block devices: nbd, rbd, drbd, ublk.
     pub(super) fn network_device(&mut self, node: &mut Node, sysfs: &str) {
         let name = node.name.clone();
+        if let Some(cache) = name.strip_prefix("ublkb").and_then(|number| self.ublk_cache(number)) {
+            return self.plumb_cache(node, &cache, &config_of(&cache));
+        }
         node.cache = match node.queue {
             crate::facts::KernelView::WriteBack => Cache::Volatile,
             _ => Cache::Unknown,

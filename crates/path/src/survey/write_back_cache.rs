@@ -1,10 +1,18 @@
-//! Write-back caches of plumb that are attached as a loop device. Their configuration names the devices.
+//! Write-back caches of plumb: attached as a loop device, exported through ublk, or named. Their configuration names the devices.
 
+use plumb_linux::probe::Probe;
+use plumb_linux::tree::Tree;
 use serde::Deserialize;
 
+use super::device::application;
+use super::file_system::attached_drive;
 use super::surveyor::Surveyor;
-use crate::facts::{Mark, Node};
-use crate::model::{Cache, LayerKind};
+use crate::facts::{Log, Mark, Node};
+use crate::model::{Cache, LayerKind, Survey};
+use crate::rules;
+
+/// The mode in which the log is not flushed.
+const PROTECTED: &str = "protected";
 
 /// What of the configuration matters here.
 #[derive(Deserialize)]
@@ -15,40 +23,117 @@ struct Config {
     legs: Vec<String>,
 }
 
+/// The path through the write-back cache that was named `target` and whose configuration is the file `config`. It is not opened, and may
+/// be served by another process.
+pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &str) -> Survey {
+    let mut surveyor = Surveyor::new(tree, probe);
+    surveyor.ensure(target, |surveyor| {
+        let mut node = Node::new(LayerKind::WriteBackCache, target);
+        surveyor.plumb_cache(&mut node, target.strip_prefix("cache:").unwrap_or(target), config);
+        node
+    });
+    let nodes = surveyor.nodes_under(vec![application(target)], target);
+    Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![rules::judge(target, &nodes)] }
+}
+
+/// What the configuration in the file `path` says, if it can be read.
+fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
+    serde_json::from_str(&tree.text(path).ok()?).ok()
+}
+
+/// A write-back cache that a block device of this machine is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedCache {
+    /// Its name.
+    pub name: String,
+    /// The mode that it is served in: `write-back`, `protected`; `None` where its configuration cannot be read.
+    pub mode: Option<String>,
+}
+
+impl AttachedCache {
+    /// The cache that the block device with this kernel's name is: as a loop device over what plumb has attached, or through ublk.
+    /// `None` if it is none.
+    pub fn of(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
+        let surveyor = Surveyor::new(tree, probe);
+        let name = match device.strip_prefix("ublkb") {
+            Some(number) => surveyor.ublk_cache(number)?,
+            None => {
+                let file = tree.text(&format!("/sys/class/block/{device}/loop/backing_file")).ok()?;
+                let mount = surveyor.mounts().of_path(&file, None)?;
+                attached_drive(mount).filter(|name| surveyor.is_plumb_cache(name))?.to_owned()
+            }
+        };
+        let mode = read(tree, &config_of(&name)).map(|config| config.mode);
+        Some(Self { name, mode })
+    }
+
+    /// Whether the log is not flushed, because somebody vouches for its devices.
+    pub fn is_protected(&self) -> bool {
+        self.mode.as_deref() == Some(PROTECTED)
+    }
+}
+
+/// Where the configuration of the cache `name` is that root has made.
+pub(super) fn config_of(name: &str) -> String {
+    format!("/var/lib/plumb/cache/{name}.json")
+}
+
 impl Surveyor<'_> {
     /// Whether what plumb has attached under this name is a cache, rather than a simulated drive.
     pub(super) fn is_plumb_cache(&self, name: &str) -> bool {
         self.tree.stat(&format!("/run/plumb/cache/{name}.control")).is_ok()
     }
 
-    /// A flush becomes a flush of the log, and of the backing device if something went past the log.
-    pub(super) fn plumb_cache(&mut self, node: &mut Node, name: &str) {
+    /// The name of the cache that a ublk device of this number is: its server has written that down, with what it serves.
+    pub(super) fn ublk_cache(&self, number: &str) -> Option<String> {
+        let record = self.tree.text(&format!("/run/plumb/ublk/{number}")).ok()?;
+        let mut lines = record.lines().skip(2);
+        let (name, contents) = (lines.next()?, lines.next()?);
+        (contents.starts_with("cache ") && self.is_plumb_cache(name)).then(|| name.to_owned())
+    }
+
+    /// The cache `name`, whose configuration is the file `config`. A flush becomes a flush of the log, but in the mode `protected`,
+    /// and of the backing device if something went past the log.
+    pub(super) fn plumb_cache(&mut self, node: &mut Node, name: &str, config: &str) {
         node.kind = LayerKind::WriteBackCache;
-        let file = format!("/var/lib/plumb/cache/{name}.json");
-        let config = self.tree.text(&file).ok().and_then(|text| serde_json::from_str::<Config>(&text).ok());
-        let Some(Config { uuid, mode, backing, legs }) = config else {
+        let Some(Config { uuid, mode, backing, legs }) = read(self.tree, config) else {
             node.cache = Cache::Unknown;
             node.mark(Mark::Unseen {
-                what: format!("the devices of the cache {name} are not known: {file} cannot be read"),
+                what: format!("the devices of the cache {name} are not known: {config} cannot be read"),
             });
             return;
         };
         node.identity = Some(uuid);
-        // What it holds is on its devices, which are below and speak for themselves; a protected log is not flushed.
-        let is_protected = mode == "protected";
-        node.cache = if is_protected { Cache::Protected } else { Cache::None };
-        let means = match is_protected {
-            true => {
-                "flushes end here: somebody vouches that the devices of the log keep what they acknowledged"
+        let is_flushed = mode != PROTECTED;
+        // What it holds is on its devices, which are below and speak for themselves.
+        node.cache = if is_flushed { Cache::None } else { Cache::Protected };
+        let means = match is_flushed {
+            true => "a flush becomes a flush of the log; nothing that was acknowledged is in memory alone",
+            false => {
+                "the log is not flushed: whoever set this mode vouches that its devices keep what they acknowledged; the \
+                 backing device is flushed where a write went past the log"
             }
-            false => "a flush becomes a flush of the log; nothing that was acknowledged is in memory alone",
         };
-        node.saw(file, format!("{mode}, log {}", legs.join(" ")), means);
-        for path in legs.iter().chain([&backing]) {
-            match self.beneath_path(path) {
-                Some(below) => node.below.push(below),
-                None => node.mark(Mark::Unseen { what: format!("{path} is not visible from here") }),
+        node.saw(config, format!("{mode}, log {}", legs.join(" ")), means);
+        let mut log = Log { cache: name.to_owned(), on: Vec::new(), is_hidden: false, is_flushed };
+        for path in &legs {
+            match self.below_cache(node, path) {
+                Some(leg) => log.on.push(leg),
+                None => log.is_hidden = true,
             }
         }
+        self.below_cache(node, &backing);
+        node.mark(Mark::Log(log));
+    }
+
+    /// The layer that the device at `path` begins with, as one below `node`.
+    fn below_cache(&mut self, node: &mut Node, path: &str) -> Option<String> {
+        let below = self.beneath_path(path);
+        match &below {
+            Some(below) if node.below.contains(below) => {}
+            Some(below) => node.below.push(below.clone()),
+            None => node.mark(Mark::Unseen { what: format!("{path} is not visible from here") }),
+        }
+        below
     }
 }

@@ -23,6 +23,6 @@ mod run;
 
 pub use progress::{Event, Progress, Silent};
 pub use report::{DiskReport, DiskResult, Ended, Report};
-pub use run::{Session, apply, apply_in, resume, resume_in};
+pub use run::{Session, apply, apply_as, apply_in, resume, resume_in};
 
 pub(crate) use disk::{StepsEnded, Worker};

@@ -52,11 +52,24 @@ impl<'a> Session<'a> {
 /// # Errors
 /// As [`apply`]; [`JournalError::Busy`] if somebody does.
 pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
+    apply_as(session, plan, (root, ""))
+}
+
+/// As [`apply_in`], with a `prefix` before the time that the name of the journal begins with: the newest journal without one is what a rollback
+/// that names none restores.
+///
+/// # Errors
+/// As [`apply_in`].
+pub fn apply_as(
+    session: &Session<'_>,
+    plan: &Plan,
+    (root, prefix): (&Path, &str),
+) -> Result<Report, PolicyError> {
     let _lock = Lock::take(root)?;
     // A plan that is refused leaves no directory.
     let snapshot = check_plan(session, plan)?;
     let digits = plan.hash.strip_prefix("sha256:").and_then(|hash| hash.get(..8)).unwrap_or("plan");
-    let store = DirectoryStore::create(root, &format!("{}-{digits}", now_name()))?;
+    let store = DirectoryStore::create(root, &format!("{prefix}{}-{digits}", now_name()))?;
     begin(session, snapshot, Box::new(store))
 }
 

@@ -1,5 +1,6 @@
 //! Asking the drive itself: its cache, who may change it, its protection and its counters.
 
+use plumb_linux::command::sense;
 use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry, nvme};
 use plumb_linux::probe::{PageControl, ProbedDevice, Refusal, Reply, Request};
 
@@ -8,7 +9,7 @@ use super::kernel;
 use super::refusal::denied;
 use crate::gateway::{Gateway, Query};
 use crate::view::{DeviceSide, HealthCounter};
-use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, sense, smart};
+use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, smart};
 use plumb_linux::inventory::Block;
 
 /// What a drive said.

@@ -4,6 +4,7 @@
 use plumb_block::{DeviceInfo, VolatileCache};
 use plumb_path::{DeviceKind, Finding, Severity};
 
+use super::attached_cache::CHANGED_BY;
 use crate::state::Found;
 use crate::view::{DeviceSide, DeviceView, Refusal};
 
@@ -13,7 +14,7 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
     let (transport, changeable_by) = match kind {
         DeviceKind::Simulated => ("sim", "whoever names it, or serves it (`plumb drive`)"),
         DeviceKind::Nbd => ("nbd", "whoever runs the server"),
-        DeviceKind::Cache => ("cache", "the mode of the cache (`plumb cache mode`)"),
+        DeviceKind::Cache => ("cache", CHANGED_BY),
     };
     let (state, device) = cache(info.volatile_cache);
     DeviceView {

@@ -5,6 +5,7 @@
 //! is not changed. Nothing here changes anything, and nothing is an error but a name that stands for nothing: what
 //! cannot be read is null, with its reason beside it.
 
+mod attached_cache;
 pub mod claims;
 pub mod drive;
 mod foreign;

@@ -1,6 +1,6 @@
 //! From the machine to the document: one reader, with what is read once for all disks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::thread::ScopedJoinHandle;
 
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use super::drive::{self, Drive};
 use super::identity::{self, Names};
 use super::standing::Paths;
 use super::target::{Named, UnknownDevice};
-use super::{kernel, place, protection, refusal};
+use super::{attached_cache, kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
 use crate::many;
 use crate::state::Found;
@@ -207,7 +207,22 @@ impl<'a> Reader<'a> {
             refusal: None,
         };
         self.judge(&mut view, block, drive);
+        if let Some(cache) = attached_cache::of(self.gateway, block) {
+            attached_cache::describe(&mut view, &cache, paths, &self.disks_below(block, paths));
+        }
         view
+    }
+
+    /// The disks below a cache that `block` is.
+    fn disks_below(&self, block: &Block, paths: &Paths) -> Vec<attached_cache::Disk> {
+        let below: BTreeSet<&str> = paths.below(&block.name).into_iter().collect();
+        let blocks = below.into_iter().filter_map(|name| self.inventory.get(name));
+        let disks = blocks.filter(|below| below.kind == BlockKind::Disk);
+        let disk = |below: &Block| attached_cache::Disk {
+            name: below.name.clone(),
+            is_changeable: self.one(&below.name).is_ok_and(|view| view.refusal.is_none()),
+        };
+        disks.map(disk).collect()
     }
 
     /// Whether it can be changed, and by whom.

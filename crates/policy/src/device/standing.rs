@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plumb_path::{Finding, LayerKind, Target, WritePath, survey, survey_path};
+use plumb_path::{Finding, Layer, LayerKind, Target, WritePath, survey, survey_path};
 
 use crate::gateway::Gateway;
 use plumb_linux::inventory::{Block, Inventory};
@@ -84,8 +84,26 @@ impl Paths {
 
     /// The kind of a layer.
     pub(super) fn kind(&self, name: &str) -> Option<LayerKind> {
-        let path = &self.paths[*self.over.get(name)?.first()?];
-        path.layers.iter().find(|layer| layer.name == name).map(|layer| layer.kind)
+        self.layer(name).map(|layer| layer.kind)
+    }
+
+    /// The layer called `name`.
+    pub(super) fn layer(&self, name: &str) -> Option<&Layer> {
+        self.paths[*self.over.get(name)?.first()?].layer(name)
+    }
+
+    /// The names of all layers below the one called `name`, from the top down.
+    pub(super) fn below(&self, name: &str) -> Vec<&str> {
+        let path = self.over.get(name).and_then(|over| over.first()).map(|index| &self.paths[*index]);
+        let mut below: Vec<&str> = Vec::new();
+        // Layers are in order, each before those below it.
+        for layer in path.into_iter().flat_map(|path| &path.layers) {
+            if layer.name == name || below.contains(&layer.name.as_str()) {
+                below.extend(layer.below.iter().map(String::as_str));
+            }
+        }
+        below.dedup();
+        below
     }
 
     /// What was found about `disk`, about what is below it and about what stands on it.

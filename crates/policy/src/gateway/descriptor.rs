@@ -4,18 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use plumb_block::{Errno, Nanos};
-use plumb_linux::command::{self, AdminCommand, ScsiReply, Transfer};
+use plumb_linux::command::sense::Sense;
+use plumb_linux::command::{self, AdminCommand, ScsiFailure, ScsiReply, Transfer};
 use plumb_linux::probe::wire::ata_identify;
 use plumb_linux::tree::{DeviceNumber, Tree};
 
 use super::{Disk, GatewayError, NvmeCommand};
-use crate::wire::{ata, designator, nvme_command, sense};
+use crate::wire::{ata, designator, nvme_command};
 
 /// No command that plumb sends takes longer, but a flush of a full cache may come near.
 const TIMEOUT: Nanos = Nanos(60_000_000_000);
-/// A unit attention is told once per reason; more than a few in a row is a fault.
-const ATTENTIONS_MAX: usize = 4;
-const EBUSY: Errno = Errno(16);
 
 /// An open disk whose number is the expected one.
 pub(super) struct Descriptor {
@@ -119,27 +117,13 @@ impl Descriptor {
     /// As the device or the system answers.
     pub(super) fn scsi(&self, what: &str, cdb: &[u8], data: Transfer<'_>) -> Result<ScsiReply, GatewayError> {
         let step = || format!("{what} to {}", self.name);
-        for attempt in 1.. {
-            let reply = command::scsi(&self.file, cdb, data, TIMEOUT)
-                .map_err(|error| os(&self.name, step(), &error))?;
-            let sensed = sense::parse(&reply.sense);
-            match (reply.status, sensed) {
-                (0, _) if reply.host_status == 0 => return Ok(reply),
-                (2, Some(found)) if found.is_unit_attention() && attempt < ATTENTIONS_MAX => {}
-                (2, Some(found)) => {
-                    let failed = sense::ata_status(&reply.sense).is_some_and(|status| !status.is_success());
-                    if found.is_recovered() && !failed {
-                        return Ok(reply);
-                    }
-                    let sense::Sense { key, asc, ascq } = found;
-                    return Err(GatewayError::Sense { step: step(), key, asc, ascq });
-                }
-                (0 | 2, _) => return Err(GatewayError::Os { step: step(), errno: Errno::EIO }),
-                // BUSY, RESERVATION CONFLICT, TASK SET FULL.
-                _ => return Err(GatewayError::Os { step: step(), errno: EBUSY }),
+        command::scsi_done(&self.file, cdb, data, TIMEOUT).map_err(|failure| match failure {
+            ScsiFailure::System(error) => os(&self.name, step(), &error),
+            ScsiFailure::Sense(Sense { key, asc, ascq }) => {
+                GatewayError::Sense { step: step(), key, asc, ascq }
             }
-        }
-        Err(GatewayError::Os { step: step(), errno: EBUSY })
+            ScsiFailure::Failed(errno) => GatewayError::Os { step: step(), errno },
+        })
     }
 
     /// Sends an NVMe admin command.

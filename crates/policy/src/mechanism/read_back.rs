@@ -3,6 +3,7 @@
 use std::fmt;
 
 use plumb_block::Nanos;
+use plumb_linux::command::sense;
 use plumb_linux::probe::wire::{ata_identify, caching_page, nvme};
 use plumb_linux::probe::{PageControl, ProbedDevice, Request};
 use plumb_linux::tree::Tree;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Goal, Kind, Material};
 use crate::gateway::{Gateway, Query};
 use crate::state::{State, on_off};
-use crate::wire::{ata, sct, sense};
+use crate::wire::{ata, sct};
 
 /// libata reads a drive again within 32 ms of a change; this is for slow adapters.
 pub(crate) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);

@@ -3,7 +3,9 @@
 //! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so that what a
 //! descriptor answers can be compared with what /sys says.
 
-use super::{hex, text};
+use plumb_linux::hex;
+
+use super::text;
 
 /// One name of the logical unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +51,7 @@ fn designator(kind: u8, value: &[u8]) -> Option<Designator> {
                 8 => 2,
                 _ => return None,
             };
-            (rank, format!("eui.{}", hex(value)))
+            (rank, format!("eui.{}", hex::encode(value)))
         }
         3 => {
             let (rank, bytes) = match first >> 4 {
@@ -60,7 +62,7 @@ fn designator(kind: u8, value: &[u8]) -> Option<Designator> {
                 2 => (3, 8),
                 _ => return None,
             };
-            (rank, format!("naa.{}", hex(value.get(..bytes)?)))
+            (rank, format!("naa.{}", hex::encode(value.get(..bytes)?)))
         }
         8 => (9, text(value)?),
         _ => return None,

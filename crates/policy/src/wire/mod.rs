@@ -10,7 +10,6 @@ pub mod nvme_command;
 pub mod nvme_log;
 pub mod ocp_log;
 pub mod sct;
-pub mod sense;
 pub mod smart;
 
 /// The bytes at `at`, little endian.
@@ -32,14 +31,4 @@ fn text(field: &[u8]) -> Option<String> {
         field.iter().filter(|byte| (0x20..0x7f).contains(*byte)).map(|byte| char::from(*byte)).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").expect("a String takes all that is written");
-        text
-    })
 }

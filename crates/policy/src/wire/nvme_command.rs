@@ -3,7 +3,9 @@
 
 use crate::gateway::NvmeCommand;
 
-use super::{hex, text};
+use plumb_linux::hex;
+
+use super::text;
 
 const WRITE_CACHE: u32 = 0x06;
 const SAVE: u32 = 1 << 31;
@@ -43,7 +45,7 @@ pub fn names(controller: &[u8], namespace: &[u8], id: u32) -> Vec<String> {
     let mut names = Vec::new();
     let mut add = |field: Option<&[u8]>| {
         if let Some(field) = field.filter(|field| field.iter().any(|byte| *byte != 0)) {
-            names.push(format!("eui.{}", hex(field)));
+            names.push(format!("eui.{}", hex::encode(field)));
         }
     };
     add(namespace.get(104..120));
@@ -52,7 +54,7 @@ pub fn names(controller: &[u8], namespace: &[u8], id: u32) -> Vec<String> {
         (super::little::<2>(controller, 0), controller.get(4..24), controller.get(24..64))
     {
         let (serial, model) = (unpadded(serial), unpadded(model));
-        names.push(format!("nvme.{vendor:04x}-{}-{}-{id:08x}", hex(serial), hex(model)));
+        names.push(format!("nvme.{vendor:04x}-{}-{}-{id:08x}", hex::encode(serial), hex::encode(model)));
     }
     names.extend(controller.get(4..24).and_then(text).map(|serial| format!("serial.{serial}")));
     names
@@ -67,7 +69,7 @@ pub fn uuid(descriptors: &[u8]) -> Option<String> {
         }
         let value = tail.get(..usize::from(*length))?;
         if *kind == 3 && value.len() == 16 {
-            let part = |range: std::ops::Range<usize>| hex(&value[range]);
+            let part = |range: std::ops::Range<usize>| hex::encode(&value[range]);
             return Some(format!(
                 "uuid.{}-{}-{}-{}-{}",
                 part(0..4),

@@ -8,7 +8,7 @@
 //! State and options come back in the COUNT and LBA registers.
 
 use super::little;
-use super::sense::AtaStatus;
+use plumb_linux::command::sense::AtaStatus;
 
 /// The log that carries SCT commands and status.
 pub const LOG: u8 = 0xe0;

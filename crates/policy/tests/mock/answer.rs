@@ -9,8 +9,8 @@ use super::disk::{MockDisk, MockKind};
 use super::encode;
 use super::machine::Machine;
 use crate::gateway::{Disk, GatewayError, NvmeCommand, Query};
-use crate::wire::sense::AtaStatus;
 use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct};
+use plumb_linux::command::sense::AtaStatus;
 
 const ENOTTY: Errno = Errno(25);
 /// ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE and INVALID FIELD IN CDB.

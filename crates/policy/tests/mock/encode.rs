@@ -1,8 +1,8 @@
 //! Answers of drives as bytes: the other direction of the decoders in [`crate::wire`].
 
 use crate::wire::ocp_log::{self, PowerLoss};
-use crate::wire::sense::AtaStatus;
 use crate::wire::smart;
+use plumb_linux::command::sense::AtaStatus;
 
 /// A page 83h with one NAA designator, and a page 80h.
 pub fn identity(naa: [u8; 8], serial: &str) -> (Vec<u8>, Vec<u8>) {

@@ -163,6 +163,12 @@ impl MockGateway {
         alone(&self.machine).pseudo(name);
     }
 
+    /// The write-back cache `name` of plumb, in this mode, attached as the loop device `device`; its log and its backing device are these
+    /// disks.
+    pub fn cache(&self, device: &str, name: &str, mode: &str, log_and_backing: [&str; 2]) {
+        alone(&self.machine).cache(device, name, mode, log_and_backing);
+    }
+
     /// A file system that is on no block device of this machine: `nfs4` of `server:/export`.
     pub fn mount_elsewhere(&self, point: &str, kind: &str, source: &str) {
         alone(&self.machine).mount_elsewhere(point, kind, source);

@@ -48,6 +48,29 @@ impl Machine {
         self.stack(name, "", &[], StackedKind::Pseudo);
     }
 
+    pub(super) fn cache(&mut self, device: &str, name: &str, mode: &str, [log, backing]: [&str; 2]) {
+        for disk in [log, backing] {
+            let Some(number) = self.disk(disk).map(|disk| disk.number) else { return };
+            let stat = Stat { kind: FileKind::Block, device: number, node: Some(number), mount: None };
+            self.tree.put_stat(&format!("/dev/{disk}"), stat);
+        }
+        let config = format!(
+            r#"{{"uuid": "u", "mode": "{mode}", "backing": "/dev/{backing}", "legs": ["/dev/{log}"]}}"#
+        );
+        self.tree.put_text(&format!("/var/lib/plumb/cache/{name}.json"), &config);
+        let point = format!("/run/plumb/attach/{name}/mount");
+        let number = DeviceNumber { major: 0, minor: 51 };
+        self.put_mount(number, &point, "fuse.plumb plumb rw");
+        let file = Stat { kind: FileKind::File, device: number, node: None, mount: None };
+        self.tree.put_stat(&format!("/run/plumb/cache/{name}.control"), file);
+        self.tree.put_stat(&format!("{point}/disk"), file);
+        self.pseudo(device);
+        let dir = format!("/sys/devices/virtual/block/{device}");
+        self.tree.put_text(&format!("{dir}/queue/write_cache"), "write back\n");
+        self.tree.put_text(&format!("{dir}/loop/backing_file"), &format!("{point}/disk\n"));
+        self.tree.put_text(&format!("{dir}/loop/dio"), "1\n");
+    }
+
     /// A file system that is on no block device of this machine.
     pub(super) fn mount_elsewhere(&mut self, point: &str, kind: &str, source: &str) {
         let number = DeviceNumber { major: 0, minor: 50 };

@@ -10,7 +10,6 @@ use std::time::SystemTime;
 
 use plumb_block::{Bytes, Clock, Device, Nanos, RealClock, Time};
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
-#[cfg(feature = "ublk")]
 use plumb_serve::ublk::{UblkDevice, UblkOptions};
 use plumb_target::cache::CacheOnOneDrive;
 
@@ -33,7 +32,6 @@ pub(super) struct Drive {
 pub(super) struct Attached {
     /// Beside ublk it is there for the control file alone.
     by_loop: Attachment,
-    #[cfg(feature = "ublk")]
     by_ublk: Option<UblkDevice>,
 }
 
@@ -57,25 +55,19 @@ impl Drive {
             cache.create(&self.device, Time::Real(Arc::new(RealClock::start())))
         })?;
         let options = AttachOptions { control, ..AttachOptions::default() };
-        #[cfg(feature = "ublk")]
         if Path::new("/dev/ublk-control").exists() {
             let beside = blank(Bytes::mib(1), Bytes(4096), &Arc::new(RealClock::start()));
             let by_loop = attach(beside, "prove", &options)?;
             let by_ublk = Some(UblkDevice::new(device, "prove", &UblkOptions::default())?);
             return Ok(Attached { by_loop, by_ublk });
         }
-        Ok(Attached {
-            by_loop: attach(device, "prove", &options)?,
-            #[cfg(feature = "ublk")]
-            by_ublk: None,
-        })
+        Ok(Attached { by_loop: attach(device, "prove", &options)?, by_ublk: None })
     }
 }
 
 impl Attached {
     /// The block device.
     pub(super) fn path(&self) -> &Path {
-        #[cfg(feature = "ublk")]
         if let Some(device) = &self.by_ublk {
             return device.path();
         }
@@ -84,7 +76,6 @@ impl Attached {
 
     /// By what, as a report has it.
     pub(super) fn by(&self) -> &'static str {
-        #[cfg(feature = "ublk")]
         if self.by_ublk.is_some() {
             return "ublk";
         }
@@ -98,7 +89,6 @@ impl Attached {
 
     /// Flushes it, and takes it away.
     pub(super) fn detach(&mut self) -> Result<()> {
-        #[cfg(feature = "ublk")]
         if let Some(device) = &mut self.by_ublk {
             device.detach()?;
         }

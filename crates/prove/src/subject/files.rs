@@ -14,7 +14,7 @@
 //! | `create-dirsync-no-fsync` | lost | lost | lost | the name is there, the contents are not |
 //! | `rename-no-fsync` | corrupt | corrupt | corrupt | empty; on ext4, which begins to write the data when a file is replaced, zeroes or, by luck, intact |
 //! | `rename-fsync-no-dirsync` | lost | lost | lost | the old contents are back |
-//! | `fsync-after-rename` | - | - | - | all three persist the new name with the file; POSIX does not promise it |
+//! | `fsync-after-rename` | - | - | - | all three persist the new name with the file; corrupt when a commit by the timer falls between the two |
 //! | `mkdir-no-dirsync` | lost | lost | lost | |
 //! | `unlink-no-dirsync` | resurrected | resurrected | resurrected | |
 //! | `ordered-no-fsync` | out of order | out of order | out of order | the second file is synced before the first |

@@ -16,6 +16,9 @@ use super::sides::Sides;
 pub struct ComparisonDocument {
     /// [`ComparisonDocument::SCHEMA`].
     pub schema: String,
+    /// The workload that it is about; left out if there is only one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// `warning` if a limit was exceeded or something was found in the runs, otherwise `none` or `info`.
     pub level: String,
     /// The result in one sentence.
@@ -59,6 +62,10 @@ pub struct ComparisonDocument {
     pub environment: Environment,
     /// Where the recording is; null if it is not kept.
     pub run_directory: Option<String>,
+    /// Of several workloads each, a whole comparison that is judged alone; what stands beside this is of the first, but for how all of them
+    /// ended. Left out of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chapters: Vec<ComparisonDocument>,
 }
 
 impl ComparisonDocument {
@@ -68,6 +75,32 @@ impl ComparisonDocument {
     /// All comparisons with the first level.
     pub fn contrasts(&self) -> impl Iterator<Item = &Contrast> {
         std::iter::once(&self.contrast).chain(&self.others)
+    }
+
+    /// The comparisons of all workloads as one document; of one it is that.
+    pub fn of_chapters(mut all: Vec<Self>) -> Self {
+        if all.len() < 2 {
+            return all.pop().unwrap_or_default();
+        }
+        let told = |chapter: &Self| format!("{}: {}", chapter.name, chapter.headline);
+        let worst = all.iter().find(|chapter| chapter.level == "warning").unwrap_or(&all[0]);
+        Self {
+            name: String::new(),
+            level: worst.level.clone(),
+            headline: all.iter().map(told).collect::<Vec<_>>().join("; "),
+            // Each is in its chapter.
+            measured: Vec::new(),
+            complete: all.iter().all(|chapter| chapter.complete),
+            incomplete_because: all.iter().find_map(|chapter| chapter.incomplete_because.clone()),
+            failed: all.iter().any(|chapter| chapter.failed),
+            chapters: all.clone(),
+            ..all.swap_remove(0)
+        }
+    }
+
+    /// The comparison of each workload.
+    pub fn chapters(&self) -> &[Self] {
+        if self.chapters.is_empty() { std::slice::from_ref(self) } else { &self.chapters }
     }
 
     /// As indented JSON, ending in a newline.
@@ -84,8 +117,8 @@ impl ComparisonDocument {
 pub struct LevelResult {
     /// Its name.
     pub name: String,
-    /// The median of each figure over the blocks.
-    pub figures: BTreeMap<String, Estimate>,
+    /// The median of each figure over the blocks. It has no interval: blocks of one level alone drift, and only ratios do not.
+    pub figures: BTreeMap<String, f64>,
     /// The counts of all blocks together.
     pub counts: Counts,
     /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of recorded runs.
@@ -102,7 +135,7 @@ pub struct Within {
     pub share: f64,
 }
 
-/// A median with the interval that holds it.
+/// A ratio with the interval that holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median.
@@ -144,14 +177,17 @@ pub enum Outcome {
     /// They are the same within the threshold.
     Equivalent,
     /// Neither could be shown.
-    #[default]
     NoneSeen,
+    /// There are no blocks of both to judge by.
+    #[default]
+    NotMeasured,
 }
 
 /// A term of the explanation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Term {
-    /// Which: `depth`, `flush-count`, `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `processor`, `remainder`.
+    /// Which: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels sync), `flush-cost`, `sync-calls`,
+    /// `device-ios`, `device-io-cost`, `queueing`, `processor`, `remainder`.
     pub term: String,
     /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much smaller than a term.
     pub share: Option<f64>,
@@ -194,6 +230,26 @@ pub struct DesignFacts {
     pub block_seconds: Option<f64>,
     /// How long each block ran before that, in seconds; null of recorded runs.
     pub warmup_seconds: Option<f64>,
+    /// What practice predicted; null of recorded runs, and before practice was over.
+    #[serde(default)]
+    pub prediction: Option<Prediction>,
+}
+
+/// What an experiment would find, and how long it would have to be, from how much blocks of practice differ.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The difference that is to be found, as a share: 0.03 is a ratio of 1.03.
+    pub difference: f64,
+    /// How often it is to be found: 0.8.
+    pub power: f64,
+    /// So many rounds do it.
+    pub rounds: u64,
+    /// Of blocks so many times as long: above 1 where no more rounds are run.
+    pub times_as_long: f64,
+    /// The budget that they take, practice included, in seconds.
+    pub seconds: f64,
+    /// The smallest difference that the rounds of the given budget find as often, as a share.
+    pub smallest_detectable: f64,
 }
 
 /// A look at the results.
@@ -234,6 +290,12 @@ pub struct Counts {
     pub operations: u64,
     /// Time of all places for a request, busy or not: the length of the window times the depth.
     pub slot_seconds: f64,
+    /// Time of all threads: the length of the window times their number; null with the processor time if that is not known.
+    #[serde(default)]
+    pub thread_seconds: Option<f64>,
+    /// Whether all operations went through the page cache.
+    #[serde(default)]
+    pub page_cache: bool,
     /// Time of operations.
     pub operation_seconds: f64,
     /// Syncs that the application asked for.
@@ -246,6 +308,9 @@ pub struct Counts {
     pub device_bytes: Option<u64>,
     /// Time of these.
     pub device_seconds: Option<f64>,
+    /// Time during which a device had a request, summed over devices.
+    #[serde(default)]
+    pub device_busy_seconds: Option<f64>,
     /// Flushes that the devices were handed.
     pub flushes: Option<u64>,
     /// Time of these.
@@ -270,12 +335,16 @@ impl Counts {
             seconds,
             operations: application.operations,
             slot_seconds: slots.unwrap_or(0.0) * seconds,
+            thread_seconds: sides.threads.map(|threads| threads as f64 * seconds),
+            page_cache: false,
             operation_seconds: latency(application.latency),
             syncs: sides.sync.ios,
             sync_seconds: latency(sides.sync.latency),
             device_ios: storage.map(|storage| storage.reads + storage.writes),
             device_bytes: storage.map(|storage| storage.read_bytes + storage.write_bytes),
             device_seconds: storage.map(|_| devices().map(time).sum()),
+            device_busy_seconds: storage
+                .map(|_| devices().map(|device| device.busy_time.as_secs_f64()).sum()),
             flushes: storage.and_then(|storage| storage.flushes),
             flush_seconds: storage.map(|_| devices().map(|device| device.flush_time.as_secs_f64()).sum()),
             cpu_seconds: sides.cpu.map(|cpu| cpu.user + cpu.system),
@@ -288,8 +357,10 @@ impl Counts {
             device_ios: self.device_ios.filter(|_| other.device_ios.is_some()),
             device_bytes: self.device_bytes.filter(|_| other.device_bytes.is_some()),
             device_seconds: self.device_seconds.filter(|_| other.device_seconds.is_some()),
+            device_busy_seconds: self.device_busy_seconds.filter(|_| other.device_busy_seconds.is_some()),
             flushes: self.flushes.filter(|_| other.flushes.is_some()),
             flush_seconds: self.flush_seconds.filter(|_| other.flush_seconds.is_some()),
+            thread_seconds: self.thread_seconds.filter(|_| other.thread_seconds.is_some()),
             cpu_seconds: self.cpu_seconds.filter(|_| other.cpu_seconds.is_some()),
             ..self
         }
@@ -303,12 +374,15 @@ impl Counts {
             seconds: self.seconds + other.seconds,
             operations: self.operations + other.operations,
             slot_seconds: self.slot_seconds + other.slot_seconds,
+            thread_seconds: time(self.thread_seconds, other.thread_seconds),
+            page_cache: self.page_cache && other.page_cache,
             operation_seconds: self.operation_seconds + other.operation_seconds,
             syncs: self.syncs + other.syncs,
             sync_seconds: self.sync_seconds + other.sync_seconds,
             device_ios: count(self.device_ios, other.device_ios),
             device_bytes: count(self.device_bytes, other.device_bytes),
             device_seconds: time(self.device_seconds, other.device_seconds),
+            device_busy_seconds: time(self.device_busy_seconds, other.device_busy_seconds),
             flushes: count(self.flushes, other.flushes),
             flush_seconds: time(self.flush_seconds, other.flush_seconds),
             cpu_seconds: time(self.cpu_seconds, other.cpu_seconds),

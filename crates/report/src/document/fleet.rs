@@ -24,8 +24,11 @@ pub struct FleetDocument {
     pub partial: bool,
     /// The hosts, in the order in which they were named.
     pub hosts: Vec<FleetHost>,
-    /// What the hosts did together, percentiles of all operations; null but for a load.
+    /// What the hosts that did all did together: percentiles of all operations, and rates that are the sums of those of the hosts, each
+    /// over the time that it ran; null but for a load.
     pub total: Option<Sides>,
+    /// What the others had measured until they were lost or ended, which is no part of `total`; null if that is nothing.
+    pub unfinished: Option<Sides>,
     /// Seconds from the common start until the first host was done; null but for a load.
     pub first_done: Option<f64>,
     /// Until the last was.
@@ -38,7 +41,7 @@ pub struct FleetDocument {
     pub workload: String,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Why it is partial: the first reason.
+    /// Why it is partial: which hosts did not do all, and each reason.
     pub incomplete_because: Option<String>,
     /// What is worth saying beside the figures.
     pub notes: Vec<String>,
@@ -106,8 +109,57 @@ impl FleetDocument {
         super::json::pretty(self)
     }
 
+    /// What was measured together: by the hosts that did all, or, where none did, by all until they ended.
+    pub fn measured(&self) -> Option<&Sides> {
+        self.total.as_ref().or(self.unfinished.as_ref())
+    }
+
+    /// The hosts whose figures are in [`measured`](Self::measured), with these.
+    pub fn counted(&self) -> impl Iterator<Item = (&FleetHost, &Sides)> {
+        let counted = self.hosts.iter().filter(|host| self.counts(host));
+        counted.filter_map(|host| Some((host, host.total.as_ref()?)))
+    }
+
+    /// Whether what this host measured is in [`measured`](Self::measured).
+    pub const fn counts(&self, host: &FleetHost) -> bool {
+        host.ok == self.total.is_some()
+    }
+
+    /// What each of these hosts moved, in bytes per second on average; zero without one.
+    pub fn each_bytes_per_second(&self) -> f64 {
+        let rates: Vec<f64> = self.counted().map(|(_, total)| total.application.bytes_per_second).collect();
+        rates.iter().sum::<f64>() / rates.len().max(1) as f64
+    }
+
     /// The hosts that did not do all that they were asked for.
     pub fn missing(&self) -> impl Iterator<Item = &FleetHost> {
         self.hosts.iter().filter(|host| !host.ok)
+    }
+}
+
+/// A disk of a host that was asked for its write caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FleetDisk<'a> {
+    pub(crate) name: &'a str,
+    /// Empty where it has none.
+    pub(crate) identity: &'a str,
+    /// One of [`FleetDisk::STATES`].
+    pub(crate) state: &'a str,
+}
+
+impl FleetDisk<'_> {
+    /// The states of a write cache.
+    pub(crate) const STATES: [&'static str; 5] = ["off", "on", "protected", "none", "unknown"];
+}
+
+impl FleetHost {
+    /// The disks in the document of `policy show` of this host.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = FleetDisk<'_>> {
+        let devices = self.document.as_ref().and_then(|document| document["devices"].as_array());
+        devices.into_iter().flatten().filter_map(|device| {
+            let text = |key: &str| device[key].as_str();
+            let identity = text("identity").unwrap_or_default();
+            Some(FleetDisk { name: text("name")?, identity, state: text("state")? })
+        })
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Kind {
 }
 
 /// As indented JSON, ending in a newline.
-pub(super) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Error> {
+pub(crate) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut text = serde_json::to_string_pretty(document)?;
     text.push('\n');
     Ok(text)

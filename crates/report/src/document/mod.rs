@@ -29,7 +29,9 @@ pub use comparison::ComparisonDocument;
 pub use fleet::FleetDocument;
 pub use observation::ObservationDocument;
 pub use proof::ProofDocument;
-pub use recording::{OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag};
+pub use recording::{
+    FleetRecording, OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag,
+};
 pub use run::{
     Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions,
 };

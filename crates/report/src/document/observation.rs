@@ -28,7 +28,7 @@ pub struct ObservationDocument {
     pub devices: Vec<ObservedDevice>,
     /// The calls that made files durable, by process and call; null if they were not seen.
     pub syncs: Option<Vec<ObservedSync>>,
-    /// How long all of them took, but for those of sync_file_range, which flush no device; null if there were none.
+    /// How long all of them took that are counted, but for those of sync_file_range, which flush no device; null if there were none.
     pub sync_latency: Option<Latency>,
     /// Why they were not; null if they were.
     pub syncs_unknown_because: Option<String>,
@@ -189,7 +189,7 @@ pub struct OverTime {
 /// Calls of a process that made files durable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSync {
-    /// The process; 0 if it was gone before it could be looked up.
+    /// The process; 0 if it had ended before it could be looked up: then its name is that of the event of its start, or `ended`.
     pub process: u32,
     /// Its name.
     pub name: String,
@@ -197,6 +197,9 @@ pub struct ObservedSync {
     pub call: String,
     /// One of the files; null if the call names none, or it was gone.
     pub file: Option<String>,
+    /// Whether the headline and `sync_latency` count them: of an observed device or path those that are known to be on it. Not counted
+    /// are sync, which is of all devices, and those of which it is not known where the file is.
+    pub counted: bool,
     /// Calls that ended.
     pub count: u64,
     /// The same for each second.

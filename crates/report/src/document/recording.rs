@@ -9,7 +9,7 @@ use std::path::Path;
 
 use plumb_block::Nanos;
 use plumb_measure::run::{Recording, TimeseriesRow};
-use plumb_measure::{Histogram, SeriesPoint};
+use plumb_measure::{Histogram, SeriesPoint, TaggedHistogram};
 use serde::de::DeserializeOwned;
 
 use super::check::CheckDocument;
@@ -33,7 +33,7 @@ pub enum Recorded {
     /// A study.
     Study(Box<StudyDocument>),
     /// What many hosts did.
-    Fleet(Box<FleetDocument>),
+    Fleet(Box<FleetRecording>),
     /// An observation.
     Observation(Box<ObservationDocument>),
 }
@@ -45,6 +45,15 @@ pub struct RunRecording {
     pub document: RunDocument,
     /// What was kept of each target, in the order of the document's.
     pub targets: Vec<TargetRecording>,
+}
+
+/// What many hosts did, with its distributions.
+#[derive(Debug, Clone)]
+pub struct FleetRecording {
+    /// What was learnt.
+    pub document: FleetDocument,
+    /// What was kept of the load of each host, in the order of the document's.
+    pub hosts: Vec<TargetRecording>,
 }
 
 /// What was kept of one target.
@@ -171,7 +180,11 @@ impl Recorded {
             ComparisonDocument::SCHEMA => return boxed(&recording, Self::Comparison),
             ObservationDocument::SCHEMA => return boxed(&recording, Self::Observation),
             StudyDocument::SCHEMA => return boxed(&recording, Self::Study),
-            FleetDocument::SCHEMA => return boxed(&recording, Self::Fleet),
+            FleetDocument::SCHEMA => {
+                let document = recording.result::<FleetDocument>()?;
+                let of = |document| FleetRecording::of(document, &recording.histograms);
+                return Ok(document.map(|document| Self::Fleet(Box::new(of(document)))));
+            }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
         Ok(document.map(|mut document| {
@@ -189,6 +202,52 @@ fn boxed<T: DeserializeOwned>(
     kind: fn(Box<T>) -> Recorded,
 ) -> Result<Option<Recorded>, OpenError> {
     Ok(recording.result()?.map(|document| kind(Box::new(document))))
+}
+
+/// The place of a target whose distributions have this name.
+fn place_of(name: &str) -> Option<usize> {
+    name.strip_prefix("target-")?.parse().ok()
+}
+
+/// Adds distributions to those of the targets whose place their names say.
+fn take_histograms(
+    targets: &mut [TargetRecording],
+    histograms: &[TaggedHistogram],
+    place: impl Fn(&str) -> Option<usize>,
+) {
+    for entry in histograms {
+        let Some((name, part)) = entry.tag.split_once('/') else { continue };
+        let part = Part::ALL.into_iter().find(|known| known.name() == part);
+        let target = place(name).and_then(|place| targets.get_mut(place));
+        if let (Some(part), Some(target)) = (part, target) {
+            target.histograms.entry(part).or_default().merge(&entry.histogram);
+        }
+    }
+}
+
+impl TargetRecording {
+    /// The distribution of one part, if it was kept.
+    pub fn histogram(&self, part: Part) -> Option<&Histogram> {
+        self.histograms.get(&part).filter(|histogram| histogram.count() > 0)
+    }
+
+    /// All that several targets did.
+    pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut together = Self::default();
+        for (part, histogram) in all.flat_map(|one| &one.histograms) {
+            together.histograms.entry(*part).or_default().merge(histogram);
+        }
+        together
+    }
+}
+
+impl FleetRecording {
+    /// A document with the distributions of its hosts, tagged as in a run directory.
+    pub fn of(document: FleetDocument, histograms: &[TaggedHistogram]) -> Self {
+        let mut hosts = vec![TargetRecording::default(); document.hosts.len()];
+        take_histograms(&mut hosts, histograms, place_of);
+        Self { document, hosts }
+    }
 }
 
 impl RunRecording {
@@ -210,7 +269,7 @@ impl RunRecording {
             Some(Recorded::Comparison(comparison)) => Err(OpenError::unknown(directory, comparison.schema)),
             Some(Recorded::Observation(seen)) => Err(OpenError::unknown(directory, seen.schema)),
             Some(Recorded::Study(study)) => Err(OpenError::unknown(directory, study.schema)),
-            Some(Recorded::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.schema)),
+            Some(Recorded::Fleet(fleet)) => Err(OpenError::unknown(directory, fleet.document.schema)),
             None => Ok(None),
         }
     }
@@ -227,16 +286,9 @@ impl RunRecording {
             .collect();
         let place = |name: &str| {
             let named = names.iter().position(|phase| *phase == Some(name));
-            named.or_else(|| name.strip_prefix("target-")?.parse().ok())
+            named.or_else(|| place_of(name))
         };
-        for entry in &recording.histograms {
-            let Some((name, part)) = entry.tag.split_once('/') else { continue };
-            let part = Part::ALL.into_iter().find(|known| known.name() == part);
-            let target = place(name).and_then(|place| run.targets.get_mut(place));
-            if let (Some(part), Some(target)) = (part, target) {
-                target.histograms.entry(part).or_default().merge(&entry.histogram);
-            }
-        }
+        take_histograms(&mut run.targets, &recording.histograms, place);
         for row in &recording.timeseries {
             let (name, track) =
                 row.phase.split_once('/').map_or((&*row.phase, None), |(name, of)| (name, Some(of)));
@@ -255,7 +307,7 @@ impl RunRecording {
 
     /// The distribution of one part of a target, if it was kept.
     pub fn histogram(&self, target: usize, part: Part) -> Option<&Histogram> {
-        self.targets.get(target)?.histograms.get(&part).filter(|histogram| histogram.count() > 0)
+        self.targets.get(target)?.histogram(part)
     }
 
     /// A part of a target over time; empty if it was not kept.

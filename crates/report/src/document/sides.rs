@@ -20,6 +20,9 @@ pub struct Sides {
     pub durable_latency: Option<Latency>,
     /// Requests asked to be in flight, all workers together; null if that is not fixed.
     pub depth: Option<u64>,
+    /// Threads that worked on it, all targets of a span together; null if it is not known, as of several spans or hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
     /// The most that were in flight at once.
     pub in_flight_max: u64,
     /// What the devices beneath were handed in the same seconds; targets on one device share it.

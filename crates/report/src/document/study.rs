@@ -61,6 +61,9 @@ pub struct StudyRow {
     pub unit: StudyUnit,
     /// What was reported; null if nothing was.
     pub reported: Option<f64>,
+    /// Whether so much or more was reported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reported_at_least: bool,
     /// Why nothing was reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_unknown_because: Option<String>,
@@ -77,6 +80,27 @@ pub struct StudyRow {
     pub came_out: Option<bool>,
     /// What makes it so.
     pub why: String,
+}
+
+impl StudyRow {
+    /// Ours is near what was reported within this factor.
+    pub const NEAR: f64 = 1.5;
+
+    /// Whether ours is near what was reported, or above if that is a lower bound; `None` if it cannot be told.
+    pub fn is_near(&self) -> Option<bool> {
+        let ratio = if self.reported == self.ours { self.ours.map(|_| 1.0) } else { self.ratio };
+        // Nothing is near to none.
+        if self.reported == Some(0.0) && self.ours > Some(0.0) {
+            return Some(false);
+        }
+        let high = if self.reported_at_least { f64::INFINITY } else { Self::NEAR };
+        ratio.map(|ratio| (1.0 / Self::NEAR..=high).contains(&ratio))
+    }
+
+    /// Whether it came out: neither otherwise than was expected nor far from what was reported.
+    pub fn is_reproduced(&self) -> bool {
+        self.came_out != Some(false) && self.is_near() != Some(false)
+    }
 }
 
 /// What is expected of a figure. Each end belongs to it; null is no end.
@@ -159,5 +183,25 @@ impl Expected {
     /// Whether `value` is within.
     pub fn holds(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_lower_bound_is_as_was_reported_and_more_than_a_figure_is_not() {
+        let row = |ours: f64, reported_at_least| StudyRow {
+            reported: Some(10.0),
+            reported_at_least,
+            ours: Some(ours),
+            ratio: Some(ours / 10.0),
+            ..StudyRow::default()
+        };
+        let near = |ours| (row(ours, false).is_near(), row(ours, true).is_near());
+        assert_eq!(near(11.0), (Some(true), Some(true)));
+        assert_eq!(near(23.0), (Some(false), Some(true)));
+        assert_eq!(near(5.0), (Some(false), Some(false)));
     }
 }

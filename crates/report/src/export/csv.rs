@@ -1,19 +1,19 @@
 //! One row for each figure, as RFC 4180 has it but with plain line ends: long rather than wide, so that every figure
 //! carries its unit and new ones change no column.
 //!
-//! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together), `target`, in a
-//! check `sync` and `io`, `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds,
+//! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together), `target`, of many hosts `host`
+//! (also its level, and the states of its disks), in a check `sync` and `io`, `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds,
 //! sizes bytes, rates per second. What is not known has no row.
 
 use plumb_measure::{Latency, SeriesPoint};
+use plumb_path::Finding;
 
-use crate::document::{RunDocument, RunRecording, RunTarget, Sides};
+use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides};
 use crate::figures::bucket_seconds;
-use crate::wording;
 
 /// The rows of a recording, with a head.
 pub fn csv(recording: &RunRecording) -> String {
-    let mut csv = Csv { text: "section,name,at_seconds,metric,value,unit\n".to_owned() };
+    let mut csv = Csv::default();
     let document = &recording.document;
     if !document.is_check() {
         csv.number("load", "", "duration", Some(document.duration), "seconds");
@@ -26,9 +26,37 @@ pub fn csv(recording: &RunRecording) -> String {
     for (index, label) in labels.iter().enumerate() {
         csv.series(label, recording.series_of(index));
     }
-    for finding in &document.verdicts {
-        csv.row(&["verdict", &finding.id, "", wording::severity(finding.severity), &finding.sentence, ""]);
+    csv.verdicts(&document.verdicts);
+    csv.text
+}
+
+/// The rows of many hosts, with a head.
+pub(crate) fn fleet(document: &FleetDocument) -> String {
+    let mut csv = Csv::default();
+    if let Some(total) = document.measured() {
+        csv.sides("load", "", total);
     }
+    for host in &document.hosts {
+        let name = &host.name;
+        csv.count("host", name, "ok", Some(u64::from(host.ok)), "");
+        for (metric, value) in
+            [("level", &host.level), ("headline", &host.headline), ("because", &host.because)]
+        {
+            if let Some(value) = value {
+                csv.row(&["host", name, "", metric, value, ""]);
+            }
+        }
+        for disk in host.disks() {
+            csv.row(&["host", name, "", &format!("state_of_{}", disk.name), disk.state, ""]);
+        }
+        csv.number("host", name, "clock_error", host.clock_error, "seconds");
+        csv.number("host", name, "start_late", host.start_late, "seconds");
+        csv.number("host", name, "done_after", host.done_after, "seconds");
+        if let Some(total) = &host.total {
+            csv.sides("host", name, total);
+        }
+    }
+    csv.verdicts(&document.verdicts);
     csv.text
 }
 
@@ -38,7 +66,20 @@ struct Csv {
     text: String,
 }
 
+impl Default for Csv {
+    /// The head.
+    fn default() -> Self {
+        Self { text: "section,name,at_seconds,metric,value,unit\n".to_owned() }
+    }
+}
+
 impl Csv {
+    fn verdicts(&mut self, findings: &[Finding]) {
+        for finding in findings {
+            self.row(&["verdict", &finding.id, "", finding.severity.word(), &finding.sentence, ""]);
+        }
+    }
+
     fn target(&mut self, document: &RunDocument, label: &str, target: &RunTarget) {
         let job = document.job_of(target);
         let section = match (document.is_check(), job.is_some_and(|job| job.method.is_some())) {

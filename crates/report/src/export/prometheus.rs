@@ -1,16 +1,22 @@
-//! Prometheus' text format, for node_exporter's textfile collector: base units, HELP and TYPE, no timestamps.
+//! Runs and fleets as metrics of Prometheus.
 //!
 //! Bucket edges are those of etcd's disk histograms, 0.001 s times powers of two up to 8.192 s, so that both can stand
 //! in one panel, continued downwards by halving to about 1 µs for drives that are faster.
 
 use plumb_measure::Histogram;
-use plumb_path::{Finding, Severity};
+use plumb_path::metrics::Metrics;
 
-use crate::document::{Part, RunDocument, RunRecording, RunTarget, Sides};
-use crate::{sentences, wording};
+use crate::document::fleet::{FleetDisk, FleetHost};
+use crate::document::{
+    DirectionResult, FleetDocument, Part, RunDocument, RunRecording, Sides, TargetRecording,
+};
+use crate::sentences;
 
 /// The exponents of the edges: 0.001 s times two to these.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -10..=13;
+
+/// The label of a way to make writes durable.
+const METHOD: &str = "method";
 
 /// The metrics of a recording. The caller writes them to a temporary file and renames it.
 pub fn prometheus(recording: &RunRecording) -> String {
@@ -19,18 +25,77 @@ pub fn prometheus(recording: &RunRecording) -> String {
     head(&mut out, document);
     let (methods, loads): (Vec<Measured<'_>>, Vec<Measured<'_>>) = measured(document);
     durable_writes(&mut out, recording, &methods);
-    for figure in FIGURES {
-        figure.put(&mut out, &loads);
-    }
-    errors(&mut out, &loads);
-    histograms(&mut out, recording, &loads);
-    out.text
+    figures(&mut out, "plumb_load", &loads);
+    histograms(&mut out, "plumb_load", &recording.targets, &loads);
+    out.into_text()
 }
 
-/// A target with its place in the document and the labels of its metrics.
+/// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a sum over hosts counts none twice.
+/// `kept` are the distributions of the hosts.
+pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
+    let mut out = Metrics::default();
+    let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
+    out.family("plumb_fleet_info", "gauge", "What was asked of the hosts and by which version.");
+    out.sample("plumb_fleet_info", &info, 1.0);
+    out.family("plumb_fleet_complete", "gauge", "Whether no host is missing, and all results are whole.");
+    out.sample("plumb_fleet_complete", &[], f64::from(u8::from(!document.partial)));
+    out.family("plumb_fleet_host_ok", "gauge", "Whether a host did all that it was asked for.");
+    for host in &document.hosts {
+        out.sample("plumb_fleet_host_ok", &[("host", &host.name)], f64::from(u8::from(host.ok)));
+    }
+    for (name, help, of) in OF_HOSTS {
+        let known = document.hosts.iter().filter_map(|host| Some((host, of(host)?)));
+        out.each(name, "gauge", help, known, |out, (host, value)| {
+            out.sample(name, &[("host", &host.name)], value);
+        });
+    }
+    out.findings("plumb_fleet", &[], &document.verdicts);
+    states(&mut out, document);
+    let total = document.measured().map(|sides| Measured { index: 0, sides, labels: Vec::new() });
+    let total: Vec<_> = total.into_iter().collect();
+    let hosts = document.hosts.iter().enumerate().filter_map(|(index, host)| {
+        Some(Measured { index, sides: host.total.as_ref()?, labels: vec![("host", host.name.clone())] })
+    });
+    let hosts: Vec<_> = hosts.collect();
+    let counted = document.hosts.iter().zip(kept).filter(|(host, _)| document.counts(host));
+    let together = TargetRecording::together(counted.map(|(_, kept)| kept));
+    let kept_together = std::slice::from_ref(&together);
+    for (family, measured, kept) in [("plumb_fleet", total, kept_together), ("plumb_load", hosts, kept)] {
+        figures(&mut out, family, &measured);
+        latencies(&mut out, family, &measured);
+        histograms(&mut out, family, kept, &measured);
+    }
+    out.into_text()
+}
+
+/// The write caches that the hosts told of, named as `plumb policy show --prometheus` names them.
+fn states(out: &mut Metrics, document: &FleetDocument) {
+    let known = document.hosts.iter().flat_map(|host| host.disks().map(move |disk| (host, disk)));
+    let name = "plumb_policy_state";
+    let help = "The state of the write cache: 1 for the one that it is in.";
+    out.each(name, "gauge", help, known, |out, (host, disk)| {
+        for state in FleetDisk::STATES {
+            let labels =
+                [("host", &*host.name), ("disk", disk.name), ("identity", disk.identity), ("state", state)];
+            out.sample(name, &labels, f64::from(u8::from(state == disk.state)));
+        }
+    });
+}
+
+/// What is told of each host beside its figures.
+type OfHost = (&'static str, &'static str, fn(&FleetHost) -> Option<f64>);
+
+const OF_HOSTS: [OfHost; 2] = [
+    ("plumb_fleet_start_late_seconds", "How late the load of a host started.", |host| host.start_late),
+    ("plumb_fleet_clock_error_seconds", "The most that the offset of a clock may be wrong.", |host| {
+        host.clock_error
+    }),
+];
+
+/// What was measured, with its place in the document and the labels of its metrics.
 struct Measured<'a> {
     index: usize,
-    target: &'a RunTarget,
+    sides: &'a Sides,
     labels: Vec<(&'static str, String)>,
 }
 
@@ -47,14 +112,14 @@ fn measured(document: &RunDocument) -> (Vec<Measured<'_>>, Vec<Measured<'_>>) {
     let all = document.labels().into_iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());
     ran.map(|(index, (label, target))| {
-        let what = if sentences::is_method(document, target) { "method" } else { "load" };
+        let what = if sentences::is_method(document, target) { METHOD } else { "load" };
         let labels = match document.is_check() {
             true => vec![("target", target.name.clone()), (what, label)],
             false => vec![("target", label)],
         };
-        Measured { index, target, labels }
+        Measured { index, sides: &target.sides, labels }
     })
-    .partition(|measured| sentences::is_method(document, measured.target))
+    .partition(|measured| measured.labels.iter().any(|(name, _)| *name == METHOD))
 }
 
 fn head(out: &mut Metrics, document: &RunDocument) {
@@ -79,7 +144,7 @@ fn head(out: &mut Metrics, document: &RunDocument) {
 
 fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measured<'_>]) {
     let mut family = |name: &str, help: &str, of: &dyn Fn(&Sides) -> Option<u64>| {
-        let known = methods.iter().filter_map(|method| Some((method, of(&method.target.sides)?)));
+        let known = methods.iter().filter_map(|method| Some((method, of(method.sides)?)));
         out.each(name, "gauge", help, known, |out, (method, value)| {
             out.sample(name, &method.labels(&[]), value as f64);
         });
@@ -94,12 +159,13 @@ fn durable_writes(out: &mut Metrics, recording: &RunRecording, methods: &[Measur
         methods.iter().filter_map(|method| Some((method, recording.histogram(method.index, Part::Durable)?)));
     let help = "Time until a write was durable: write and sync together.";
     out.each(name, "histogram", help, kept, |out, (method, histogram)| {
-        out.histogram(name, &method.labels(&[]), histogram);
+        put_histogram(out, name, &method.labels(&[]), histogram);
     });
 }
 
 /// A figure of each target, seen from one side or both.
 struct Figure {
+    /// Behind the name of the family.
     name: &'static str,
     help: &'static str,
     /// The sides with their values; what is not known is left out.
@@ -108,7 +174,7 @@ struct Figure {
 
 const FIGURES: [Figure; 5] = [
     Figure {
-        name: "plumb_load_operations_per_second",
+        name: "operations_per_second",
         help: "Operations per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.iops));
@@ -116,7 +182,7 @@ const FIGURES: [Figure; 5] = [
         },
     },
     Figure {
-        name: "plumb_load_bytes_per_second",
+        name: "bytes_per_second",
         help: "Bytes per second of a target, seen from each side.",
         of: |sides| {
             let storage = sides.storage.iter().map(|storage| ("storage", storage.bytes_per_second));
@@ -124,7 +190,7 @@ const FIGURES: [Figure; 5] = [
         },
     },
     Figure {
-        name: "plumb_load_flushes",
+        name: "flushes",
         help: "Flushes in the window: asked for by the load, and handed to the devices.",
         of: |sides| {
             let storage = sides.storage.iter().filter_map(|storage| storage.flushes);
@@ -135,133 +201,99 @@ const FIGURES: [Figure; 5] = [
         },
     },
     Figure {
-        name: "plumb_load_in_flight",
+        name: "in_flight",
         help: "Mean requests in flight.",
         of: |sides| sides.application.in_flight_mean.map(|mean| ("application", mean)).into_iter().collect(),
     },
     Figure {
-        name: "plumb_load_wrong_blocks",
+        name: "wrong_blocks",
         help: "Blocks that do not hold what was written, where that was verified.",
         of: |sides| sides.verified.iter().map(|verified| ("application", verified.wrong() as f64)).collect(),
     },
 ];
 
 impl Figure {
-    fn put(&self, out: &mut Metrics, loads: &[Measured<'_>]) {
-        let sides = loads.iter().flat_map(|load| {
-            (self.of)(&load.target.sides).into_iter().map(move |(side, value)| (load, side, value))
-        });
+    fn put(&self, out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+        let name = format!("{family}_{}", self.name);
+        let sides = loads
+            .iter()
+            .flat_map(|load| (self.of)(load.sides).into_iter().map(move |(side, value)| (load, side, value)));
         let known = sides.filter(|(.., value)| value.is_finite());
-        out.each(self.name, "gauge", self.help, known, |out, (load, side, value)| {
-            out.sample(self.name, &load.labels(&[("side", side)]), value);
+        out.each(&name, "gauge", self.help, known, |out, (load, side, value)| {
+            out.sample(&name, &load.labels(&[("side", side)]), value);
         });
     }
 }
 
-fn errors(out: &mut Metrics, loads: &[Measured<'_>]) {
-    let name = "plumb_load_errors";
-    let used =
-        loads.iter().flat_map(|load| load.target.sides.used().into_iter().map(move |used| (load, used)));
-    out.each(name, "gauge", "Operations that failed.", used, |out, (load, (direction, result))| {
-        out.sample(name, &load.labels(&[("direction", direction)]), result.errors as f64);
+/// The figures of `loads`, and their errors.
+fn figures(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+    for figure in FIGURES {
+        figure.put(out, family, loads);
+    }
+    let name = format!("{family}_errors");
+    out.each(&name, "gauge", "Operations that failed.", used(loads), |out, (load, (direction, result))| {
+        out.sample(&name, &load.labels(&[("direction", direction)]), result.errors as f64);
     });
 }
 
-fn histograms(out: &mut Metrics, recording: &RunRecording, loads: &[Measured<'_>]) {
-    let name = "plumb_load_duration_seconds";
+/// What each direction of `loads` did, as far as it was used.
+fn used<'a>(
+    loads: &'a [Measured<'a>],
+) -> impl Iterator<Item = (&'a Measured<'a>, (&'static str, &'a DirectionResult))> {
+    loads.iter().flat_map(|load| load.sides.used().into_iter().map(move |used| (load, used)))
+}
+
+/// Percentiles, where the distributions are not there.
+fn latencies(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
+    let name = format!("{family}_latency_seconds");
+    let known =
+        used(loads).filter_map(|(load, (operation, result))| Some((load, operation, result.latency?)));
+    let help = "Time of the operations, by what was timed.";
+    out.each(&name, "summary", help, known, |out, (load, operation, latency)| {
+        let own = ("operation", operation);
+        for (quantile, value) in [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999)] {
+            out.sample(&name, &load.labels(&[own, ("quantile", quantile)]), value);
+        }
+        let count = latency.count as f64;
+        out.sample(&format!("{name}_sum"), &load.labels(&[own]), latency.mean * count);
+        out.sample(&format!("{name}_count"), &load.labels(&[own]), count);
+    });
+}
+
+fn histograms(out: &mut Metrics, family: &str, kept: &[TargetRecording], loads: &[Measured<'_>]) {
+    let name = format!("{family}_duration_seconds");
     let kept = loads.iter().flat_map(|load| {
-        let of_part = move |part| Some((load, part, recording.histogram(load.index, part)?));
+        let of_part = move |part| Some((load, part, kept.get(load.index)?.histogram(part)?));
         Part::ALL.into_iter().filter_map(of_part)
     });
     let help = "Time of the operations of a target, by what was timed.";
-    out.each(name, "histogram", help, kept, |out, (load, part, histogram)| {
-        out.histogram(name, &load.labels(&[("operation", part.name())]), histogram);
+    out.each(&name, "histogram", help, kept, |out, (load, part, histogram)| {
+        put_histogram(out, &name, &load.labels(&[("operation", part.name())]), histogram);
     });
 }
 
-#[derive(Debug, Default)]
-struct Metrics {
-    text: String,
-}
-
-impl Metrics {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-    }
-
-    /// A family with what `put` says of each; without any there is no family.
-    fn each<T>(
-        &mut self,
-        name: &str,
-        kind: &str,
-        help: &str,
-        all: impl Iterator<Item = T>,
-        put: impl Fn(&mut Self, T),
-    ) {
-        let mut all = all.peekable();
-        if all.peek().is_some() {
-            self.family(name, kind, help);
+fn put_histogram(out: &mut Metrics, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+    let bucket = |out: &mut Metrics, edge: &str, count: u64| {
+        out.sample(&format!("{name}_bucket"), &[labels, &[("le", edge)]].concat(), count as f64);
+    };
+    let mut bins = histogram.bins().peekable();
+    let mut seen = 0_u64;
+    for exponent in EXPONENTS {
+        let edge = 1e-3 * f64::from(exponent).exp2();
+        while let Some((_, count)) = bins.next_if(|(value, _)| value.as_secs_f64() <= edge) {
+            seen = seen.saturating_add(count);
         }
-        all.for_each(|one| put(self, one));
+        bucket(out, &edge_text(exponent), seen);
     }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let labels: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        self.text.push_str(&format!("{name}{{{}}} {value}\n", labels.join(",")));
-    }
-
-    /// The findings of a run, each and by severity. `family` is `plumb_check` or `plumb_load`.
-    fn findings(&mut self, family: &str, labels: &[(&str, &str)], findings: &[Finding]) {
-        let counts = format!("{family}_findings");
-        self.family(&counts, "gauge", "Findings by severity.");
-        for severity in [Severity::Info, Severity::Warning, Severity::Danger] {
-            let count = findings.iter().filter(|finding| finding.severity == severity).count();
-            let labels = [labels, &[("severity", wording::severity(severity))]].concat();
-            self.sample(&counts, &labels, count as f64);
-        }
-        let each = format!("{family}_finding");
-        if !findings.is_empty() {
-            self.family(&each, "gauge", "One for each finding.");
-        }
-        for finding in findings {
-            let own = [("id", finding.id.as_str()), ("severity", wording::severity(finding.severity))];
-            self.sample(&each, &[labels, &own].concat(), 1.0);
-        }
-    }
-
-    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
-        let mut bins = histogram.bins().peekable();
-        let mut seen = 0_u64;
-        for exponent in EXPONENTS {
-            let edge = 1e-3 * f64::from(exponent).exp2();
-            while let Some((_, count)) = bins.next_if(|(value, _)| value.as_secs_f64() <= edge) {
-                seen = seen.saturating_add(count);
-            }
-            let edge = edge_text(exponent);
-            self.bucket(name, labels, &edge, seen);
-        }
-        self.bucket(name, labels, "+Inf", histogram.count());
-        self.sample(&format!("{name}_sum"), labels, histogram.sum_ns() as f64 / 1e9);
-        self.sample(&format!("{name}_count"), labels, histogram.count() as f64);
-    }
-
-    fn bucket(&mut self, name: &str, labels: &[(&str, &str)], edge: &str, count: u64) {
-        let mut labels = labels.to_vec();
-        labels.push(("le", edge));
-        self.sample(&format!("{name}_bucket"), &labels, count as f64);
-    }
+    bucket(out, "+Inf", histogram.count());
+    out.sample(&format!("{name}_sum"), labels, histogram.sum_ns() as f64 / 1e9);
+    out.sample(&format!("{name}_count"), labels, histogram.count() as f64);
 }
 
 /// An edge as etcd prints it: `0.001`, `8.192`; the exact decimal for the smaller ones.
 fn edge_text(exponent: i32) -> String {
     let edge = 1e-3 * f64::from(exponent).exp2();
     if exponent >= 0 { format!("{}", (edge * 1e3).round() / 1e3) } else { format!("{edge}") }
-}
-
-/// A label's value: backslash, quote and line feed escaped, as the format asks.
-fn escaped(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]
@@ -285,12 +317,16 @@ mod tests {
             histogram.record(Nanos(value));
         }
         let mut out = Metrics::default();
-        out.histogram("x_seconds", &[("target", "a\"b\\c")], &histogram);
-        assert!(out.text.contains(r#"x_seconds_bucket{target="a\"b\\c",le="0.001"} 1"#), "{}", out.text);
-        assert!(out.text.contains(r#"le="0.002"} 2"#) && out.text.contains(r#"le="8.192"} 2"#));
-        assert!(
-            out.text.contains(r#"le="+Inf"} 3"#)
-                && out.text.contains("x_seconds_count{target=\"a\\\"b\\\\c\"} 3")
-        );
+        put_histogram(&mut out, "x_seconds", &[("target", "a\"b")], &histogram);
+        let text = out.into_text();
+        for expected in [
+            r#"x_seconds_bucket{target="a\"b",le="0.001"} 1"#,
+            r#"le="0.002"} 2"#,
+            r#"le="8.192"} 2"#,
+            r#"le="+Inf"} 3"#,
+            r#"x_seconds_count{target="a\"b"} 3"#,
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
     }
 }

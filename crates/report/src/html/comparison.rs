@@ -24,16 +24,40 @@ const FONT: f64 = 11.0;
 #[template(path = "comparison.html")]
 pub(super) struct ComparisonPage {
     frame: Frame,
+    chapters: Vec<Chapter>,
+    sections: Vec<(String, String)>,
+    workload: String,
+}
+
+/// The drawings of one workload.
+struct Chapter {
+    /// Before the title of each drawing; empty if there is only one workload.
+    name: String,
     /// Of each contrast its name, the forest plot and the waterfall.
-    drawings: Vec<(String, String, String)>,
+    contrasts: Vec<(String, String, String)>,
     blocks: String,
     /// The distributions of all levels; empty where none was kept.
     distributions: String,
     /// The levels in the colours of their blocks.
     key: String,
     figure: String,
-    sections: Vec<(&'static str, String)>,
-    workload: String,
+}
+
+impl Chapter {
+    fn of(document: &ComparisonDocument) -> Self {
+        let drawn = |contrast: &Contrast| {
+            let name = printable(&format!("{} against {}", contrast.compared, contrast.against));
+            (name, forest(contrast, &document.figure), waterfall(contrast))
+        };
+        Self {
+            name: comparison::before_title(document),
+            contrasts: document.contrasts().map(drawn).collect(),
+            blocks: blocks(document),
+            distributions: distributions(&document.levels),
+            key: key(&document.levels),
+            figure: document.figure.clone(),
+        }
+    }
 }
 
 impl ComparisonPage {
@@ -41,27 +65,20 @@ impl ComparisonPage {
     pub(super) fn of(document: &ComparisonDocument) -> Self {
         let mut outline = comparison::outline(document);
         let sections = sections(&mut outline);
-        let drawn = |contrast: &Contrast| {
-            let name = printable(&format!("{} against {}", contrast.compared, contrast.against));
-            (name, forest(contrast, &document.figure), waterfall(contrast))
-        };
+        let workloads = document.chapters().iter().map(|chapter| lines(&chapter.workload));
         Self {
             frame: Frame::of("plumb compare", outline, document.seed),
-            drawings: document.contrasts().map(drawn).collect(),
-            blocks: blocks(document),
-            distributions: distributions(&document.levels),
-            key: key(&document.levels),
-            figure: document.figure.clone(),
+            chapters: document.chapters().iter().map(Chapter::of).collect(),
             sections,
-            workload: lines(&document.workload),
+            workload: workloads.collect::<Vec<_>>().join("\n\n"),
         }
     }
 }
 
 /// The sections that say something, taken out of `outline`: each title with what stands below it.
-pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<(String, String)> {
     let all = std::mem::take(&mut outline.sections);
-    all.iter().filter(|of| !of.items.is_empty()).map(|of| (of.title, body(of))).collect()
+    all.iter().filter(|of| !of.items.is_empty()).map(|of| (of.title.to_string(), body(of))).collect()
 }
 
 /// `text` made printable line by line.

@@ -12,7 +12,7 @@ use crate::fleet;
 #[template(path = "fleet.html")]
 pub(super) struct FleetPage {
     frame: Frame,
-    sections: Vec<(&'static str, String)>,
+    sections: Vec<(String, String)>,
 }
 
 impl FleetPage {

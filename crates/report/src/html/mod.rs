@@ -44,7 +44,7 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
         Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
         Rendered::Observation(document) => ObservationPage::of(document).render()?,
         Rendered::Study(document) => StudyPage::of(document).render()?,
-        Rendered::Fleet(document) => FleetPage::of(document).render()?,
+        Rendered::Fleet(document, _) => FleetPage::of(document).render()?,
     };
     page.push('\n');
     Ok(page)

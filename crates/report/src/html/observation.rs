@@ -19,7 +19,7 @@ use crate::quantity::rate;
 pub(super) struct ObservationPage {
     frame: Frame,
     charts: Vec<ChartView>,
-    sections: Vec<(&'static str, String)>,
+    sections: Vec<(String, String)>,
     workload: String,
 }
 

@@ -5,7 +5,7 @@ use plumb_path::{Finding, Rule, Severity};
 use super::glyph;
 use crate::headline::sentence;
 use crate::printable::printable;
-use crate::{rules, wording};
+use crate::rules;
 
 pub(super) struct VerdictView {
     pub(super) class: &'static str,
@@ -41,9 +41,9 @@ pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
 
 pub(super) fn verdict_view(finding: &Finding) -> VerdictView {
     VerdictView {
-        class: wording::severity(finding.severity),
+        class: finding.severity.word(),
         glyph: glyph::severity(Some(finding.severity)),
-        label: wording::severity(finding.severity),
+        label: finding.severity.word(),
         id: printable(&finding.id),
         is_explained: rules::find(&finding.id).is_some(),
         sentence: printable(&sentence(&finding.sentence)),

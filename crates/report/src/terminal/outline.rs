@@ -24,7 +24,7 @@ pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {
         }
     };
     for of in of.sections.iter().filter(|of| is_verbose || !of.is_detail) {
-        section(of.title, &of.items);
+        section(&of.title, &of.items);
     }
     if is_verbose {
         let lines = of.facts.iter().map(|fact| Item::Line(format!("{}: {}", fact.name, fact.value)));

@@ -68,7 +68,7 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
             worst.map_or_else(
                 || Cell::inked(Ink::Dim, "none"),
                 |finding| {
-                    let text = format!("{}: {}", wording::severity(finding.severity), printable(&finding.id));
+                    let text = format!("{}: {}", finding.severity.word(), printable(&finding.id));
                     Cell::inked(pen::severity(Some(finding.severity)), text)
                 },
             ),

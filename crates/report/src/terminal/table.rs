@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// A table of figures under `rows[0]`, with words in its first column.
-    pub(super) fn of_figures(rows: Vec<Vec<Cell>>) -> Self {
+    pub(crate) fn of_figures(rows: Vec<Vec<Cell>>) -> Self {
         let columns = rows.first().map_or(0, Vec::len);
         let sides = (0..columns).map(|column| if column == 0 { Side::Left } else { Side::Right });
         Self { sides: sides.collect(), rows }

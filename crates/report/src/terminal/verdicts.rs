@@ -7,7 +7,6 @@ use super::pen::{self, Ink};
 use super::wrap::hang;
 use crate::headline::sentence;
 use crate::printable::printable;
-use crate::wording;
 
 /// More lines of evidence than this are left to the page.
 const EVIDENCE_MAX: usize = 4;
@@ -21,7 +20,7 @@ pub(super) fn verdicts(findings: &[Finding], style: Style) -> String {
 
 fn verdict(finding: &Finding, style: Style) -> String {
     let width = style.columns();
-    let label = wording::severity(finding.severity);
+    let label = finding.severity.word();
     let lead = format!("  {label:<LABEL$}");
     let painted = style.ink(pen::severity(Some(finding.severity)), label);
     let text = format!("{} [{}]", printable(&sentence(&finding.sentence)), printable(&finding.id));

@@ -1,35 +1,44 @@
 //! Text in lines of a width.
 
-/// `text` in lines of at most `width` columns, broken at spaces; a longer word is broken where it must be.
+/// `text` in lines of at most `width` columns, broken at spaces; a longer word is broken where it must be. Each character is looked at
+/// a few times, however long a word is: what is set here may come from elsewhere.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
-        let mut word = word.to_owned();
-        while columns(&word) > width {
-            let room = if line.is_empty() { width } else { width.saturating_sub(columns(&line) + 1) };
+    // How many columns the line takes.
+    let mut taken = 0;
+    for mut word in text.split_whitespace() {
+        let mut left = columns(word);
+        while left > width {
+            let room = if taken == 0 { width } else { width.saturating_sub(taken + 1) };
             if room < 8 {
                 lines.push(std::mem::take(&mut line));
+                taken = 0;
                 continue;
             }
-            let head: String = word.chars().take(room).collect();
-            word = word.chars().skip(room).collect();
-            if !line.is_empty() {
+            let end = word.char_indices().nth(room).map_or(word.len(), |(end, _)| end);
+            let (head, rest) = word.split_at(end);
+            (word, left) = (rest, left - room);
+            if taken > 0 {
                 line.push(' ');
             }
-            line.push_str(&head);
+            line.push_str(head);
             lines.push(std::mem::take(&mut line));
+            taken = 0;
         }
-        if !line.is_empty() && columns(&line) + 1 + columns(&word) > width {
+        if taken > 0 && taken + 1 + left > width {
             lines.push(std::mem::take(&mut line));
+            taken = 0;
         }
-        if !line.is_empty() && !word.is_empty() {
+        if taken > 0 {
             line.push(' ');
+            taken += 1;
         }
-        line.push_str(&word);
+        line.push_str(word);
+        taken += left;
     }
-    if !line.is_empty() {
+    if taken > 0 {
         lines.push(line);
     }
     lines
@@ -64,6 +73,15 @@ mod tests {
             let letters = |text: &str| text.replace(char::is_whitespace, "");
             assert_eq!(letters(&lines.concat()), letters(text), "{width}");
         }
+    }
+
+    /// Of a quadratic one these millions of characters would take hours.
+    #[test]
+    fn a_word_of_megabytes_is_set_line_by_line() {
+        let text = format!("a {} b", "\u{fc}".repeat(4_000_000));
+        let lines = wrap(&text, 80);
+        assert!(lines.iter().all(|line| columns(line) <= 80));
+        assert_eq!((lines.len(), lines.concat() == text), (50_001, true));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a live view is fed with: running totals, as often as somebody looks.
 
+use plumb_measure::Latency;
+
 /// One look at a load. Totals count from its start, warm-up included; the view makes rates of two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveSample {
@@ -40,6 +42,8 @@ pub struct LiveTarget {
     pub name: String,
     /// What the workers saw.
     pub application: LiveApplication,
+    /// Seconds from its start until its figures were taken, where they come at times of their own; `None` if they are of the look.
+    pub taken_at: Option<f64>,
     /// What the devices beneath were handed; `None` where that cannot be counted.
     pub storage: Option<LiveStorage>,
     /// Whether those are handed the requests of other targets as well, so that its figures are of all of them.
@@ -72,6 +76,12 @@ pub struct LivePercentiles {
     pub p999: Option<f64>,
     /// About the longest.
     pub max: Option<f64>,
+}
+
+impl From<Latency> for LivePercentiles {
+    fn from(of: Latency) -> Self {
+        Self { p50: Some(of.p50), p99: Some(of.p99), p999: Some(of.p999), max: Some(of.max) }
+    }
 }
 
 /// The storage's side: totals.
@@ -138,7 +148,10 @@ pub(super) fn rates(before: Option<&LiveSample>, now: &LiveSample, index: usize)
     let nothing = LiveTarget::default();
     let target = now.targets.get(index)?;
     let earlier = before.and_then(|sample| sample.targets.get(index)).unwrap_or(&nothing);
-    let seconds = now.elapsed - before.map_or(0.0, |sample| sample.elapsed);
+    let seconds = match target.taken_at {
+        Some(taken_at) => taken_at - earlier.taken_at.unwrap_or(0.0),
+        None => now.elapsed - before.map_or(0.0, |sample| sample.elapsed),
+    };
     if !seconds.is_finite() || seconds <= 0.0 {
         return None;
     }

@@ -34,6 +34,7 @@ fn sample(tenths: u64) -> LiveSample {
                 bytes: operations * 65_536,
                 flushes: Some(operations / 10),
             }),
+            taken_at: None,
             shares_devices: false,
         }
     };
@@ -140,4 +141,25 @@ fn q_and_ctrl_c_stop_and_other_keys_do_not() {
     assert!(key(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert!(!key(KeyCode::Char('c'), KeyModifiers::NONE));
     assert!(!key(KeyCode::Char('x'), KeyModifiers::CONTROL));
+}
+
+#[test]
+fn figures_that_come_at_times_of_their_own_are_rated_by_those() {
+    let look = |elapsed: f64, taken_at: f64, operations: u64| LiveSample {
+        elapsed,
+        targets: vec![LiveTarget {
+            name: "host".to_owned(),
+            application: LiveApplication { operations, ..LiveApplication::default() },
+            taken_at: Some(taken_at),
+            ..LiveTarget::default()
+        }],
+        ..LiveSample::default()
+    };
+    let mut view = LiveView::new("many", ASCII);
+    for (elapsed, taken_at, operations, iops) in
+        [(1.3, 1.0, 100, 100.0), (1.4, 1.0, 100, 100.0), (1.5, 1.0, 100, 100.0), (2.2, 2.0, 300, 200.0)]
+    {
+        view.feed(look(elapsed, taken_at, operations));
+        assert_eq!(view.rates[0].map(|rates| rates.iops), Some(iops), "after {elapsed} s");
+    }
 }

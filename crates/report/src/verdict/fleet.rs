@@ -2,13 +2,14 @@
 
 use plumb_path::{Finding, Severity};
 
+use crate::document::Sides;
 use crate::document::fleet::{FleetDocument, FleetHost};
 use crate::headline::sentence;
 use crate::quantity::{count, duration, or_dash, percent, rate, throughput};
-use crate::{rules, wording};
+use crate::rules;
 
 /// A host with less than this share of the median rate holds the others up.
-const STRAGGLER_SHARE: f64 = 0.7;
+pub const STRAGGLER_SHARE: f64 = 0.7;
 /// A host that starts later than this is told of, if it is more than a hundredth of the run.
 const SKEW_SECONDS: f64 = 0.02;
 /// So many hosts are named.
@@ -21,12 +22,12 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     document.verdicts = found.into_iter().flatten().chain(together(of_hosts)).collect();
     document.verdicts.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
-    document.level = worst.map_or("none", wording::severity).to_owned();
+    document.level = worst.map_or("none", Severity::word).to_owned();
     document.headline = headline(document);
 }
 
 /// Names, the first of many.
-pub(crate) fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let more = names.len().saturating_sub(NAMED);
     let first = names[..names.len() - more].join(", ");
@@ -53,15 +54,13 @@ fn missing(document: &FleetDocument) -> Option<Finding> {
 /// The rates of those that measured something.
 fn rates(document: &FleetDocument) -> Vec<(&FleetHost, f64)> {
     let measured = document.hosts.iter().filter(|host| host.ok);
-    let of = |host| Option::map(FleetHost::rate(host), |rate| (host, rate));
-    measured.filter_map(of).collect()
+    measured.filter_map(|host| Some((host, host.total.as_ref()?.rate()?))).collect()
 }
 
-impl FleetHost {
-    /// Operations per second, or syncs where there are no others; `None` if it measured none.
-    pub fn rate(&self) -> Option<f64> {
-        let total = self.total.as_ref()?;
-        let iops = if total.application.operations > 0 { total.application.iops } else { total.sync.iops };
+impl Sides {
+    /// Operations per second, or syncs where there are no others; `None` if there were none.
+    fn rate(&self) -> Option<f64> {
+        let iops = if self.application.operations > 0 { self.application.iops } else { self.sync.iops };
         (iops > 0.0).then_some(iops)
     }
 }
@@ -140,23 +139,25 @@ fn headline(document: &FleetDocument) -> String {
     if let Some(worst) = worst {
         return sentence(&worst.sentence);
     }
-    if done == 0 {
-        return format!("{of} did what they were asked for.");
-    }
-    match &document.total {
-        Some(total) if total.application.operations > 0 || total.sync.is_used() => {
-            let bytes = total.application.bytes_per_second;
-            let each = bytes / (done.max(1)) as f64;
-            let iops =
-                if total.application.operations > 0 { total.application.iops } else { total.sync.iops };
-            format!(
-                "{of} reached {}/s and {} in all, {} each.",
-                rate(iops),
-                throughput(bytes),
-                throughput(each)
-            )
+    let reached = document.measured().and_then(|total| {
+        let (bytes, each) = (total.application.bytes_per_second, document.each_bytes_per_second());
+        Some(format!("{}/s and {} in all, {} each", rate(total.rate()?), throughput(bytes), throughput(each)))
+    });
+    match (&document.total, reached) {
+        (Some(_), Some(reached)) => format!(
+            "{of} reached {reached}{}.",
+            if document.unfinished.is_some() {
+                "; what the others did until they ended is not in it"
+            } else {
+                ""
+            }
+        ),
+        (None, Some(reached)) => {
+            let measured = document.counted().count();
+            format!("{of} did what they were asked for; {measured} reached {reached} until they ended.")
         }
-        Some(_) => format!("{of} answered, and nothing was measured."),
-        None => format!("{of} answered, and no rule found anything that loses synced data."),
+        _ if done == 0 => format!("{of} did what they were asked for."),
+        (Some(_), None) => format!("{of} answered, and nothing was measured."),
+        (None, None) => format!("{of} answered, and no rule found anything that loses synced data."),
     }
 }

@@ -55,6 +55,7 @@ impl Account<'_> {
         self.flushes.count > 0
             && (self.flushes.count as f64) < COMPLETE_FROM * self.asked as f64
             && self.counters == Counters::Count
+            && self.path.and_then(absorbing_cache).is_none()
     }
 
     /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops flushes does so
@@ -69,7 +70,8 @@ impl Account<'_> {
         if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
             return Some(format!("{} drops flushes", layer.name));
         }
-        if self.counters != Counters::Count {
+        // What such a cache writes back it flushes by itself, later.
+        if self.counters != Counters::Count || absorbing_cache(path).is_some() {
             return None;
         }
         let written = || lowest_devices(path).filter(|layer| self.is_written(layer));
@@ -228,8 +230,10 @@ pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (without, _): (Vec<_>, Vec<_>) = silent(evidence, false).into_iter().unzip();
     let first = without.first()?;
     let subject = subject(evidence, &without)?;
-    let absorbing =
-        first.path.and_then(|path| device_layers(path).find(|layer| layer.flush == Flush::Absorbed));
+    let absorbing = first.path.and_then(|path| {
+        let device = || device_layers(path).find(|layer| layer.flush == Flush::Absorbed);
+        absorbing_cache(path).or_else(device)
+    });
     let info = |why: &str| (Severity::Info, why.to_owned());
     let all = |counters| without.iter().all(|account| account.counters == counters);
     let (severity, why) = match first.path {
@@ -254,6 +258,10 @@ pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
 fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) {
     let quiet = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
     match (absorbing, quiet) {
+        (Some(layer), _) if layer.kind == LayerKind::WriteBackCache => (
+            Severity::Info,
+            format!("{} does not flush its log, on whose devices no volatile cache is known", layer.name),
+        ),
         (Some(layer), _) => (
             Severity::Info,
             format!("{} says that it has no volatile cache, so the kernel sends none", layer.name),
@@ -339,7 +347,9 @@ fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
             let volatile =
                 lowest_devices(path).any(|layer| layer.name == device.name && layer.cache == Cache::Volatile);
             let known = skipped.iter().any(|(name, _)| *name == device.name);
-            if volatile && !known && !is_one_of_several_paths(path, &device.name) {
+            let by_itself =
+                is_one_of_several_paths(path, &device.name) || is_written_back(path, &device.name);
+            if volatile && !known && !by_itself {
                 let line = format!(
                     "{label}: {} took {} writes and 0 flushes, {} took {} flushes",
                     device.name,
@@ -359,6 +369,22 @@ fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
     path.layers
         .iter()
         .any(|layer| layer.kind == LayerKind::DmMultipath && layer.below.iter().any(|below| below == name))
+}
+
+/// The write-back cache on whose log flushes end, where that keeps what it acknowledges.
+fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
+    path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache && layer.flush == Flush::Absorbed)
+}
+
+/// Whether a write-back cache writes to the device, which flushes it by itself, before the log lets go of what was written.
+fn is_written_back(path: &WritePath, name: &str) -> bool {
+    let mut reached: Vec<&str> = Vec::new();
+    for layer in &path.layers {
+        if layer.kind == LayerKind::WriteBackCache || reached.contains(&layer.name.as_str()) {
+            reached.extend(layer.below.iter().map(String::as_str));
+        }
+    }
+    reached.contains(&name)
 }
 
 #[cfg(test)]

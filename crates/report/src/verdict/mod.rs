@@ -26,7 +26,7 @@ mod waiting;
 use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
 
 use self::evidence::Evidence;
-pub use self::fleet::conclude_fleet;
+pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
 use crate::document::RunDocument;
 use crate::headline::Headline;
 use crate::{rules, wording};
@@ -100,7 +100,7 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
 /// Writes down level and headline, made from the verdicts. Documents of older versions come without.
 pub(crate) fn summarise(document: &mut RunDocument) {
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
-    document.level = worst.map_or("none", wording::severity).to_owned();
+    document.level = worst.map_or("none", Severity::word).to_owned();
     document.headline = Headline::of(document).verdict;
 }
 

@@ -14,9 +14,8 @@ use super::loop_queue::{self, Changed};
 use super::served::Served;
 use super::session::{Session, Threads};
 use super::sweep::sweep_locked;
-use crate::claim::{LOOK_AGAIN, PROBE_TIMEOUT, claim, held, readmit};
+use crate::claim::{claim, held, is_free_soon, readmit};
 use crate::error::{ExportError, Result, at};
-use crate::holders;
 use crate::records::Swept;
 use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
 
@@ -252,16 +251,4 @@ fn attach(served: &Arc<Served>, threads: Threads, directory: AttachmentDirectory
         .map_err(at("bind a loop device through", control))?;
     let changed = loop_queue::set_up(loop_device.number(), served)?;
     Ok(Live { changed, loop_device, session, directory })
-}
-
-/// Whether the loop device lets go of `disk` within the time for those who only look.
-fn is_free_soon(number: u32, disk: &Path) -> bool {
-    let until = Instant::now() + PROBE_TIMEOUT;
-    while holders::backing_file(number).as_deref() == Some(disk) {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    }
-    true
 }

@@ -8,6 +8,7 @@ use rustix::io::Errno as Os;
 
 use super::directory::{AttachmentDirectory, Base};
 use super::session;
+use crate::claim::{held, is_free_soon};
 use crate::error::{ExportError, Result, at};
 use crate::holders;
 use crate::records::{Lock, Swept};
@@ -85,8 +86,5 @@ fn free(number: u32, disk: &Path) -> Result<()> {
         }
         _ => drop(device),
     }
-    if holders::backing_file(number).as_deref() == Some(disk) {
-        return Err(ExportError::Held { device: path, by: holders::users(number, &[]) });
-    }
-    Ok(())
+    if is_free_soon(number, disk) { Ok(()) } else { Err(held(&format!("loop{number}"), &[])) }
 }

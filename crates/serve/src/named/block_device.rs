@@ -7,11 +7,9 @@ use plumb_block::Device;
 use super::error::ServiceError;
 use crate::attach::{AttachOptions, Attachment};
 use crate::error::ExportError;
-#[cfg(feature = "ublk")]
 use crate::ublk::{Survives, UblkDevice, UblkOptions};
 
 /// How the device is to be exported through the kernel's ublk driver.
-#[cfg(feature = "ublk")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UblkExport {
     /// Take over this block device, whose server was killed, instead of making a new one.
@@ -26,7 +24,6 @@ pub(super) enum BlockDevice {
     /// `/dev/loopN`.
     Loop(Attachment),
     /// `/dev/ublkbN`.
-    #[cfg(feature = "ublk")]
     Ublk(UblkDevice),
 }
 
@@ -38,7 +35,6 @@ impl BlockDevice {
     }
 
     /// Through ublk.
-    #[cfg(feature = "ublk")]
     pub(super) fn to_ublk(
         device: Arc<dyn Device>,
         name: &str,
@@ -58,7 +54,6 @@ impl BlockDevice {
     pub(super) fn path(&self) -> String {
         match self {
             Self::Loop(attachment) => attachment.path(),
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.path(),
         }
         .display()
@@ -69,7 +64,6 @@ impl BlockDevice {
     pub(super) fn has_failed_flush(&self) -> bool {
         match self {
             Self::Loop(attachment) => attachment.has_failed_flush(),
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.has_failed_flush(),
         }
     }
@@ -78,7 +72,6 @@ impl BlockDevice {
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Loop(_) => false,
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.has_ended(),
         }
     }
@@ -87,7 +80,6 @@ impl BlockDevice {
     pub(super) fn warning(&self) -> Option<String> {
         match self {
             Self::Loop(_) => None,
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.is_lossy().then(|| {
                 format!(
                     "{}: writes that were acknowledged may have gone with the cache of the process that was killed, so no \
@@ -102,7 +94,6 @@ impl BlockDevice {
     pub(super) fn readmit(&self) -> Vec<String> {
         match self {
             Self::Loop(attachment) => attachment.readmit(),
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.readmit(),
         }
     }
@@ -111,7 +102,6 @@ impl BlockDevice {
     pub(super) fn detach(&mut self, is_forced: &mut dyn FnMut() -> bool) -> Result<(), ServiceError> {
         let detached = match self {
             Self::Loop(attachment) => attachment.detach_forced_if(is_forced),
-            #[cfg(feature = "ublk")]
             Self::Ublk(device) => device.detach(),
         };
         detached.map_err(ServiceError::Detach)

@@ -40,7 +40,6 @@ pub enum ServiceError {
     #[error("cannot be attached")]
     Attach(#[source] ExportError),
     /// It cannot be exported through ublk.
-    #[cfg(feature = "ublk")]
     #[error("cannot be exported through ublk")]
     Ublk(#[source] ExportError),
     /// The block device cannot be taken away.

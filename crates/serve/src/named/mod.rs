@@ -19,9 +19,8 @@ mod nbd;
 mod service;
 mod socket;
 
-#[cfg(feature = "ublk")]
 pub use block_device::UblkExport;
 pub use error::ServiceError;
 pub use nbd::{NbdAddress, Say};
-pub use service::{Controls, Exports, Served, Service, ServiceOptions};
+pub use service::{Controls, Ending, Exports, Served, Service, ServiceOptions};
 pub use socket::forget;

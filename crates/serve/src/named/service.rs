@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::block_device::BlockDevice;
-#[cfg(feature = "ublk")]
 use super::block_device::UblkExport;
 use super::control::{self, Answer, Order, Refused};
 use super::error::ServiceError;
@@ -27,6 +26,8 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const LEAVING: Duration = Duration::from_secs(1);
 /// A server tells nobody that a client has left.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How often it is looked whether somebody still uses the block device, once a signal has come.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
 
 /// What only this kind of device can be told, beside what every served device can.
 pub trait Controls {
@@ -34,6 +35,8 @@ pub trait Controls {
     type Order: Serialize + DeserializeOwned;
     /// How it is.
     type Status: Serialize;
+    /// Whether it goes on after `stop` was set for as long as somebody uses its block device: what they have not written yet would be lost.
+    const WAITS_FOR_HOLDERS: bool;
 
     /// How the device is, and what is exported of it.
     fn status(&self, exports: &Exports<'_>) -> Self::Status;
@@ -49,6 +52,15 @@ pub trait Controls {
     /// # Errors
     /// If that is not known to be durable.
     fn shut_down(&mut self) -> plumb_block::Result<()>;
+}
+
+/// When whoever serves is to end: flags that are set while it does.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// Once nobody uses the block device any more, of a device that [waits](Controls::WAITS_FOR_HOLDERS) for that; else at once.
+    pub stop: &'a AtomicBool,
+    /// Whoever uses it: they get I/O errors.
+    pub cut_off: &'a AtomicBool,
 }
 
 /// What is to be served, and how it is reached.
@@ -68,7 +80,6 @@ pub struct ServiceOptions {
     /// Whether to attach it as a loop device.
     pub attach: bool,
     /// Whether to export it through ublk instead.
-    #[cfg(feature = "ublk")]
     pub ublk: Option<UblkExport>,
 }
 
@@ -160,7 +171,6 @@ impl<C: Controls> Service<C> {
         let Served { device, description, controls } = make(&name)?;
         let nbd = NbdServers::start(&name, &description, &device, &nbd, encryption.as_ref(), &say)?;
         let block_device = attach.then(|| BlockDevice::to_loop(Arc::clone(&device), &name)).transpose()?;
-        #[cfg(feature = "ublk")]
         let block_device = match options.ublk {
             Some(ublk) => Some(BlockDevice::to_ublk(Arc::clone(&device), &name, ublk)?),
             None => block_device,
@@ -195,16 +205,21 @@ impl<C: Controls> Service<C> {
         self.controls.status(&self.exports())
     }
 
-    /// Takes orders until `stop` is set, until the device is detached, or until an export fails. Whoever has it detached is
+    /// Takes orders until it is to end, until the device is detached, or until an export fails. Whoever has it detached is
     /// answered once everything is gone, and whether all is durable is known.
     ///
     /// # Errors
     /// If an export ended by itself, or what was acknowledged could not be made durable.
-    pub fn serve(mut self, stop: &AtomicBool) -> Result<(), ServiceError> {
+    pub fn serve(mut self, ending: Ending<'_>) -> Result<(), ServiceError> {
+        let Ending { stop, cut_off } = ending;
         let system = |source| ServiceError::System { operation: "wait for orders", source };
         let mut waiting = Waiting::new();
         let mut detaching = Vec::new();
-        while detaching.is_empty() && !stop.load(Ordering::Relaxed) && !self.has_ended() {
+        let mut asked = None;
+        while detaching.is_empty() && !self.has_ended() {
+            if stop.load(Ordering::Relaxed) && !self.is_held(&mut waiting, &mut asked, cut_off) {
+                break;
+            }
             self.follow_power();
             if waiting.is_empty() {
                 match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&LOOK_EVERY)) {
@@ -236,6 +251,41 @@ impl<C: Controls> Service<C> {
             tell(stream, &answer, &name, &say);
         }
         closed
+    }
+
+    /// Whether somebody uses the block device of what waits for that. If not it is gone. `asked` keeps when that was found out last.
+    fn is_held(
+        &mut self,
+        waiting: &mut Waiting<C::Order>,
+        asked: &mut Option<Instant>,
+        cut_off: &AtomicBool,
+    ) -> bool {
+        let is_forced = || cut_off.load(Ordering::Relaxed);
+        if !C::WAITS_FOR_HOLDERS {
+            return false;
+        }
+        if is_forced() {
+            (self.say)(&format!("{}: its block device is taken away, whoever uses it", self.name));
+            return false;
+        }
+        // To find out takes a claim of the device, which is in the way of whoever wants to mount it.
+        if asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
+            return true;
+        }
+        match self.detach(waiting, &is_forced) {
+            Err(held) if held.is_held() => {
+                if asked.replace(Instant::now()).is_none() {
+                    let (name, why) = (&self.name, in_one_line(&held));
+                    (self.say)(&format!(
+                        "{name}: {why}; it goes on until that has ended; another signal, or `stop --cut-off`, takes it from them: \
+                         what they have not written yet is lost, what was acknowledged is kept"
+                    ));
+                }
+                true
+            }
+            // Any other error is met again, and told, at the end.
+            _ => false,
+        }
     }
 
     fn has_ended(&self) -> bool {
@@ -300,7 +350,7 @@ impl<C: Controls> Service<C> {
             Err(unflushed) if unflushed.is_unflushed() => {
                 let why = in_one_line(&unflushed);
                 Err(Refused::failed(format!(
-                    "{why}; it stays, and `detach --cut-off` takes it away as it is"
+                    "{why}; it stays, and the same with --cut-off takes it away as it is"
                 )))
             }
             outcome => outcome.map_err(|error| Refused::failed(in_one_line(&error))),
@@ -357,5 +407,8 @@ fn tell(mut stream: UnixStream, answer: &Answer<impl Serialize>, name: &str, say
 }
 
 fn in_use(error: &ServiceError) -> Refused {
-    Refused::unsafe_now(format!("{}; end that first, or detach with --cut-off", in_one_line(error)))
+    Refused::unsafe_now(format!(
+        "{}; end that first, or say --cut-off, with which its users get I/O errors",
+        in_one_line(error)
+    ))
 }

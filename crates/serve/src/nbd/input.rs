@@ -30,13 +30,14 @@ impl Input {
         }
     }
 
-    /// Where the next bytes go. What is there is moved to the front when little room is left.
-    pub(super) fn space(&mut self) -> &mut [u8] {
+    /// Where the next bytes go, at most `count`. What is there is moved to the front when little room is left.
+    pub(super) fn space(&mut self, count: usize) -> &mut [u8] {
         if self.end == self.bytes.len() || self.bytes.len() - self.end < self.start {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        &mut self.bytes[self.end..]
+        let end = self.bytes.len().min(self.end.saturating_add(count));
+        &mut self.bytes[self.end..end]
     }
 
     /// `count` bytes were put into the space.
@@ -46,7 +47,7 @@ impl Input {
 
     /// Appends bytes; more than fit are a broken caller.
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        self.space()[..bytes.len()].copy_from_slice(bytes);
+        self.space(bytes.len()).copy_from_slice(bytes);
         self.received(bytes.len());
     }
 }

@@ -58,15 +58,19 @@ impl Medium {
 
     /// Stores a copy of the bytes of a run, but of its zeroes only where they are.
     fn store_bytes(&mut self, range: LbaRange, bytes: &[u8]) {
-        let units: Vec<&[u8]> = bytes.chunks(ZEROES_BYTES.max(self.block_bytes)).collect();
-        let are_zeroes = |unit: &[u8]| unit.iter().all(|byte| *byte == 0);
+        // Two slices are compared many bytes at a time.
+        let are_zeroes =
+            |unit: &[u8]| unit.chunks(ZEROES_BYTES).all(|part| *part == [0_u8; ZEROES_BYTES][..part.len()]);
+        let units = bytes.chunks(ZEROES_BYTES.max(self.block_bytes));
+        let units: Vec<(usize, bool)> = units.map(|unit| (unit.len(), are_zeroes(unit))).collect();
         let mut from = 0;
-        for alike in units.chunk_by(|one, next| are_zeroes(one) == are_zeroes(next)) {
-            let until = from + alike.iter().map(|unit| unit.len()).sum::<usize>();
+        for alike in units.chunk_by(|(_, one), (_, next)| one == next) {
+            let until = from + alike.iter().map(|(length, _)| length).sum::<usize>();
             let first = Lba(range.lba.0 + (from / self.block_bytes) as u64);
-            let is_zeroes = alike.first().is_some_and(|unit| are_zeroes(unit));
-            let content =
-                if is_zeroes { Content::Zeroes } else { Content::bytes(first, &bytes[from..until]) };
+            let content = match alike {
+                [(_, true), ..] => Content::Zeroes,
+                _ => Content::bytes(first, &bytes[from..until]),
+            };
             let run = LbaRange::new(first, ((until - from) / self.block_bytes) as u64);
             self.extents.insert(run, content);
             from = until;

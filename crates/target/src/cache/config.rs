@@ -1,19 +1,19 @@
 //! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the devices say of
 //! themselves decides; this only says where they are.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use plumb_block::Bytes;
-use plumb_cache::{Layout, Mode, Settings, Uuid};
+use plumb_cache::{Layout, Mode, Uuid};
 use plumb_linux::whole_file;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::create::SEGMENT;
 use crate::error::{Error, Result};
 
 /// Where a cache is.
+/// Keys that a later plumb has added are ignored, and left out when the file is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CacheConfig {
     /// Always [`CacheConfig::SCHEMA`].
     pub schema: String,
@@ -51,17 +51,6 @@ impl CacheConfig {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-config/1";
 
-    /// What the cache was made with.
-    pub(super) const fn settings(&self) -> Settings {
-        Settings {
-            cache: self.uuid,
-            backing: self.backing_uuid,
-            size: Bytes(self.size),
-            segment: SEGMENT,
-            layout: self.layout,
-        }
-    }
-
     /// The cache of this name in `directory`.
     ///
     /// # Errors
@@ -73,7 +62,8 @@ impl CacheConfig {
         let Some(bytes) = bytes else {
             let known = Self::names(directory)?;
             let remedy = if known.is_empty() {
-                "`plumb cache create` makes one".to_owned()
+                "`plumb cache create` makes one, `plumb cache adopt` one whose configuration is lost"
+                    .to_owned()
             } else {
                 format!("there are: {}", known.join(", "))
             };
@@ -106,6 +96,21 @@ impl CacheConfig {
         whole_file::replace(&Self::path(directory, &self.name), &text, 0o600).map_err(failed)
     }
 
+    /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one name, and the second configuration
+    /// replace the first. The directory is made if it is missing.
+    ///
+    /// # Errors
+    /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.
+    pub(super) fn alone(directory: &Path) -> Result<Option<File>> {
+        let shown = directory.display().to_string();
+        whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
+        match whole_file::lock_directory(directory).map_err(|error| Errno::from_io_error(&error)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(Some(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK)) => Ok(None),
+            Err(errno) => Err(Error::os(&shown, "lock", errno.unwrap_or(Errno::IO))),
+        }
+    }
+
     /// Forgets the cache. Its devices stay as they are.
     ///
     /// # Errors
@@ -128,7 +133,7 @@ impl CacheConfig {
         Ok(names)
     }
 
-    fn path(directory: &Path, name: &str) -> PathBuf {
+    pub(super) fn path(directory: &Path, name: &str) -> PathBuf {
         directory.join(format!("{name}.json"))
     }
 }
@@ -138,8 +143,9 @@ impl CacheConfig {
 pub fn directory() -> PathBuf {
     let of = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let user = || {
-        let home = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")));
-        home.unwrap_or_else(std::env::temp_dir).join("plumb")
+        // Without a home there is no place that lasts: this one cannot be written, which is told.
+        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(".local/state");
+        of("XDG_STATE_HOME").unwrap_or_else(home).join("plumb")
     };
     let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/var/lib/plumb"));
     of("STATE_DIRECTORY").or_else(root).unwrap_or_else(user).join("cache")

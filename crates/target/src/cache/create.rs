@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time};
-use plumb_cache::{Layout, Mode, Settings, Uuid, driver};
+use plumb_cache::{LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
 
+use super::adopt::leg_of;
 use super::config::{CacheConfig, MarkerPlace};
+use super::last_block::{is_left_free, take_off};
 use super::marker::Marker;
 use super::member::{Member, new_uuid};
 use crate::error::{Error, Kind, Result};
@@ -36,7 +38,7 @@ pub struct CreateWanted<'a> {
     pub size: Bytes,
     /// The mode in which it is to be served.
     pub mode: Mode,
-    /// What the user allows for the devices of the log.
+    /// What the user allows for the devices of the log, and for a backing device that is one of another log.
     pub permission: &'a Permission,
     /// A cache that the backing device needs, and whose dirty data may be lost.
     pub discard_dirty: Option<Uuid>,
@@ -47,16 +49,9 @@ pub struct CreateWanted<'a> {
 /// # Errors
 /// The refusal, or the system's failure.
 pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig> {
-    let shown = format!("cache:{}", wanted.name);
-    if !registry::is_name(wanted.name) {
-        let remedy = "take up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`";
-        return Err(Error::usage(&shown, "this is no name for a cache", remedy));
-    }
-    if CacheConfig::names(directory)?.iter().any(|name| name == wanted.name) {
-        let remedy =
-            format!("take another name, or take that one out with `plumb cache detach {}`", wanted.name);
-        return Err(Error::refused(&shown, "there is a cache of this name", remedy));
-    }
+    let _alone = CacheConfig::alone(directory)?;
+    may_be_named(directory, wanted.name)?;
+    in_whole_blocks(wanted.size)?;
     let time = Time::Real(Arc::new(RealClock::start()));
     for typed in wanted.legs.iter().map(String::as_str).chain([wanted.backing]) {
         if let Name::Scheme { scheme: Scheme::Sim | Scheme::Cache, .. } = Name::parse(typed)? {
@@ -67,11 +62,20 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
         }
     }
     let backing = Member::open(wanted.backing, &time)?;
-    let (marked, place) = backing.marker()?;
+    let is_log = backing.is_log_that_goes(wanted.permission)?;
+    let (marked, place) = match backing.marker() {
+        // The end of the log.
+        Err(error) if is_log && error.kind() == Kind::Refused => (None, MarkerPlace::LastBlock),
+        found => found?,
+    };
     if let Some(marker) = marked.filter(|marker| Some(marker.cache) != wanted.discard_dirty) {
         return Err(needs(&backing.shown, &marker));
     }
-    let mut opened = guarded(wanted.legs, wanted.size, wanted.permission, &time)?;
+    if (marked, place) == (None, MarkerPlace::LastBlock) && !is_log {
+        is_left_free(&backing)?;
+    }
+    let permission = backing.without_own_name(wanted.permission);
+    let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
     let made = written(wanted, &backing.cached(place).info(), &time).and_then(|(settings, legs)| {
         let marker = Marker {
             cache: settings.cache,
@@ -79,6 +83,10 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
             session: 0,
             size: backing.cached(place).info().size,
         };
+        if is_log {
+            // As a part of the cached device it must not look like a log any more.
+            driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
+        }
         backing.set_marker(place, Some(&marker))?;
         let config = CacheConfig {
             schema: CacheConfig::SCHEMA.to_owned(),
@@ -94,19 +102,53 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
         };
         config.save(directory).map(|()| config)
     });
-    made.map_err(|error| {
-        opened.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
-    })
+    made.map_err(|error| without_made(error, opened))
 }
 
-/// Zeroes the last block of a device whose contents may go, where it would say which cache it needs. What it says of one stays.
+/// The error, with the files taken away that [`guarded`] has made.
+pub(super) fn without_made(error: Error, mut made: Vec<Opened>) -> Error {
+    made.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
+}
+
+/// Refuses a name that is none, or that another cache has.
+pub(super) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
+    let shown = format!("cache:{name}");
+    if !registry::is_name(name) {
+        let remedy = "take up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`";
+        return Err(Error::usage(&shown, "this is no name for a cache", remedy));
+    }
+    if CacheConfig::names(directory)?.iter().any(|known| known == name) {
+        let remedy = format!("take another name, or take that one out with `plumb cache detach {name}`");
+        return Err(Error::refused(&shown, "there is a cache of this name", remedy));
+    }
+    Ok(())
+}
+
+/// Refuses a size of a log that no file would have.
+pub(super) fn in_whole_blocks(size: Bytes) -> Result<()> {
+    let below = size.round_down(Bytes(LOG_BLOCK)).0;
+    if below == size.0 {
+        return Ok(());
+    }
+    let found =
+        format!("a log takes whole blocks of {LOG_BLOCK} bytes of each device, and {} are none", size.0);
+    Err(Error::usage("--size", found, format!("say {below} or {}", below + LOG_BLOCK)))
+}
+
+/// Makes room on a device whose contents may go for what says which cache it needs, in the last block. What it says of one stays.
 ///
 /// # Errors
 /// As [`create`] of the backing device.
-pub fn clear_place_of_marker(backing: &str) -> Result<()> {
+pub fn clear_place_of_marker(backing: &str, permission: &Permission) -> Result<()> {
     let backing = Member::open(backing, &Time::Real(Arc::new(RealClock::start())))?;
+    backing.is_log_that_goes(permission)?;
     // Only of something else than zeroes or a marker is it an error, which `create` tells, if it stays one.
-    if backing.marker().is_err() { backing.set_marker(MarkerPlace::LastBlock, None) } else { Ok(()) }
+    let found = backing.marker();
+    if matches!(found, Ok((Some(_), _) | (_, MarkerPlace::Attribute))) {
+        return Ok(());
+    }
+    take_off(&backing).map_err(|error| Error::device(&backing.shown, &error))?;
+    if found.is_err() { backing.set_marker(MarkerPlace::LastBlock, None) } else { Ok(()) }
 }
 
 /// The backing device says that it needs a cache.
@@ -119,20 +161,27 @@ pub(super) fn needs(shown: &str, marker: &Marker) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Has the guard judge the devices of the log, which makes files that are missing. Block devices are let go again, so that they can
-/// be claimed as a cache claims them.
+/// Has the guard judge the devices of the log, which makes files that are missing. Files that are the log of the cache `own`, and show
+/// no sign of another use, may be written.
+/// Block devices are let go again, so that they can be claimed as a cache claims them.
 pub(super) fn guarded(
     legs: &[String],
     size: Bytes,
-    permission: &Permission,
+    (permission, own): (&Permission, Option<Uuid>),
     time: &Time,
 ) -> Result<Vec<Opened>> {
+    let mut permission = permission.clone();
+    let members = legs.iter().filter_map(|typed| Member::open(typed, time).ok());
+    for member in members.filter(|member| own.is_some() && member.is_log_file()) {
+        let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
+        permission.destroy.extend(leg.filter(|leg| Some(leg.settings.cache) == own).map(|_| member.path));
+    }
     let legs = legs.iter().map(|typed| {
         let intent = Intent::WRITE.sized(size);
-        Ok(Wanted { name: Name::parse(typed)?, intent, options: FileOptions::write_direct() })
+        Ok(Wanted { name: Name::parse(typed)?, intent, options: FileOptions::write_direct().shared() })
     });
     let legs = legs.collect::<Result<Vec<_>>>()?;
-    let mut opened = open_all(&legs, permission, time)?;
+    let mut opened = open_all(&legs, &permission, time)?;
     opened.retain(|leg| leg.made);
     Ok(opened)
 }
@@ -144,7 +193,7 @@ fn written(
     time: &Time,
 ) -> Result<(Settings, Vec<Member>)> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
-    legs.iter().try_for_each(|leg| leg.allocate(wanted.size))?;
+    legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size))?;
     let settings = Settings {
         cache: new_uuid()?,
         backing: new_uuid()?,
@@ -156,27 +205,4 @@ fn written(
     driver::create(&settings, &devices, backing)
         .map_err(|error| Error::device(&format!("cache:{}", wanted.name), &error))?;
     Ok((settings, legs))
-}
-
-/// Gives up the cache of this name without opening its log: what only the log holds is lost.
-///
-/// # Errors
-/// If `uuid` is not the cache's, or it is in use.
-pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<CacheConfig> {
-    let config = CacheConfig::load(directory, name)?;
-    let shown = format!("cache:{name}");
-    if config.uuid != uuid {
-        let found = format!("its UUID is {}, not {uuid}", config.uuid);
-        return Err(Error::new(
-            Kind::Refused,
-            shown,
-            found,
-            "type the UUID of the cache whose data may be lost",
-        ));
-    }
-    let time = Time::Real(Arc::new(RealClock::start()));
-    let backing = Member::open(&config.backing, &time)?;
-    backing.set_marker(config.marker, None)?;
-    CacheConfig::forget(directory, name)?;
-    Ok(config)
 }

@@ -10,7 +10,7 @@ use plumb_cache::{Layout, Mode, Settings, Uuid};
 use plumb_linux::FileOptions;
 
 use super::create::SEGMENT;
-use super::named::options_of;
+use super::named::{NamedCache, options_of};
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::{Wanted, open_all};
@@ -28,6 +28,8 @@ pub(super) struct Made {
     pub(super) device: CachedDevice,
     /// Of simulated members.
     pub(super) counters: Option<Arc<dyn StorageCounters>>,
+    /// Of one that has a name, which keeps its mark.
+    pub(super) named: Option<Arc<NamedCache>>,
 }
 
 /// What was typed.
@@ -90,8 +92,11 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     let typed = Typed::parse(&shown, rest)?;
     let open = |name: &Name| {
         // A drive of its own for each, also where two are typed alike.
-        let wanted =
-            Wanted { name: name.clone(), intent: Intent::WRITE, options: FileOptions::write_direct() };
+        let wanted = Wanted {
+            name: name.clone(),
+            intent: Intent::WRITE,
+            options: FileOptions::write_direct().shared(),
+        };
         let opened = open_all(&[wanted], &Permission::default(), time)?.pop();
         opened.ok_or_else(|| Error::usage(&shown, "a drive of it was not opened", ""))
     };
@@ -106,7 +111,7 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     let members = Members { legs: devices.into_iter().map(Some).collect(), backing: backing.device };
     let options = options_of(mode).map_err(failed)?;
     let device = CachedDevice::open(options, members, time.clone()).map_err(failed)?;
-    Ok(Made { device, counters: Some(Arc::new(All(counters))) })
+    Ok(Made { device, counters: Some(Arc::new(All(counters))), named: None })
 }
 
 /// The cache as a target.
@@ -126,7 +131,8 @@ pub fn open_simulated(name: &Name, time: &Time) -> Result<(Opened, CachedDevice)
     };
     let made = make(name, rest, time)?;
     let cache = made.device.clone();
-    let want = Wanted { name: name.clone(), intent: Intent::WRITE, options: FileOptions::write_direct() };
+    let want =
+        Wanted { name: name.clone(), intent: Intent::WRITE, options: FileOptions::write_direct().shared() };
     Ok((describe(&want, made, time)?, cache))
 }
 

@@ -5,7 +5,7 @@
 //! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n
 //! ```
 //!
-//! SESSION is the number of the session in which the cache was opened last: a log whose own number is lower is an old copy. SIZE is
+//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the log is lost. A log whose own number is lower is an old copy. SIZE is
 //! that of the cached device in bytes. The line is shorter than a sector, so that a power cut leaves the old one or the new one.
 
 use std::fmt;
@@ -103,6 +103,11 @@ impl Marker {
         let write = Request::write(Tag(0), range, Payload::Bytes(buffer.freeze()));
         carry_out(device, [write, Request::flush(Tag(1))]).map(drop)
     }
+}
+
+/// Has a file say no more that it needs a cache, durably.
+pub(crate) fn forget_marker(file: impl AsFd) -> io::Result<()> {
+    if has_marker(file.as_fd()) { Marker::set_on_file(None, file) } else { Ok(()) }
 }
 
 /// Whether the attribute of a file says that it needs a cache.

@@ -13,17 +13,19 @@ use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use super::config::MarkerPlace;
 use super::marker::{BLOCK, InLastBlock, Marker};
 use super::part::Part;
 use crate::error::{Error, Result};
-use crate::facts::{Found, Use};
-use crate::guard::{no_swap, signs, unseen_words};
+use crate::facts::{Contents, Found, Use};
+use crate::guard::{judge_cached, no_swap, signs, unseen_words};
 use crate::locate::locate;
 use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
 use crate::name::Name;
+use crate::network::contents_of;
 use crate::open::{Wanted, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
@@ -37,6 +39,10 @@ pub struct Member {
     /// How it is found again: of a block device below /dev/disk/by-id, where there is such a name.
     pub path: String,
     is_block: bool,
+    /// What it holds.
+    pub(super) contents: Contents,
+    /// How it can be named to be destroyed.
+    identities: Vec<String>,
     /// Of a file or a block device: open for reading and writing, and locked for as long as the device lives. It is used for
     /// attributes only.
     held: Option<Arc<OwnedFd>>,
@@ -67,32 +73,70 @@ impl Member {
         rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             Error::refused(
                 &located.shown,
-                "another cache or drive has it",
+                "another cache or drive has it, or it was named twice",
                 "stop that one first (`plumb cache status`)",
             )
         })?;
         // Again, now that nobody can claim it any more.
-        judge(&located.shown, &facts(&machine, &located, looked_at.as_fd())?)?;
-        let options = FileOptions::write_direct();
+        let found = facts(&machine, &located, looked_at.as_fd())?;
+        judge(&located.shown, &found)?;
+        let (contents, identities) = match found {
+            Found::File(file) => (file.contents, file.identities),
+            Found::Block(block) => (block.contents, block.identities),
+            _ => (Contents::BLANK, Vec::new()),
+        };
+        let options = FileOptions::write_direct().shared();
         let held = Arc::new(held);
         let (device, _) = opened::device(&located, key, options, Some(Arc::clone(&held)), time.clock())?;
         let path = if is_block { stable_name(&located.path) } else { located.path };
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
         })?;
-        Ok(Self { device, shown: located.shown, path, is_block, held: Some(held) })
+        Ok(Self { device, shown: located.shown, path, is_block, contents, identities, held: Some(held) })
     }
 
     /// What the kernel does not know: a simulated drive, an export. Whether it may be written is for whoever serves it to say.
     fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
-        let wanted =
-            Wanted { name: name.clone(), intent: Intent::READ, options: FileOptions::write_direct() };
+        let wanted = Wanted {
+            name: name.clone(),
+            intent: Intent::READ,
+            options: FileOptions::write_direct().shared(),
+        };
         let opened = open_all(&[wanted], &Permission::default(), time)?.into_iter().next();
         let Some(opened) = opened else {
             return Err(Error::usage(&name.to_string(), "it was not opened", ""));
         };
         let path = name.to_string();
-        Ok(Self { device: opened.device, shown: opened.shown, path, is_block: true, held: None })
+        Ok(Self {
+            contents: contents_of(&*opened.device),
+            device: opened.device,
+            shown: opened.shown,
+            identities: vec![path.clone()],
+            path,
+            is_block: true,
+            held: None,
+        })
+    }
+
+    /// Whether it is a file, and holds the log of a cache and nothing else.
+    pub(super) fn is_log_file(&self) -> bool {
+        !self.is_block && self.contents.is_log()
+    }
+
+    /// Whether it is one of the log of a cache, which goes as `permission` says.
+    ///
+    /// # Errors
+    /// The refusal, if it is one and was not named to be destroyed.
+    pub(super) fn is_log_that_goes(&self, permission: &Permission) -> Result<bool> {
+        judge_cached(&self.shown, &self.contents, &self.identities, permission)?;
+        Ok(self.contents.is_of_a_log())
+    }
+
+    /// What is allowed for the others, of which each word must name one.
+    pub(super) fn without_own_name(&self, permission: &Permission) -> Permission {
+        let is_own = |typed: &String| Permission::is_one_of(typed, &self.identities);
+        let destroy = permission.destroy.iter().filter(|typed| !is_own(typed)).cloned().collect();
+        Permission { destroy, ..permission.clone() }
     }
 
     /// What the device says of the cache that it needs, wherever it says so, and where a new cache would have it said.
@@ -100,7 +144,7 @@ impl Member {
         if let (false, Some(file)) = (self.is_block, &self.held) {
             match Marker::of_file(file.as_fd()) {
                 Ok(found) => return Ok((found, MarkerPlace::Attribute)),
-                Err(rustix::io::Errno::OPNOTSUPP) => {}
+                Err(Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(Error::os(&self.shown, "read the mark of", errno)),
             }
         }
@@ -121,7 +165,7 @@ impl Member {
     pub(super) fn set_marker(&self, place: MarkerPlace, marker: Option<&Marker>) -> Result<()> {
         match (place, &self.held) {
             (MarkerPlace::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
-                let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 Error::os(&self.shown, "mark", errno)
             }),
             (MarkerPlace::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
@@ -133,28 +177,36 @@ impl Member {
     /// The device that is cached: without the marker, if that is on it.
     pub(super) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
         let device = Arc::clone(&self.device);
-        let size = Bytes(device.info().size.0.saturating_sub(BLOCK.0)).round_down(BLOCK);
-        match place {
-            MarkerPlace::Attribute => device,
-            MarkerPlace::LastBlock => Arc::new(Part { device, first: Lba(0), size }),
-        }
+        let info = device.info();
+        let size = match place {
+            // A file may end within a block, which no request reaches.
+            MarkerPlace::Attribute => info.size.round_down(info.logical_block),
+            MarkerPlace::LastBlock => Bytes(info.size.0.saturating_sub(BLOCK.0)).round_down(BLOCK),
+        };
+        if size == info.size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
     }
 
-    /// Takes up the room of a file, so that a full file system cannot fail a write to the log later.
-    pub(super) fn allocate(&self, size: Bytes) -> Result<()> {
-        let file = self.held.as_ref().filter(|_| !self.is_block);
-        file.map_or(Ok(()), |file| allocate(file, &self.shown, size))
+    /// Takes up the room of a file, so that a full file system cannot fail a write to the log later. It is the medium of no drive from then
+    /// on.
+    pub(super) fn take_for_log(&self, size: Bytes) -> Result<()> {
+        let Some(file) = self.held.as_ref().filter(|_| !self.is_block) else { return Ok(()) };
+        allocate(file, &self.shown, size)?;
+        match rustix::fs::fremovexattr(file, crate::MEDIUM) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+            Err(errno) => Err(Error::os(&self.shown, "take the mark off", errno)),
+        }
     }
 }
 
-/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter.
+/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter. If there is no room it is as long as before.
 pub(super) fn allocate(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
+    let failed = |errno| Error::os(shown, "allocate", errno);
+    let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
         // Where the file system cannot promise room, writes may fail: the log is then lost as a leg is.
-        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {
-            rustix::fs::fsync(file).map_err(|errno| Error::os(shown, "allocate", errno))
-        }
-        Err(errno) => Err(Error::os(shown, "allocate", errno)),
+        Ok(()) | Err(Errno::OPNOTSUPP) => rustix::fs::fsync(file).map_err(failed),
+        // What it could take up it has kept.
+        Err(errno) => rustix::fs::ftruncate(file, before).map_err(failed).and(Err(failed(errno))),
     }
 }
 
@@ -168,8 +220,7 @@ fn judge(shown: &str, found: &Found) -> Result<()> {
         }
         Found::Block(block) => (&block.uses, &block.unseen),
         Found::Missing(_) => {
-            let remedy =
-                "see that it is there under this name; a cache is found by the paths in its configuration";
+            let remedy = "see that it is there under this name, by which the cache finds it";
             return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
         }
         Found::Directory | Found::Other(_) => {
@@ -187,7 +238,7 @@ fn judge(shown: &str, found: &Found) -> Result<()> {
         Use::Loop { by, .. } => format!("detach it (losetup -d /dev/{by})"),
         _ => "take apart what stands on it".to_owned(),
     };
-    Err(Error::refused(shown, signs(&crate::facts::Contents::BLANK, uses).join(", "), remedy))
+    Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
 /// The name below /dev/disk/by-id that leads to the node, the first of several; the node itself where there is none.
@@ -204,7 +255,7 @@ fn stable_name(node: &Path) -> PathBuf {
 pub(super) fn new_uuid() -> Result<Uuid> {
     let path = "/proc/sys/kernel/random/uuid";
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         Error::os(path, "read", errno)
     })?;
     text.trim().parse().map_err(|_| Error::usage(path, format!("`{}` is no UUID", text.trim()), ""))

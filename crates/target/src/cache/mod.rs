@@ -14,10 +14,14 @@
 //! - a cache is opened only over the backing device and the log that name each other, and with a log no older than the last that
 //!   was served.
 
+mod adopt;
 mod change;
 mod config;
 mod create;
+mod discard;
+mod follower;
 mod inline;
+mod last_block;
 mod marker;
 mod member;
 mod named;
@@ -25,13 +29,15 @@ mod on_one_drive;
 mod part;
 mod served;
 
+pub use adopt::adopt;
 pub use config::{CacheConfig, directory};
-pub use create::{CreateWanted, clear_place_of_marker, create, discard};
+pub use create::{CreateWanted, clear_place_of_marker, create};
+pub use discard::{Discarded, discard};
 pub(crate) use inline::drives_of;
 pub use inline::open_simulated;
-pub(crate) use marker::has_marker;
+pub(crate) use marker::{forget_marker, has_marker};
 pub use member::Member;
-pub use named::NamedCache;
+pub use named::{NamedCache, survey};
 pub(crate) use named::{is_meant, open_all};
 pub use on_one_drive::{CacheOnOneDrive, ParseCacheError};
 pub use served::{CacheControls, CacheOrder, CacheStatus, serve_cache};

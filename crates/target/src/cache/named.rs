@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Pool, PoolShape, Time};
+use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
-use plumb_cache::{BUFFER, Cache, Identity, Mode, Options, State};
+use plumb_cache::{BUFFER, Cache, Degraded, Identity, Mode, Options, State};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_path::{Survey, survey_cache};
 
 use super::config::{self, CacheConfig};
 use super::create::needs;
+use super::follower::Follower;
 use super::inline;
 use super::marker::Marker;
 use super::member::Member;
@@ -17,6 +21,7 @@ use crate::network;
 use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
 use crate::permission::Permission;
+use crate::shared::Keeping;
 
 /// How many buffers a cache has for its records, for reads of the log and for destaging.
 const BUFFERS: u32 = 48;
@@ -27,7 +32,23 @@ pub struct NamedCache {
     pub config: CacheConfig,
     /// The cache.
     pub device: CachedDevice,
-    backing: Member,
+    backing: Arc<Member>,
+    /// None of one that is only looked at.
+    follower: Option<Follower>,
+}
+
+/// How a cache is opened.
+#[derive(Clone, Copy)]
+struct Opening {
+    degraded: Degraded,
+    dry_run: bool,
+    gives_up_lost: bool,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { degraded: Degraded::No, dry_run: false, gives_up_lost: false }
+    }
 }
 
 /// What a cache is opened with, but for what only its log says.
@@ -37,31 +58,49 @@ pub(super) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
 }
 
 impl NamedCache {
-    /// Opens the cache: recovers its log, and marks the backing device with the new session. `is_degraded` allows that a leg is not
-    /// there.
+    /// Opens the cache: recovers its log, and marks the backing device with the new session and each later one. `degraded` says which legs may
+    /// be missing beside those that the log calls lost.
     ///
     /// # Errors
     /// The refusal: its devices are missing or in use, or do not belong together. Nothing was written then.
-    pub fn open(config: CacheConfig, is_degraded: bool, time: &Time) -> Result<Self> {
-        let (open, marker) = Self::recovered(config, is_degraded, false, time)?;
-        let session =
-            open.device.with(|core, _| core.status().map_or(marker.session, |status| status.session));
-        open.backing.set_marker(open.config.marker, Some(&Marker { session, ..marker }))?;
-        Ok(open)
+    pub fn open(config: CacheConfig, degraded: Degraded, time: &Time) -> Result<Self> {
+        Self::served(config, Opening { degraded, ..Opening::default() }, time)
     }
 
-    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written.
+    /// Opens the cache with what its log has before the first durable record that is damaged or gone; what comes after it is lost.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn look(config: CacheConfig, time: &Time) -> Result<Self> {
-        Self::recovered(config, false, true, time).map(|(open, _)| open)
+    pub fn salvage(config: CacheConfig, time: &Time) -> Result<Self> {
+        Self::served(config, Opening { gives_up_lost: true, ..Opening::default() }, time)
     }
 
-    fn recovered(config: CacheConfig, degraded: bool, dry_run: bool, time: &Time) -> Result<(Self, Marker)> {
+    fn served(config: CacheConfig, how: Opening, time: &Time) -> Result<Self> {
+        let (mut open, marker) = Self::recovered(config, how, time)?;
+        let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
+        let (backing, place) = (Arc::clone(&open.backing), open.config.marker);
+        let mark = move |session| backing.set_marker(place, Some(&Marker { session, ..marker }));
+        mark(session)?;
+        let shown = format!("cache:{}", open.config.name);
+        let follower = Follower::start(open.device.clone(), mark);
+        open.follower = Some(follower.map_err(|error| Error::device(&shown, &error))?);
+        Ok(open)
+    }
+
+    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written. `degraded` as in [`open`](Self::open);
+    /// with `gives_up_lost` as [`salvage`](Self::salvage) would leave it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn look(config: CacheConfig, degraded: Degraded, gives_up_lost: bool, time: &Time) -> Result<Self> {
+        let how = Opening { degraded, dry_run: true, gives_up_lost };
+        Self::recovered(config, how, time).map(|(open, _)| open)
+    }
+
+    fn recovered(config: CacheConfig, how: Opening, time: &Time) -> Result<(Self, Marker)> {
         let shown = format!("cache:{}", config.name);
         let (backing, marker) = backing_of(&config, time)?;
-        let legs = legs_of(&config, degraded, time)?;
+        let legs = legs_of(&config, time)?;
         let cached = backing.cached(config.marker);
         let size = cached.info().size;
         if size < marker.size {
@@ -72,12 +111,23 @@ impl NamedCache {
         let identity =
             Identity { cache: config.uuid, backing: config.backing_uuid, session_min: marker.session };
         let options = options_of(config.mode).map_err(|error| Error::device(&shown, &error))?;
-        let options = Options { degraded, dry_run, identity: Some(identity), ..options };
+        let Opening { degraded, dry_run, gives_up_lost } = how;
+        let options = Options { degraded, dry_run, gives_up_lost, identity: Some(identity), ..options };
+        let is_one_missing = legs.iter().any(Option::is_none);
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
         let members = Members { legs, backing: cached };
-        let device =
-            CachedDevice::open(options, members, time.clone()).map_err(|error| refused(&shown, &error))?;
-        Ok((Self { config, device, backing }, marker))
+        let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
+            let refusal = refused(&shown, &error);
+            // Whoever said --degraded is not told to say it.
+            let is_advised = is_one_missing && degraded == Degraded::No;
+            let remedy = if is_advised { missing(&config) } else { last_resort(&config) };
+            if refusal.kind() == Kind::Refused {
+                Error::refused(&shown, refusal.found(), remedy)
+            } else {
+                refusal
+            }
+        })?;
+        Ok((Self { config, device, backing: Arc::new(backing), follower: None }, marker))
     }
 
     /// Stops it: what was acknowledged is durable then, on the log or the backing device.
@@ -91,7 +141,7 @@ impl NamedCache {
 
     /// Whether it has stopped, as it was told or because it cannot go on.
     pub fn has_stopped(&self) -> bool {
-        let state = self.device.with(|core, _| core.state());
+        let state = self.device.look(Cache::state);
         !matches!(state, State::Recovering | State::Serving)
     }
 
@@ -114,25 +164,75 @@ impl NamedCache {
     }
 
     /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device is used without it, and
-    /// the devices of the log for something else.
+    /// the devices of the log for something else. `gives_up` allows that blocks which the log cannot read are older there.
     ///
     /// # Errors
     /// If not everything could be written to the backing device; the cache stays then. If the log could not be erased: the cache is gone
     /// all the same.
-    pub fn detached(self) -> Result<()> {
-        let failed = |error| Error::device(&format!("cache:{}", self.config.name), &error);
+    pub fn detached(mut self, gives_up: bool) -> Result<()> {
+        let shown = format!("cache:{}", self.config.name);
+        let failed = |error| Error::device(&shown, &error);
         self.stopped().map_err(failed)?;
+        let (state, status) = self.device.look(|core| (core.state(), core.status()));
+        let is_written = status.as_ref().is_some_and(|status| status.dirty.0 + status.zeroed.0 == 0);
+        let unreadable = status.map(|status| status.unreadable).unwrap_or_default();
+        let is_clean = state == State::Stopped { is_clean: true };
+        let is_given_up = gives_up && is_written && !unreadable.is_empty();
+        if !is_clean && !is_given_up {
+            return Err(self.not_everything(&shown, &unreadable));
+        }
+        self.follower = None;
         self.backing.set_marker(self.config.marker, None)?;
         CacheConfig::forget(&config::directory(), &self.config.name)?;
-        let Members { legs, backing } = self.device.members().clone();
-        let legs: Vec<_> = legs.into_iter().flatten().collect();
-        driver::erase(&self.config.settings(), &legs, &backing.info()).map_err(failed)
+        let legs = self.device.members().legs.clone();
+        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)
     }
+
+    /// The refusal to detach a cache of which the backing device does not have everything.
+    fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
+        let CacheConfig { name, uuid, .. } = &self.config;
+        let Some(first) = unreadable.first() else {
+            let found = "not everything is on the backing device";
+            return Error::refused(shown, found, format!("do it again: `plumb cache detach {name}`"));
+        };
+        let block = self.device.info().logical_block.0;
+        let (offset, length) = (first.lba.0 * block, Bytes(first.nlb * block));
+        let more = match unreadable.len() {
+            1 => String::new(),
+            count => format!(", and {} places more", count - 1),
+        };
+        let found = format!(
+            "the log cannot be read where {length} from byte {offset} of {} on are{more}: the backing device has something older there",
+            self.config.backing
+        );
+        let remedy = format!(
+            "serve the cache and write these bytes again, or give them up with `plumb cache detach {name} --give-up-unreadable {uuid}`"
+        );
+        Error::refused(shown, found, remedy)
+    }
+}
+
+/// What to do about a leg that is missing.
+fn missing(config: &CacheConfig) -> String {
+    format!("a mirror can be served without it with --degraded; {}", last_resort(config))
+}
+
+/// The way out of a cache that cannot be opened.
+fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
+    format!(
+        "only if what its log holds may be lost, give it up with `plumb cache detach {name} --discard-dirty {uuid}`"
+    )
 }
 
 /// The backing device, and what it says of its cache.
 fn backing_of(config: &CacheConfig, time: &Time) -> Result<(Member, Marker)> {
-    let backing = Member::open(&config.backing, time)?;
+    let backing = Member::open(&config.backing, time).map_err(|error| match error.kind() {
+        Kind::NotFound => {
+            let remedy = format!("bring it back under this name; {}", last_resort(config));
+            Error::refused(error.target(), "the backing device is missing", remedy)
+        }
+        _ => error,
+    })?;
     match backing.marker()? {
         (Some(marker), place) if place == config.marker => {
             let is_ours = marker.cache == config.uuid && marker.backing == config.backing_uuid;
@@ -144,29 +244,20 @@ fn backing_of(config: &CacheConfig, time: &Time) -> Result<(Member, Marker)> {
                  may have been written since",
                 config.uuid
             );
-            let remedy = format!(
-                "name the right device, or give up the cache with `plumb cache detach {} --discard-dirty \
-                                  {}`",
-                config.name, config.uuid
-            );
+            let remedy = format!("name the right device; {}", last_resort(config));
             Err(Error::refused(&backing.shown, found, remedy))
         }
     }
 }
 
-/// The devices of the log. One that is not there is `None`, if that is allowed and another one is there.
-fn legs_of(config: &CacheConfig, is_degraded: bool, time: &Time) -> Result<Vec<Option<Member>>> {
-    let missing = |leg: &Result<Member>| leg.as_ref().is_err_and(|error| error.kind() == Kind::NotFound);
+/// The devices of the log, `None` for one that is not there, or does not answer: the others say whether it counts. One has to be there.
+fn legs_of(config: &CacheConfig, time: &Time) -> Result<Vec<Option<Member>>> {
     let legs: Vec<_> = config.legs.iter().map(|path| Member::open(path, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
     let legs = legs.into_iter().map(|leg| match leg {
-        leg if missing(&leg) && is_degraded && is_any_there => Ok(None),
+        Err(error) if error.is_gone() && is_any_there => Ok(None),
         Err(error) if error.kind() == Kind::NotFound => {
-            let remedy = format!(
-                "bring it back; a mirror can be served without it with --degraded; if what only it holds may be lost, \
-                 `plumb cache detach {} --discard-dirty {}`",
-                config.name, config.uuid
-            );
+            let remedy = format!("bring it back; {}", missing(config));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
         leg => leg.map(Some),
@@ -179,6 +270,23 @@ pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     match (&error.kind, &error.detail) {
         (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
         _ => Error::device(shown, error),
+    }
+}
+
+/// The way beneath the cache that is called `typed`, by its configuration: it is not opened, and may be served. `None` if that is no name
+/// of a cache that was made.
+///
+/// # Errors
+/// If there is no cache of this name.
+pub fn survey(typed: &str) -> Result<Option<Survey>> {
+    match Name::parse(typed) {
+        Ok(Name::Scheme { scheme: Scheme::Cache, rest }) if !rest.contains('=') => {
+            let directory = config::directory();
+            CacheConfig::load(&directory, &rest)?;
+            let file = CacheConfig::path(&directory, &rest);
+            Ok(Some(survey_cache(&LiveTree::new(), &LiveProbe::new(), typed, &file.to_string_lossy())))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -208,8 +316,12 @@ pub(crate) fn open_all(
                     true => inline::make(&want.name, rest, time)?,
                     false => {
                         let config = CacheConfig::load(&config::directory(), rest)?;
-                        let cache = NamedCache::open(config, false, time)?;
-                        inline::Made { device: cache.device.clone(), counters: None }
+                        let cache = NamedCache::open(config, Degraded::No, time)?;
+                        inline::Made {
+                            device: cache.device.clone(),
+                            counters: None,
+                            named: Some(Arc::new(cache)),
+                        }
                     }
                 };
                 known.push((&want.name, made.clone()));
@@ -221,7 +333,9 @@ pub(crate) fn open_all(
             None => {
                 let about =
                     network::About { kind: TargetKind::Cache, route: Route::Cache, is_read_only: false };
-                network::describe(want, Arc::new(made.device), about, permission)?
+                // With the cache its mark goes on to follow its sessions.
+                let device = Arc::new(Keeping { device: made.device, _kept: made.named });
+                network::describe(want, device, about, permission)?
             }
         };
         opened.push((*place, target));

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Nanos, RealClock, Time};
-use plumb_cache::{Cache, Figures, Layout, LegState, Mode, State, Status};
+use plumb_block::{Bytes, LbaRange, Nanos, RealClock, Time};
+use plumb_cache::{Cache, Degraded, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::Refused;
 use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::config::{self, CacheConfig};
 use super::named::NamedCache;
@@ -44,7 +45,7 @@ pub enum CacheOrder {
 }
 
 /// How a cache is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheStatus {
     /// Always [`CacheStatus::SCHEMA`], or [`SCHEMA_CREATE`](CacheStatus::SCHEMA_CREATE).
     pub schema: String,
@@ -64,14 +65,15 @@ pub struct CacheStatus {
     pub size: u64,
     /// Bytes that only the log holds; null if that is not known.
     pub dirty_bytes: Option<u64>,
-    /// Why it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dirty_bytes_unknown_because: Option<String>,
-    /// The age in seconds of the oldest of them; null if there are none.
+    /// Bytes that were zeroed or discarded, which the backing device does not have yet; null if that is not known.
+    #[serde(default)]
+    pub zeroed_bytes: Option<u64>,
+    /// For how many seconds the oldest of both has been in the log at least: counted from the opening of the cache for what was there then.
+    /// Null if there is none.
     pub oldest_dirty: Option<f64>,
     /// Flushes since it was opened.
     pub flushes: FlushCounts,
-    /// Bytes written to each leg for each byte that clients wrote through the log; null before the first.
+    /// Bytes written to each leg for each byte of data that went through the log; null before the first.
     pub write_amplification: Option<f64>,
     /// How it is: `serving`, or why not; null if it is not served.
     pub state: Option<String>,
@@ -82,7 +84,25 @@ pub struct CacheStatus {
     /// Whether it is about to become larger.
     #[serde(default)]
     pub growing: bool,
-    /// The rate of destaging in bytes per second; null until it is known.
+    /// Whether everything is being written back.
+    #[serde(default)]
+    pub draining: bool,
+    /// Whether the backing device alone is old and consistent by now, in the mode `ordered`.
+    #[serde(default)]
+    pub ordered: bool,
+    /// What the log cannot read any more, in bytes of the cached device: reads of it fail until it is overwritten.
+    #[serde(default)]
+    pub unreadable: Vec<ByteExtent>,
+    /// What was durable when it was opened and is whole on no leg, in bytes of the cached device: reads of it fail.
+    #[serde(default)]
+    pub damaged: Vec<ByteExtent>,
+    /// What was found in the log when it was opened; null if it is not open.
+    #[serde(default)]
+    pub recovery: Option<Findings>,
+    /// What keeps data from being written back, if anything does.
+    #[serde(default)]
+    pub write_back_error: Option<String>,
+    /// How much of the log becomes free in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
     /// How many seconds it would take to destage everything at that rate; null until it is known.
     pub drain_eta: Option<f64>,
@@ -90,6 +110,9 @@ pub struct CacheStatus {
     pub counts: BTreeMap<String, f64>,
     /// The first NBD URI, if it is exported so.
     pub nbd: Option<String>,
+    /// All of them, with the ports that were chosen.
+    #[serde(default)]
+    pub nbd_uris: Vec<String>,
     /// How many NBD clients are connected.
     pub nbd_clients: u64,
     /// The block device, if it is attached.
@@ -101,12 +124,21 @@ pub struct CacheStatus {
 }
 
 /// The device that is cached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackingStatus {
     /// Its path.
     pub path: String,
     /// The size of the cached part in bytes; null if it is not open.
     pub size: Option<u64>,
+}
+
+/// A part of the cached device, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteExtent {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub length: u64,
 }
 
 /// A device of the log.
@@ -145,27 +177,47 @@ impl CacheStatus {
             name: config.name.clone(),
             uuid: config.uuid.to_string(),
             mode: config.mode,
-            served: false,
             backing: BackingStatus { path: config.backing.clone(), size: None },
             legs: config.legs.iter().map(leg).collect(),
             size: config.size,
-            dirty_bytes: None,
-            dirty_bytes_unknown_because: Some("it is not served".to_owned()),
-            oldest_dirty: None,
-            flushes: FlushCounts::default(),
-            write_amplification: None,
-            state: None,
-            log_used: None,
-            log_size: None,
-            growing: false,
-            drain_rate: None,
-            drain_eta: None,
-            counts: BTreeMap::new(),
-            nbd: None,
-            nbd_clients: 0,
-            device: None,
-            control: None,
-            pid: None,
+            ..Self::default()
+        }
+    }
+
+    /// The document: each value that is null has its reason beside it.
+    ///
+    /// # Errors
+    /// None in practice: all of it can be serialised.
+    pub fn document(&self) -> serde_json::Result<Value> {
+        let mut document = serde_json::to_value(self)?;
+        if let Some(Value::Object(backing)) =
+            document.get_mut("backing").filter(|_| self.backing.size.is_none())
+        {
+            backing.insert("size_unknown_because".to_owned(), "it is not open".into());
+        }
+        if let Value::Object(values) = &mut document {
+            let nulls: Vec<_> =
+                values.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key.clone()).collect();
+            for (key, because) in nulls.iter().filter_map(|key| Some((key, self.unknown_because(key)?))) {
+                values.insert(format!("{key}_unknown_because"), because.into());
+            }
+        }
+        Ok(document)
+    }
+
+    /// What only the log holds: data, and what was zeroed or discarded. 0 if that is not known.
+    pub fn only_in_log(&self) -> Bytes {
+        Bytes(self.dirty_bytes.unwrap_or(0) + self.zeroed_bytes.unwrap_or(0))
+    }
+
+    /// Why a value is null, unless that is because there is nothing of that kind.
+    fn unknown_because(&self, key: &str) -> Option<&'static str> {
+        match key {
+            "nbd" | "device" | "control" | "pid" | "write_back_error" => None,
+            _ if self.state.is_none() => Some("it is not open"),
+            "oldest_dirty" => None,
+            "write_amplification" => Some("nothing went through the log since it was opened"),
+            _ => Some("nothing became free in the log since it was opened"),
         }
     }
 
@@ -173,24 +225,34 @@ impl CacheStatus {
     pub fn open(cache: &NamedCache) -> Self {
         let unserved = Self::unserved(&cache.config);
         let backing = Arc::clone(&cache.device.members().backing);
+        let block = backing.info().logical_block.0;
+        let extents = |ranges: &[LbaRange]| {
+            let extent =
+                |range: &LbaRange| ByteExtent { offset: range.lba.0 * block, length: range.nlb * block };
+            ranges.iter().map(extent).collect()
+        };
         let backing = BackingStatus { size: Some(backing.info().size.0), ..unserved.backing };
-        let Some(status) = cache.device.with(|core, _| core.status()) else {
+        let Some(status) = cache.device.look(Cache::status) else {
             return Self { backing, ..unserved };
         };
         let Status { figures, legs: states, .. } = &status;
         let legs = unserved.legs.into_iter().zip(states);
         let legs = legs.map(|(leg, state)| LegStatus { state: leg_word(*state).to_owned(), ..leg }).collect();
         // A mirror writes everything to each leg.
-        let copies = if status.layout == Layout::Mirror { status.legs.len().max(1) as u64 } else { 1 };
-        let logged = figures.written.0.saturating_sub(figures.bypassed.0);
+        let written = status.legs.iter().filter(|state| **state != LegState::Lost).count().max(1) as u64;
+        let copies = if status.layout == Layout::Mirror { written } else { 1 };
+        let logged = figures.logged.0;
         let amplification = (figures.leg_written.0 / copies) as f64 / logged as f64;
         Self {
             mode: status.mode,
             backing,
             legs,
             dirty_bytes: Some(status.dirty.0),
-            dirty_bytes_unknown_because: None,
-            oldest_dirty: status.oldest.filter(|_| status.dirty > Bytes(0)).map(Nanos::as_secs_f64),
+            zeroed_bytes: Some(status.zeroed.0),
+            oldest_dirty: status
+                .oldest
+                .filter(|_| status.dirty.0 + status.zeroed.0 > 0)
+                .map(Nanos::as_secs_f64),
             flushes: FlushCounts {
                 front: figures.flushes,
                 log: figures.leg_flushes,
@@ -201,6 +263,12 @@ impl CacheStatus {
             log_used: Some(status.log_used.0),
             log_size: Some(status.log.0),
             growing: status.is_growing,
+            draining: status.is_draining,
+            ordered: status.is_ordered,
+            unreadable: extents(&status.unreadable),
+            damaged: extents(&status.findings.damaged),
+            recovery: Some(status.findings.clone()),
+            write_back_error: status.destage_error.clone(),
             drain_rate: Some(status.drain_rate).filter(|rate| *rate > 0.0),
             drain_eta: status.drain_eta.map(Nanos::as_secs_f64),
             counts: counts(figures),
@@ -221,8 +289,8 @@ fn state_words(state: &State) -> String {
 
 /// All figures by their names; times in seconds.
 fn counts(figures: &Figures) -> BTreeMap<String, f64> {
-    let Ok(serde_json::Value::Object(all)) = serde_json::to_value(figures) else { return BTreeMap::new() };
-    let number = |value: &serde_json::Value| value.as_f64().or_else(|| value.as_bool().map(f64::from));
+    let Ok(Value::Object(all)) = serde_json::to_value(figures) else { return BTreeMap::new() };
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(f64::from));
     let mut counts: BTreeMap<String, f64> =
         all.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect();
     counts.insert("delayed".to_owned(), figures.delayed.as_secs_f64());
@@ -248,11 +316,11 @@ pub struct CacheControls {
 /// See [`ServiceError`]; nothing is left behind. A refusal to open it is `Err` within.
 pub fn serve_cache(
     config: CacheConfig,
-    is_degraded: bool,
+    degraded: Degraded,
     service: ServiceOptions,
 ) -> std::result::Result<Result<Service<CacheControls>>, ServiceError> {
     let time = Time::Real(Arc::new(RealClock::start()));
-    let cache = match NamedCache::open(config, is_degraded, &time) {
+    let cache = match NamedCache::open(config, degraded, &time) {
         Ok(cache) => cache,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -275,14 +343,28 @@ fn not_done(error: &crate::Error) -> Refused {
     }
 }
 
+impl CacheControls {
+    /// Waits until what a mode took to be durable is, if that mode was left.
+    fn settled(&self) -> std::result::Result<(), Refused> {
+        let settled = self.cache.device.wait_for(|core| match core.state() {
+            State::Serving if !core.is_mode_settled() => None,
+            State::Serving => Some(Ok(())),
+            state => Some(Err(Refused::failed(state_words(&state)))),
+        });
+        settled.map_err(|error| Refused::failed(error.to_string()))?
+    }
+}
+
 impl Controls for CacheControls {
     type Order = CacheOrder;
     type Status = CacheStatus;
+    const WAITS_FOR_HOLDERS: bool = true;
 
     fn status(&self, exports: &Exports<'_>) -> CacheStatus {
         CacheStatus {
             served: true,
             nbd: exports.nbd_uris().first().cloned(),
+            nbd_uris: exports.nbd_uris().to_vec(),
             nbd_clients: exports.nbd_clients() as u64,
             device: exports.block_device(),
             control: Some(exports.control().display().to_string()),
@@ -298,6 +380,7 @@ impl Controls for CacheControls {
                 let saved = self.cache.config.save(&config::directory());
                 saved.map_err(|error| Refused::failed(error.to_string()))?;
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
+                self.settled()?;
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
             CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {

@@ -20,7 +20,7 @@ const DRBD: std::ops::RangeInclusive<u32> = 0x8374_026a..=0x8374_026d;
 /// All that `source` bears of them.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
-    for look in [ext, xfs_log, swap, gpt, boot_sector, md, zfs, drbd, nilfs, firmware_raid, cached] {
+    for look in [ext, xfs_log, swap, gpt, boot_sector, md, zfs, drbd, nilfs, firmware_raid, cached, log_end] {
         found.extend(look(source)?);
     }
     Ok(found)
@@ -81,11 +81,18 @@ fn swap(source: &dyn Source) -> Look {
 fn cached(source: &dyn Source) -> Look {
     let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
     let head = bytes::<12>(source, at)?;
-    if head.as_ref() == Some(b"plumb-cache ") {
-        found("backing device of a plumb cache", at)
-    } else {
-        Ok(None)
+    if head.as_ref() == Some(b"plumb-cache ") { found(super::CACHE_BACKING, at) } else { Ok(None) }
+}
+
+/// The superblocks in the last two whole blocks of 4096 bytes of a device of the log: docs/ON_DISK_FORMAT.md.
+fn log_end(source: &dyn Source) -> Look {
+    let blocks = source.size() / (4 * KIB);
+    for at in [1, 2].into_iter().filter_map(|back| Some(blocks.checked_sub(back)? * 4 * KIB)) {
+        if bytes::<8>(source, at)?.as_ref() == Some(b"plumbwbc") {
+            return found(super::CACHE_LOG, at);
+        }
     }
+    Ok(None)
 }
 
 /// UEFI 2.10, 5.3.2: the header in the second logical block and its copy in the last.

@@ -9,14 +9,21 @@
 //! encrypted volumes without a header (plain dm-crypt, VeraCrypt) leave no mark.
 
 mod computed;
+mod extent;
 mod magics;
 mod source;
 
 use std::io;
 
+pub use extent::{OF_KNOWN_LENGTH, end_of_file_system};
 use plumb_block::Stamp;
 use source::Ended;
 pub use source::{FileSource, Source};
+
+/// The name of what a write-back cache of plumb leaves on a device of its log.
+pub const CACHE_LOG: &str = "log of a plumb cache";
+/// And on the device that it caches.
+pub const CACHE_BACKING: &str = "backing device of a plumb cache";
 
 /// One thing that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{DeviceKind, Layer, LayerKind, WritePath, is_kernel_state, survey_device, survey_path};
-use plumb_target::{Intent, Name, Permission, Scheme, TargetKind, Wanted, open_all, time_of};
+use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path};
+use plumb_target::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of};
 
 use super::error::{CheckError, SizeError};
 use super::plan::On;
@@ -57,8 +57,7 @@ impl Subject {
         let drive = open_all(&[wanted], permission, &time)?.swap_remove(0);
         let size = drive_size(asked, drive.size)
             .map_err(|source| CheckError::Size { target: drive.shown.clone(), source })?;
-        let kind = if drive.kind == TargetKind::Cache { DeviceKind::Cache } else { DeviceKind::Simulated };
-        let path = survey_device(&drive.shown, &drive.device.info(), kind).paths.swap_remove(0);
+        let path = drive.survey().map(|mut found| found.paths.swap_remove(0)).unwrap_or_default();
         Ok(Self { target: drive.shown, on: On::Drive, remark: None, path, size: Ok(size) })
     }
 

@@ -20,6 +20,9 @@ MEANINGS = {
 COMMON = {"plumb": {"type": "str", "default": "plumb"}}
 JOURNALS = {"journals": {"type": "path", "default": "/var/lib/plumb/policy/journals"}}
 
+# In the journal of an apply: which states of its disks were kept before it.
+KEPT_BEFORE = "kept-before.json"
+
 # What stands for nothing else: the states of a write cache.
 STATES = ("off", "on", "protected")
 
@@ -43,7 +46,7 @@ class Plumb(object):
 
     def document(self, words, schema, expected=(DONE,), otherwise=None):
         """The exit code and the document of a command. A command that ends otherwise, or prints something else, fails the
-        task; `otherwise` is what the task returns then."""
+        task; `otherwise` is what the task returns then, or gives it."""
         code, printed, said = self.module.run_command([self.path] + words)
         document = decoded(printed)
         if code not in expected or (document is None and code != DONE):
@@ -68,6 +71,7 @@ class Plumb(object):
 
     def fail(self, message, code, document=None, otherwise=None):
         """Ends the task."""
+        otherwise = otherwise() if callable(otherwise) else otherwise
         result = dict(otherwise or {}, msg=message, exit_code=code)
         if document is not None:
             result.setdefault("document", document)
@@ -159,16 +163,61 @@ def report_failure(report):
     return "; ".join(lines) or "it ended %s" % report["ended"]
 
 
+def kept_states(plumb, otherwise=None):
+    """Which states of which disks are kept after power cycles: pairs of identity and state."""
+    document = plumb.document(["policy", "persist", "--json"], "plumb/policy-persist/1", (DONE, FINDING), otherwise)[1]
+    return set((disk["identity"], disk["state"]) for disk in document["kept"])
+
+
+def states_kept_before(journal):
+    """Which states of the disks of an apply were kept before it, by identity; none where the apply did not touch that."""
+    try:
+        with open(os.path.join(journal, KEPT_BEFORE)) as file:
+            return json.load(file)
+    except (IOError, OSError, ValueError):
+        return {}
+
+
+def remember_states(journal, kept, changes):
+    """Writes beside the snapshot of an apply what was kept of its disks before it, so that a rollback can keep it again."""
+    disks = set(change["identity"] for change in changes)
+    path = os.path.join(journal, KEPT_BEFORE)
+    with open(path + ".new", "w") as file:
+        json.dump(dict((identity, state) for identity, state in kept if identity in disks), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+
+
+def keep_states(plumb, claims, names, otherwise=None):
+    """Has the states that these disks are in kept."""
+    if names and not plumb.module.check_mode:
+        words = ["policy", "persist", "--json"]
+        words += ["--program", plumb.path] if plumb.path.startswith("/") else []
+        words += ["--claims", claims] if claims else []
+        plumb.document(words + ["--"] + names, "plumb/policy-persist/1", otherwise=otherwise)
+
+
+def forget_states(plumb, identities, otherwise=None):
+    """Has the states of these disks kept no longer; the disks stay as they are."""
+    if identities and not plumb.module.check_mode:
+        words = ["policy", "persist", "--json", "--remove", "--"]
+        plumb.document(words + identities, "plumb/policy-persist/1", otherwise=otherwise)
+
+
+def journals(root):
+    """The journals of applies, the newest last: their names begin with the time. Those of comparisons, which put everything back
+    themselves, and of what is set again at every start have other names."""
+    return sorted(name for name in os.listdir(root) if name[:1].isdigit() and os.path.isfile(os.path.join(root, name, "snapshot.json")))
+
+
 def newest_journal(module):
-    """The newest journal of the host. Their names begin with the time."""
+    """The newest journal of the host."""
     root = module.params["journals"]
     try:
-        names = sorted(name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name, "snapshot.json")))
+        names = journals(root) if os.path.exists(root) else []
     except (IOError, OSError) as error:
-        names = []
-        if not os.path.isdir(root):
-            error = "it does not exist"
-        module.fail_json(msg="no journal can be looked for in %s: %s; name one with `journal`" % (root, error))
+        module.fail_json(msg="no journal can be looked for in %s: %s; name another place with `journals`" % (root, error.strerror))
     if not names:
-        module.fail_json(msg="there is no journal in %s: nothing was applied here; name one with `journal`" % root)
+        module.fail_json(msg="there is no journal in %s: nothing was applied here; name another place with `journals`" % root)
     return os.path.join(root, names[-1])

@@ -47,10 +47,9 @@ options:
     default: false
   persist:
     description:
-      - Keep the state after power cycles, by the drive, or by a udev rule and units. What is kept already is left alone, and
-        C(false) takes nothing away.
+      - Keep the state after power cycles, by the drive, or by a udev rule and units. What is kept already is left alone.
+      - C(false) has no state of the chosen disks kept any more. Without it, nothing is kept or taken away.
     type: bool
-    default: false
   claim:
     description:
       - For O(state=protected), the word of an administrator that the caches of the chosen disks survive a power cut. Disks whose
@@ -74,7 +73,7 @@ options:
     type: path
     default: /etc/plumb/claims.toml
   wave_size:
-    description: Disks in a wave, after which all of them are read back again.
+    description: Disks in a wave, 1 to 1000, after which all of them are read back again.
     type: int
 extends_documentation_fragment:
   - plumb.storage.common
@@ -133,6 +132,11 @@ persisted:
   returned: when O(persist=true)
   type: list
   elements: str
+forgotten:
+  description: Disks whose state was kept until now.
+  returned: when O(persist=false)
+  type: list
+  elements: str
 claimed:
   description: Disks for which the claim was recorded.
   returned: with O(claim)
@@ -159,7 +163,12 @@ from ansible_collections.plumb.storage.plugins.module_utils.plumb import (
     STATES,
     chosen,
     difference,
+    forget_states,
+    journals,
+    keep_states,
+    kept_states,
     outcome,
+    remember_states,
     report_failure,
     shown,
 )
@@ -180,10 +189,14 @@ class Change(object):
         if self.params["claim"]:
             self.record_claims()
         plan = self.make_plan()
-        if plan["changes"] and not self.module.check_mode:
+        applies = plan["changes"] and not self.module.check_mode
+        self.kept = kept_states(self.plumb, self.result) if applies or self.params["persist"] is not None else None
+        if applies:
             self.apply(plan)
         if self.params["persist"]:
             self.persist(plan)
+        elif self.params["persist"] is not None:
+            self.forget(plan)
         self.module.exit_json(**self.result)
 
     def record_claims(self):
@@ -212,7 +225,7 @@ class Change(object):
         out = os.path.join(self.directory, "plan.json")
         words = ["policy", "plan", self.params["state"], "--json", "--out", out, "--claims", self.claims]
         words += ["--save"] if self.params["save"] else []
-        words += ["--wave-size", str(self.params["wave_size"])] if self.params["wave_size"] else []
+        words += [f"--wave-size={self.params['wave_size']}"] if self.params["wave_size"] is not None else []
         plan = self.plumb.document(words + chosen(self.params), "plumb/policy-plan/1", (DONE, REFUSED), self.result)[1]
         self.result.update(plan=plan, refused=plan["refused"])
         self.result["diff"] = difference(*before_and_after(plan))
@@ -227,31 +240,47 @@ class Change(object):
     def apply(self, plan):
         out = os.path.join(self.directory, "plan.json")
         words = ["policy", "apply", out, "--json", "--journal", self.params["journals"], "--claims", self.claims]
-        # Without a report nothing was begun.
-        begun, self.result["changed"] = self.result, bool(self.result.get("claimed"))
-        code, report = self.plumb.document(words, "plumb/policy-apply/1", (DONE, REFUSED, FAILED), begun)
+        self.result["changed"] = bool(self.result.get("claimed"))
+        before = self.journals()
+
+        def otherwise():
+            # Without a report nothing was begun, unless plumb was killed: its journal says what there is to restore.
+            begun = [name for name in self.journals() if name not in before]
+            if not begun:
+                return self.result
+            journal = os.path.join(self.params["journals"], begun[-1])
+            remember_states(journal, self.kept, plan["changes"])
+            return dict(self.result, journal=journal, changed=True)
+
+        code, report = self.plumb.document(words, "plumb/policy-apply/1", (DONE, REFUSED, FAILED), otherwise)
         self.result.update(report=report, journal=report["journal"])
         touched = [disk for disk in report["disks"] if disk["result"] not in ("untouched", "refused")]
         self.result["changed"] = bool(touched) or bool(self.result.get("claimed"))
         self.result["diff"] = difference(*before_and_after(plan, report))
+        remember_states(report["journal"], self.kept, plan["changes"])
         if code != DONE or report["ended"] != "complete":
             self.plumb.fail(report_failure(report), code, otherwise=self.result)
 
     def persist(self, plan):
         """Has the state of each disk kept that is not kept already."""
-        words = ["policy", "persist", "--json"]
-        kept = self.plumb.document(words, "plumb/policy-persist/1", (DONE, FINDING), self.result)[1]["kept"]
-        kept = set((disk["identity"], disk["state"]) for disk in kept)
         disks = plan["changes"] + plan["unchanged"]
         state = self.params["state"]
-        wanting = [disk["name"] for disk in disks if disk["identity"] and (disk["identity"], state) not in kept]
+        wanting = [disk["name"] for disk in disks if disk["identity"] and (disk["identity"], state) not in self.kept]
         self.result["persisted"] = wanting
-        if not wanting:
-            return
-        if not self.module.check_mode:
-            words += ["--program", self.plumb.path] if self.plumb.path.startswith("/") else []
-            self.plumb.document(words + ["--claims", self.claims, "--"] + wanting, "plumb/policy-persist/1", otherwise=self.result)
-        self.result["changed"] = True
+        keep_states(self.plumb, self.claims, wanting, self.result)
+        self.result["changed"] = self.result["changed"] or bool(wanting)
+
+    def forget(self, plan):
+        """Has no state of the disks kept any more."""
+        kept = set(identity for identity, state in self.kept)
+        wanting = [disk for disk in plan["changes"] + plan["unchanged"] if disk["identity"] in kept]
+        forget_states(self.plumb, [disk["identity"] for disk in wanting], self.result)
+        self.result["forgotten"] = [disk["name"] for disk in wanting]
+        self.result["changed"] = self.result["changed"] or bool(wanting)
+
+    def journals(self):
+        root = self.params["journals"]
+        return journals(root) if os.path.isdir(root) else []
 
 
 def needs(protection, claim):
@@ -295,7 +324,7 @@ def main():
         state={"type": "str", "required": True, "choices": list(STATES)},
         refused={"type": "str", "choices": ["fail", "leave"], "default": "fail"},
         save={"type": "bool", "default": False},
-        persist={"type": "bool", "default": False},
+        persist={"type": "bool"},
         claim={"type": "dict", "options": CLAIM},
         claims={"type": "path", "default": "/etc/plumb/claims.toml"},
         wave_size={"type": "int"},

@@ -6,7 +6,13 @@ set -u
 export LC_ALL=C
 plumb=plumb state='' devices='' all='' where='' refused=fail save=False persist=False
 claims=/etc/plumb/claims.toml journals=/var/lib/plumb/policy/journals _ansible_check_mode=False
+names() { set | sed -n 's/^\([a-z][a-z_0-9]*\)=.*/\1/p'; }
+known='' unknown='' name=''
+known=" $(names | tr '\n' ' ')"
 . "$1"
+for name in $(names); do
+	case $known in *" $name "*) ;; *) unknown="$unknown $name" ;; esac
+done
 
 # A text as JSON: quotes and backslashes escaped, lines joined, other control characters left out.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
@@ -45,6 +51,9 @@ directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
 : >"$directory/said"
+
+[ -z "$unknown" ] ||
+	finish false "no such parameter:$unknown. Expected state, devices, all, where, refused, save, persist, claims, journals, plumb"
 
 # YAML takes off and on for booleans.
 case $state in

@@ -1,4 +1,4 @@
-//! How long a cache takes to recover after its server was killed, against the time that it takes to read as much.
+//! How long a cache takes to recover after its server was killed.
 
 use anyhow::{Context, Result};
 
@@ -9,8 +9,8 @@ use crate::bench::paired::median;
 
 /// How much is written.
 const DIRTY: u64 = 2 << 30;
-/// So many seconds for a GiB, on a device that reads 3 GB in a second: memory is faster, so its time is put in the place of that of
-/// memory. A device that reads one chunk at a time more slowly than many adds to that.
+/// So many seconds for a GiB, on a device that reads 3 GB in a second. Memory is faster: reads are ahead of the checks, so the longer of the
+/// two counts.
 const BAR: f64 = 0.5;
 const READ_RATE: f64 = 3e9;
 
@@ -24,30 +24,19 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         cache.serve()?;
         let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");
         fio::rate(&on(&cache.uri(), &words))?;
-        let (mut seconds, mut slower) = (Vec::new(), Vec::new());
+        let mut seconds = Vec::new();
         for _ in 0..asked.pairs {
             let used = cache.status()?["log_used"].as_f64().context("no log_used")?;
             cache.kill()?;
-            let reading = 1.0 / read_rate(&cache)?;
-            let took = cache.serve()?.as_secs_f64() / used;
-            seconds.push(took * f64::from(1 << 30));
-            slower.push((took - reading + 1.0 / READ_RATE) * f64::from(1 << 30));
+            seconds.push(cache.serve()?.as_secs_f64() / used * f64::from(1 << 30));
             fio::rate(&on(&cache.uri(), "--rw=randread --bs=4k --size=8G --number_ios=1"))?;
         }
-        let slower = median(&slower);
+        let seconds = median(&seconds);
+        let slower = seconds.max(f64::from(1 << 30) / READ_RATE);
         let verdict = if slower <= BAR { "met" } else { "NOT MET" };
         println!(
-            "{block:<4} writes: {:.2} s for each GiB of log, {slower:.2} s if it reads 3 GB/s (bar {BAR}): {verdict}",
-            median(&seconds)
+            "{block:<4} writes: {seconds:.2} s for each GiB of log, {slower:.2} s if it reads 3 GB/s (bar {BAR}): {verdict}"
         );
     }
     Ok(())
-}
-
-/// How many bytes of the log fio reads in a second.
-fn read_rate(cache: &Cache) -> Result<f64> {
-    let file = format!("--filename={}", cache.log().display());
-    let words = "--rw=read --bs=1M --ioengine=io_uring --iodepth=8 --direct=1 --size=2G";
-    let options = std::iter::once(file).chain(words.split_whitespace().map(str::to_owned));
-    Ok(fio::rate(&options.collect::<Vec<_>>())? * f64::from(1 << 20))
 }

@@ -107,7 +107,7 @@ impl Cache {
     }
 
     /// The file of its log.
-    pub(super) fn log(&self) -> PathBuf {
+    fn log(&self) -> PathBuf {
         self.place.path().join("log")
     }
 

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 
 use super::figures::{Figures, of_fio, of_plumb, plumb_load};
 use super::places::{MEMORY, NoiseFile, Zram};
-use super::sampled::user_of_plumb;
 use super::verdict;
 use crate::bench::paired::{median, median_interval};
 use crate::packages;
@@ -17,11 +16,6 @@ const MIB: u64 = 256;
 const SECONDS: &str = "3s";
 /// The processor that both are pinned to.
 const PROCESSOR: &str = "1";
-/// The user time of a million reads, in seconds.
-const USER_BAR: f64 = 0.12;
-/// How many runs are sampled for it.
-const SAMPLED: usize = 3;
-
 /// What a place asks of the ratio to fio.
 #[derive(Clone, Copy)]
 enum Bar {
@@ -68,25 +62,7 @@ fn compare(plumb: &Path, name: &str, target: &Path, bar: Bar, pairs: usize) -> R
         line("fio, batches of 16", &batched);
         ratio("fio", &ours, &plain, Some(bar));
         ratio("fio, batches of 16", &ours, &batched, None);
-        user_time(plumb, depth, target)?;
     }
-    Ok(())
-}
-
-/// The user time of plumb, in runs of their own, since sampling takes time too.
-fn user_time(plumb: &Path, depth: &str, target: &Path) -> Result<()> {
-    if !packages::are_there("perf=linux-perf")? {
-        return Ok(());
-    }
-    let affinity = format!("each:{PROCESSOR}");
-    let runs: Vec<f64> = (0..SAMPLED)
-        .map(|_| user_of_plumb(plumb, &arguments(depth, &affinity), target))
-        .collect::<Result<_>>()?;
-    let user = median(&runs);
-    println!(
-        "  user time by sampling {user:.3} s per million (bar {USER_BAR}): {}",
-        verdict(user <= USER_BAR)
-    );
     Ok(())
 }
 

@@ -26,6 +26,7 @@ fn save_writes_a_temporary_file_syncs_it_and_renames() {
     ];
     assert_eq!(lines("save", 1), save);
     assert_eq!(lines("save:directory-fsync", 1), [&save[..], &["fsync-directory documents0"]].concat());
+    assert_eq!(lines("save:no-sync", 1), [&save[..2], &save[3..]].concat());
 }
 
 #[test]

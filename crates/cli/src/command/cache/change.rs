@@ -1,21 +1,18 @@
 //! `plumb cache replace-leg` and `grow`: what changes the log of a cache, served or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use plumb_block::{Bytes, RealClock, Time};
+use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
 use plumb_target::Permission;
 use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, NamedCache};
 
+use super::follow::Followed;
 use super::{order, refused, status};
 use crate::arguments::cache::ReplaceLegArguments;
 use crate::exit::{Exit, Refusal};
-use crate::{stop, terminal};
-
-/// How often a cache is asked how far it is.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+use crate::stop;
 
 /// Puts a device into the place of one of the log, and waits until everything is on it.
 pub(super) fn replace_leg(arguments: &ReplaceLegArguments, json: bool) -> anyhow::Result<Exit> {
@@ -43,7 +40,9 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, json: bool) -> anyhow
     })?;
     let Some((_, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.legs[leg].state != "live" {
-        let message = format!("{name}: {log} failed before it had everything; the cache goes on without it");
+        let message = format!(
+            "{name}: {log} failed before it had everything; the cache goes on without it: give another with the same command"
+        );
         return Err(Refusal::new(Exit::Failed, message).into());
     }
     status::show(&end, json)
@@ -80,50 +79,28 @@ fn changed(
     change: impl FnOnce(&mut NamedCache) -> plumb_target::Result<()>,
 ) -> anyhow::Result<Option<(CacheStatus, CacheStatus)>> {
     let (name, interrupted) = (config.name.clone(), stop::on_signals()?);
+    let what = |_: &CacheStatus, _: Bytes| what.to_owned();
+    let followed = |now: CacheStatus, look: &dyn Fn() -> anyhow::Result<Option<CacheStatus>>| {
+        Followed { look, is_over: &is_over, what: &what }.end(now, &interrupted)
+    };
     let look = || order(&name, &Order::Status);
-    if let (Some(before), Some(now)) = (look()?, order(&name, &Order::Own(given.clone()))?) {
-        let end = followed(now, look, is_over, (&name, what), &interrupted)?;
+    if let Some(before) = look()?
+        && let Some(now) = order(&name, &Order::Own(given.clone()))?
+    {
+        let end = followed(now, &look)?;
         return Ok(end.map(|end| (before, end)));
     }
     let time = Time::Real(Arc::new(RealClock::start()));
-    // What is to be replaced may be gone.
-    let is_degraded = matches!(given, CacheOrder::ReplaceLeg { .. });
-    let mut open = NamedCache::open(config, is_degraded, &time).map_err(refused)?;
+    // What is to be replaced may be gone. Another one may have the only copy.
+    let degraded = match given {
+        CacheOrder::ReplaceLeg { leg, .. } => Degraded::Without(*leg),
+        _ => Degraded::No,
+    };
+    let mut open = NamedCache::open(config, degraded, &time).map_err(refused)?;
     let before = CacheStatus::open(&open);
     change(&mut open).map_err(refused)?;
     let look = || Ok(Some(CacheStatus::open(&open)));
-    let end = followed(CacheStatus::open(&open), look, is_over, (&name, what), &interrupted);
+    let end = followed(CacheStatus::open(&open), &look);
     open.stop()?;
     Ok(end?.map(|end| (before, end)))
-}
-
-/// Looks until it is over, or somebody interrupts.
-fn followed(
-    mut now: CacheStatus,
-    look: impl Fn() -> anyhow::Result<Option<CacheStatus>>,
-    is_over: impl Fn(&CacheStatus) -> bool,
-    (name, what): (&str, &str),
-    interrupted: &AtomicBool,
-) -> anyhow::Result<Option<CacheStatus>> {
-    let mut is_said = false;
-    while !is_over(&now) {
-        if let Some(why) = now.state.as_deref().filter(|state| *state != "serving") {
-            return Err(Refusal::new(Exit::Failed, format!("{name}: {why}")).into());
-        }
-        if interrupted.load(Ordering::Acquire) {
-            terminal::say(&format!(
-                "plumb: interrupted: {name} still {what}; `plumb cache status {name}` shows it"
-            ));
-            return Ok(None);
-        }
-        if !std::mem::replace(&mut is_said, true) {
-            terminal::say(&format!("plumb: {name} {what}"));
-        }
-        std::thread::sleep(LOOK_EVERY);
-        let Some(next) = look()? else {
-            return Err(Refusal::new(Exit::Failed, format!("{name} is no longer served")).into());
-        };
-        now = next;
-    }
-    Ok(Some(now))
 }

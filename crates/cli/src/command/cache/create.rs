@@ -4,10 +4,24 @@ use plumb_block::Bytes;
 use plumb_target::Permission;
 use plumb_target::cache::{self, CacheStatus, CreateWanted};
 
-use super::refused;
-use crate::arguments::cache::CreateArguments;
-use crate::exit::Exit;
+use super::{refused, status};
+use crate::arguments::cache::{AdoptArguments, CreateArguments, ModeWord};
+use crate::exit::{Exit, Refusal};
 use crate::terminal;
+
+/// Makes a cache known again.
+pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
+    let AdoptArguments { name, backing, log, mode } = arguments;
+    let mode_word = mode.unwrap_or(ModeWord::WriteBack);
+    let adopted =
+        cache::adopt(&cache::directory(), name, (backing, log), mode_word.into()).map_err(refused)?;
+    if mode.is_none() {
+        terminal::say(&format!(
+            "plumb: {name} will be served in the mode write-back: its devices do not say in which it was (`plumb cache mode` changes it)"
+        ));
+    }
+    status::show(&CacheStatus::unserved(&adopted), json)
+}
 
 pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exit> {
     let permission = Permission {
@@ -15,6 +29,10 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
         destroy: arguments.destroy.clone(),
         ..Permission::default()
     };
+    if arguments.log.len() < 2 && (arguments.stripe || arguments.mirror) {
+        let message = "--stripe and --mirror say what several devices hold: give --log for each of them";
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
     let wanted = CreateWanted {
         name: &arguments.name,
         backing: &arguments.backing,
@@ -28,9 +46,8 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
     let config = cache::create(&cache::directory(), &wanted).map_err(refused)?;
     if json {
         let status = CacheStatus::unserved(&config);
-        let clean = CacheStatus { dirty_bytes: Some(0), dirty_bytes_unknown_because: None, ..status };
-        terminal::print_json(&CacheStatus { schema: CacheStatus::SCHEMA_CREATE.to_owned(), ..clean })?;
-        return Ok(Exit::Done);
+        let schema = CacheStatus::SCHEMA_CREATE.to_owned();
+        return status::show(&CacheStatus { schema, dirty_bytes: Some(0), ..status }, json);
     }
     let name = &config.name;
     let mut text = format!("{name}: {} of log in front of {}\n", Bytes(config.size), config.backing);

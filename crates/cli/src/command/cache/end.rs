@@ -1,23 +1,19 @@
 //! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or is not there any more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, Nanos, RealClock, Time};
-use plumb_cache::Uuid;
+use plumb_block::{Bytes, RealClock, Time};
+use plumb_cache::{Degraded, Uuid};
 use plumb_serve::named::control::Order;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, NamedCache};
+use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache};
 use serde::Serialize;
 
+use super::follow::{Followed, left};
+use super::offline::is_given_up;
 use super::{order, refused, status};
 use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
-
-/// How often a cache is asked how far it is.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often that is told.
-const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Writes everything back, and waits for that.
 pub(super) fn drain(name: &str, json: bool) -> anyhow::Result<Exit> {
@@ -41,33 +37,23 @@ pub(super) fn stop(name: &str, cut_off: bool, json: bool) -> anyhow::Result<Exit
     let Some(end) = order(name, &Order::Detach { cut_off })? else {
         return status::show(&CacheStatus::unserved(&config), json);
     };
-    let end = CacheStatus { served: false, device: None, nbd: None, control: None, pid: None, ..end };
+    let none = CacheStatus { device: None, nbd: None, nbd_uris: Vec::new(), control: None, pid: None, ..end };
+    let end = CacheStatus { served: false, ..none };
     if json {
         return status::show(&end, json);
     }
-    let left = Bytes(end.dirty_bytes.unwrap_or(0));
+    let left = end.only_in_log();
     terminal::print(&format!("{name}: stopped; {left} only in the log, until it is served again\n"))?;
     Ok(Exit::Done)
 }
 
 /// Writes everything of a served cache back; `None` if it is not served, an exit code if it was interrupted.
 fn drained(name: &str, stop: &AtomicBool) -> anyhow::Result<Option<Result<CacheStatus, Exit>>> {
-    let Some(mut now) = order(name, &Order::Own(CacheOrder::Drain))? else { return Ok(None) };
-    let mut progress = Progress::new(name);
-    while now.dirty_bytes != Some(0) {
-        if let Some(why) = now.state.as_deref().filter(|state| *state != "serving") {
-            return Err(Refusal::new(Exit::Failed, format!("{name}: {why}")).into());
-        }
-        if stop.load(Ordering::Acquire) {
-            progress.interrupted(&now);
-            return Ok(Some(Err(Exit::NotMeasured)));
-        }
-        progress.say(&now);
-        std::thread::sleep(LOOK_EVERY);
-        let Some(next) = order(name, &Order::Status)? else { break };
-        now = next;
-    }
-    Ok(Some(Ok(now)))
+    let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else { return Ok(None) };
+    let look = || order(name, &Order::Status);
+    // What is written back is durable once the log has let go of it.
+    let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
+    Ok(Some(followed.end(now, stop)?.ok_or(Exit::NotMeasured)))
 }
 
 #[derive(Serialize)]
@@ -77,42 +63,62 @@ struct Detached<'a> {
     uuid: Uuid,
     backing: &'a str,
     discarded: bool,
+    /// Bytes that the log could not read, of which the backing device has something older.
+    given_up_bytes: u64,
 }
 
 /// Takes a cache away.
 pub(super) fn detach(
     name: &str,
     cut_off: bool,
-    discard_dirty: Option<Uuid>,
+    (discard_dirty, give_up_unreadable): (Option<Uuid>, Option<Uuid>),
     json: bool,
 ) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let directory = cache::directory();
     let config = CacheConfig::load(&directory, name).map_err(refused)?;
-    if discard_dirty.is_none()
-        && let Some(Err(exit)) = drained(name, &stop)?
-    {
-        return Ok(exit);
+    let gives_up = is_given_up(&config, give_up_unreadable)?;
+    let is_served = match discard_dirty {
+        Some(_) => true,
+        None => match drained(name, &stop)? {
+            Some(Err(exit)) => return Ok(exit),
+            drained => drained.is_some(),
+        },
+    };
+    if is_served {
+        // What is written from now on is written back when nobody can write any more.
+        order(name, &Order::Detach { cut_off })?;
     }
-    // What is written from now on is written back when nobody can write any more.
-    order(name, &Order::Detach { cut_off })?;
+    let (mut given_up, mut after) = (0, "check what is on");
     match discard_dirty {
-        Some(uuid) => drop(cache::discard(&directory, name, uuid).map_err(refused)?),
+        Some(uuid) => {
+            let Discarded { not_erased, backing_gone } =
+                cache::discard(&directory, name, uuid).map_err(refused)?;
+            if let Some(why) = backing_gone {
+                after = "so is what was written back to";
+                terminal::say(&format!(
+                    "plumb: the backing device is not there, so it was not told: {why}; should it come back, it lacks what only the \
+                     log held, and says still that it needs the cache {uuid}, until `plumb cache create --discard-dirty {uuid}` takes it"
+                ));
+            }
+            for why in not_erased {
+                terminal::say(&format!(
+                    "plumb: not erased, so that it looks like the log of a cache still ({uuid}); no device needs it any more, and \
+                     `plumb cache create --destroy` takes it for another: {why}"
+                ));
+            }
+        }
         None => {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let open = NamedCache::open(config.clone(), false, &time).map_err(refused)?;
+            let open = NamedCache::open(config.clone(), Degraded::No, &time).map_err(refused)?;
             open.begin_to_detach();
-            let mut progress = Progress::new(name);
-            while !open.has_stopped() {
-                let now = CacheStatus::open(&open);
-                if stop.load(Ordering::Acquire) {
-                    progress.interrupted(&now);
-                    return Ok(Exit::NotMeasured);
-                }
-                progress.say(&now);
-                std::thread::sleep(LOOK_EVERY);
+            let look = || Ok(Some(CacheStatus::open(&open)));
+            let followed = Followed { look: &look, is_over: &|_| open.has_stopped(), what: &left };
+            if followed.end(CacheStatus::open(&open), &stop)?.is_none() {
+                return Ok(Exit::NotMeasured);
             }
-            open.detached().map_err(refused)?;
+            given_up = CacheStatus::open(&open).unreadable.iter().map(|part| part.length).sum();
+            open.detached(gives_up).map_err(refused)?;
         }
     }
     if json {
@@ -123,50 +129,18 @@ pub(super) fn detach(
             uuid: config.uuid,
             backing: &config.backing,
             discarded,
+            given_up_bytes: given_up,
         })?;
         return Ok(Exit::Done);
     }
     let backing = &config.backing;
+    let but = match given_up {
+        0 => String::new(),
+        bytes => format!(", but for {} that were given up,", Bytes(bytes)),
+    };
     terminal::print(&match discard_dirty {
-        None => format!("{name}: gone; {backing} holds everything and is used alone from now on\n"),
-        Some(_) => format!("{name}: gone, with what only its log held; check what is on {backing}\n"),
+        None => format!("{name}: gone; {backing} holds everything{but} and is used alone from now on\n"),
+        Some(_) => format!("{name}: gone, with what only its log held; {after} {backing}\n"),
     })?;
     Ok(Exit::Done)
-}
-
-/// Tells how far writing back is.
-struct Progress<'a> {
-    name: &'a str,
-    said: Instant,
-}
-
-impl<'a> Progress<'a> {
-    fn new(name: &'a str) -> Self {
-        Self { name, said: Instant::now() }
-    }
-
-    fn say(&mut self, now: &CacheStatus) {
-        if self.said.elapsed() >= SAY_EVERY {
-            self.said = Instant::now();
-            let eta = now.drain_eta.map(|eta| format!(", about {}", Nanos::from_secs_f64(eta)));
-            terminal::say(&format!(
-                "plumb: {}: {} to be written back{}",
-                self.name,
-                left(now),
-                eta.unwrap_or_default()
-            ));
-        }
-    }
-
-    fn interrupted(&self, now: &CacheStatus) {
-        let name = self.name;
-        terminal::say(&format!(
-            "plumb: interrupted: {} of {name} are still to be written back; do it again",
-            left(now)
-        ));
-    }
-}
-
-fn left(now: &CacheStatus) -> Bytes {
-    Bytes(now.dirty_bytes.unwrap_or(0))
 }

@@ -17,7 +17,7 @@ use crate::{stop, terminal};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
-    let first = status::all(name)?;
+    let (first, _) = status::all(name)?;
     let stop = stop::on_signals()?;
     let mut terminal = LiveTerminal::open()
         .map_err(|error| Refusal::new(Exit::Usage, format!("--tui: there is no live view: {error}")))?;
@@ -29,7 +29,8 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Exit> {
         if terminal.asks_to_stop(LOOK_EVERY)? {
             break;
         }
-        view.feed(sample(&status::all(name)?, begun.elapsed().as_secs_f64()));
+        let now: Vec<_> = first.iter().filter_map(|known| status::of(&known.name).ok()).collect();
+        view.feed(sample(&now, begun.elapsed().as_secs_f64()));
     }
     Ok(Exit::Done)
 }
@@ -48,7 +49,7 @@ fn count(status: &CacheStatus, name: &str) -> u64 {
     status.counts.get(name).copied().unwrap_or_default() as u64
 }
 
-/// What clients ask is the application's side, and what is written back the storage's.
+/// What clients ask is the application's side, and what the backing device is asked the storage's.
 fn target(status: &CacheStatus) -> LiveTarget {
     let count = |name| count(status, name);
     LiveTarget {
@@ -60,21 +61,24 @@ fn target(status: &CacheStatus) -> LiveTarget {
             ..LiveApplication::default()
         },
         storage: status.served.then(|| LiveStorage {
-            reads: 0,
-            writes: count("destage_writes"),
-            bytes: count("destaged"),
+            reads: count("backing_reads"),
+            writes: count("destage_writes") + count("bypass_writes"),
+            bytes: count("backing_read") + count("destaged") + count("bypassed"),
             flushes: Some(count("backing_flushes")),
         }),
-        shares_devices: false,
+        ..LiveTarget::default()
     }
 }
 
 fn remark(status: &CacheStatus) -> String {
     let name = &status.name;
-    let Some(dirty) = status.dirty_bytes else { return format!("{name}: not served") };
-    let age = status.oldest_dirty.map(|age| format!(", the oldest for {}", Nanos::from_secs_f64(age)));
+    if status.dirty_bytes.is_none() {
+        return format!("{name}: not served");
+    }
+    let age =
+        status.oldest_dirty.map(|age| format!(", the oldest for {} or more", Nanos::from_secs_f64(age)));
     let used = status.log_used.unwrap_or(0);
-    let full = 100.0 * used as f64 / status.size.max(1) as f64;
+    let full = 100.0 * used as f64 / status.log_size.unwrap_or(status.size).max(1) as f64;
     let size = |bytes: &str, operations: &str| {
         let (bytes, operations) = (count(status, bytes), count(status, operations));
         bytes.checked_div(operations).map_or_else(|| "-".to_owned(), |mean| Bytes(mean).to_string())
@@ -82,7 +86,7 @@ fn remark(status: &CacheStatus) -> String {
     let legs: Vec<&str> = status.legs.iter().map(|leg| leg.state.as_str()).collect();
     format!(
         "{name}: {} only in the log{}; log {full:.0} % in use, {}; writes of {} come in, and go out as {}",
-        Bytes(dirty),
+        status.only_in_log(),
         age.unwrap_or_default(),
         legs.join(", "),
         size("written", "writes"),

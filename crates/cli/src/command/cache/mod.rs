@@ -4,6 +4,7 @@ mod advise;
 mod change;
 mod create;
 mod end;
+mod follow;
 mod live;
 mod offline;
 mod serve;
@@ -17,13 +18,16 @@ use plumb_serve::named::forget;
 use plumb_target::cache::{CacheOrder, CacheStatus};
 
 use crate::arguments::cache::{CacheArguments, CacheCommand};
+use crate::command::serving::clear_up;
 use crate::exit::{Exit, Refusal};
+use crate::terminal;
 
 /// Does what was typed.
 pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
     let json = arguments.json;
     match &arguments.command {
         CacheCommand::Create(create) => create::run(create, json),
+        CacheCommand::Adopt(adopt) => create::adopt(adopt, json),
         CacheCommand::Advise(advise) => advise::run(advise, json),
         CacheCommand::Serve(serve) => serve::run(serve, json),
         CacheCommand::Status { name, tui: true, .. } => live::run(name.as_deref()),
@@ -33,13 +37,16 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::Grow { name, size } => change::grow(name, *size, json),
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, json),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
-        CacheCommand::Detach { name, cut_off, discard_dirty } => {
-            end::detach(name, *cut_off, *discard_dirty, json)
+        CacheCommand::Detach { name, cut_off, discard_dirty, give_up_unreadable } => {
+            end::detach(name, *cut_off, (*discard_dirty, *give_up_unreadable), json)
         }
-        CacheCommand::Verify { name } | CacheCommand::Recover { name, dry_run: true } => {
-            offline::look(name, json)
+        CacheCommand::Verify { name } => offline::look(name, None, json),
+        CacheCommand::Recover { name, dry_run: true, give_up_lost } => {
+            offline::look(name, *give_up_lost, json)
         }
-        CacheCommand::Recover { name, dry_run: false } => offline::recover(name, json),
+        CacheCommand::Recover { name, dry_run: false, give_up_lost } => {
+            offline::recover(name, *give_up_lost, json)
+        }
     }
 }
 
@@ -53,11 +60,7 @@ fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheSt
     match give(&sockets(), name, order) {
         Ok(status) => Ok(Some(status)),
         Err(ControlError::NoSuchDrive { .. }) => Ok(None),
-        // Of a killed server nothing is left but a socket: what was acknowledged stands in the log.
-        Err(ControlError::Gone { .. }) => {
-            forget(&sockets(), name).with_context(|| format!("cannot clear up after {name}"))?;
-            Ok(None)
-        }
+        Err(ControlError::Gone { .. }) => after_kill(name).map(|()| None),
         Err(error) => {
             let exit = match &error {
                 ControlError::Refused { refused, .. } if refused.kind == RefusedKind::Invalid => Exit::Usage,
@@ -69,6 +72,20 @@ fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheSt
             Err(Refusal::because(exit, error).into())
         }
     }
+}
+
+/// Takes away what a killed server has left, and says so: what was acknowledged stands in the log, and its devices are free.
+fn after_kill(name: &str) -> anyhow::Result<()> {
+    let kept = clear_up(name)?;
+    forget(&sockets(), name).with_context(|| format!("cannot clear up after {name}"))?;
+    let left = match kept {
+        None => "what it left is taken away".to_owned(),
+        Some(why) => format!("its block device answers errors, and goes once it is let go of ({why})"),
+    };
+    terminal::say(&format!(
+        "plumb: the process that served {name} was killed: all that was acknowledged stands in the log; {left}"
+    ));
+    Ok(())
 }
 
 /// A refusal of the devices, as the exit code of its kind.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plumb_block::{RealClock, Time};
+use plumb_cache::{Cache, Degraded, LegState, Uuid};
 use plumb_serve::named::control::Order;
 use plumb_target::cache::{self, CacheConfig, CacheStatus, NamedCache};
 
@@ -22,19 +23,41 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     }
 }
 
-/// Reads and checks the whole log; nothing is written.
-pub(super) fn look(name: &str, json: bool) -> anyhow::Result<Exit> {
+/// Whether records that are lost are given up: whoever means that types the UUID of the cache.
+pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::Result<bool> {
+    match typed.filter(|typed| *typed != config.uuid) {
+        None => Ok(typed.is_some()),
+        Some(other) => {
+            let message = format!("{}: its UUID is {}, not {other}", config.name, config.uuid);
+            Err(Refusal::new(Exit::Refused, message).into())
+        }
+    }
+}
+
+/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where recovery would go on.
+/// With `give_up_lost` as recovery would leave it.
+pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
+    let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let found = NamedCache::look(config, &time).map_err(refused)?;
-    status::show(&CacheStatus::open(&found), json)
+    let found = NamedCache::look(config, Degraded::Any, gives_up, &time).map_err(refused)?;
+    let is_sound = found.device.look(Cache::status).is_some_and(|status| {
+        status.findings.is_sound() && status.unreadable.is_empty() && !status.legs.contains(&LegState::Lost)
+    });
+    let shown = status::show(&CacheStatus::open(&found), json)?;
+    Ok(shown.and(if is_sound { Exit::Done } else { Exit::Finding }))
 }
 
 /// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
-pub(super) fn recover(name: &str, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
+    let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let open = NamedCache::open(config, false, &time).map_err(refused)?;
+    let open = match gives_up {
+        true => NamedCache::salvage(config, &time),
+        false => NamedCache::open(config, Degraded::No, &time),
+    };
+    let open = open.map_err(refused)?;
     let found = CacheStatus::open(&open);
     open.stop()?;
     status::show(&found, json)

@@ -1,8 +1,9 @@
 //! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
 
 use anyhow::Context as _;
-use plumb_block::Bytes;
-use plumb_serve::named::{ServiceError, ServiceOptions, registry};
+use plumb_cache::Degraded;
+use plumb_serve::named::control::Order;
+use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_target::cache::{self, CacheConfig, CacheStatus, serve_cache};
 
 use super::{order, refused, sockets};
@@ -15,29 +16,23 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     let name = &arguments.name;
     let service = service_options(&arguments.exports, "cache")?;
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
-    if order(name, &plumb_serve::named::control::Order::Status)?.is_some() {
+    if order(name, &Order::Status)?.is_some() {
         let message = format!("the cache {name} is served already: `plumb cache status {name}` says where");
         return Err(Refusal::new(Exit::Refused, message).into());
     }
     let directory = sockets();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let stop = stop::on_signals()?;
+    let [stop, cut_off] = stop::on_signals_twice()?;
     stay_in_memory();
-    #[cfg(feature = "ublk")]
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: None,
         contents: Some(format!("cache {}", config.uuid)),
     });
-    let service = ServiceOptions {
-        directory,
-        name: Some(name.clone()),
-        #[cfg(feature = "ublk")]
-        ublk,
-        ..service
-    };
-    let service = serve_cache(config, arguments.degraded, service).map_err(failed)?.map_err(refused)?;
+    let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
+    let degraded = if arguments.degraded { Degraded::Any } else { Degraded::No };
+    let service = serve_cache(config, degraded, service).map_err(refusal)?.map_err(refused)?;
     announce(service.status(), json)?;
-    service.serve(&stop).map_err(failed)?;
+    service.serve(Ending { stop: &stop, cut_off: &cut_off }).map_err(refusal)?;
     Ok(Exit::Done)
 }
 
@@ -54,20 +49,16 @@ fn stay_in_memory() {
     }
 }
 
-/// What a service says of drives, of a cache.
-fn failed(error: ServiceError) -> anyhow::Error {
-    refusal(error)
-}
-
 fn announce(status: CacheStatus, json: bool) -> anyhow::Result<()> {
     if json {
         let document = CacheStatus { schema: CacheStatus::SCHEMA_SERVE.to_owned(), ..status };
-        return terminal::print_json(&document);
+        return terminal::print_json(&document.document()?);
     }
-    let dirty = Bytes(status.dirty_bytes.unwrap_or(0));
+    let dirty = status.only_in_log();
     let mut text = format!("{}: {} with {dirty} in the log\n", status.name, status.backing.path);
-    for (what, place) in [("device", &status.device), ("nbd", &status.nbd)] {
-        text += &place.iter().map(|place| format!("  {what:<8}{place}\n")).collect::<String>();
+    let places = status.device.iter().map(|device| ("device", device));
+    for (what, place) in places.chain(status.nbd_uris.iter().map(|uri| ("nbd", uri))) {
+        text += &format!("  {what:<8}{place}\n");
     }
     text += &format!("  {:<8}plumb cache stop {}\n", "stop", status.name);
     terminal::print(&text)

@@ -3,53 +3,108 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use plumb_block::Bytes;
 use plumb_cache::Mode;
 use plumb_compare::setting::{
     Anew, CacheLevel, CacheSetting, CacheWanted, PolicySetting, SchedulerSetting, Setting,
 };
+use plumb_compare::{Level, Work};
 use plumb_dialect::native::Words;
 use plumb_path::WritePath;
 use plumb_policy::state::State;
-use plumb_target::Permission;
+use plumb_target::{Name, Permission};
 
 use super::file_system::{FileSystemSetting, mount_point};
-use super::{CompareArguments, machine};
+use super::{CompareArguments, Workload, machine};
+use crate::arguments::OwnArguments;
+use crate::command::load::meaning;
+use crate::command::profile;
 use crate::exit::{Exit, Refusal, usage};
 
+/// What sets the levels on the machine; none if they are words and names only.
+type MaybeSetting = anyhow::Result<Option<Box<dyn Setting>>>;
+
 /// A factor with its levels.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Factor {
-    kind: Kind,
+    kind: &'static Kind,
     levels: Vec<String>,
 }
 
-/// What a factor changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// How targets are opened.
-    Buffering,
-    /// Which simulated drive is the target.
-    Drive,
-    /// The write cache of drives, and whether flushes reach them.
-    Policy,
-    /// Whether a write-back cache of plumb's is before the target.
-    Cache,
-    /// The I/O scheduler of disks.
-    Scheduler,
-    /// Which file system a file is in.
-    FileSystem,
+/// What a factor changes, and how.
+#[derive(Debug)]
+struct Kind {
+    name: &'static str,
+    /// The levels that it has; of one without, they are names that are looked up later.
+    known: &'static [&'static str],
+    /// The words of a level, over those that all have.
+    words: fn(&str) -> String,
+    /// What a target is named at the level of this number.
+    target: fn(&Place<'_>, usize, &str) -> Result<String, Refusal>,
+    /// What sets the levels on the machine.
+    setting: fn(&Place<'_>) -> MaybeSetting,
+    /// What of a machine has to be set.
+    sets: Sets,
+    /// Whether the words say how a target is opened, and nothing else.
+    opens: bool,
 }
 
-/// Each factor by its name, with the levels that it has; of one without, they are names that are looked up later.
-const KINDS: [(&str, Kind, &[&str]); 6] = [
-    ("buffering", Kind::Buffering, &["cached", "direct", "dsync"]),
-    ("drive", Kind::Drive, &[]),
-    ("policy", Kind::Policy, &["off", "on", "protected"]),
-    ("cache", Kind::Cache, &[]),
-    ("scheduler", Kind::Scheduler, &[]),
-    ("fs", Kind::FileSystem, &["ext4", "xfs", "btrfs"]),
+/// What of a machine has to be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sets {
+    Nothing,
+    /// The disks beneath the targets.
+    Disks,
+    /// A place that is typed beside the targets.
+    Place,
+}
+
+/// Where the levels of a factor come about.
+struct Place<'a> {
+    levels: &'a [String],
+    targets: &'a [String],
+    /// What was typed beside the workload; nothing on the hosts of a fleet.
+    typed: Option<&'a CompareArguments>,
+    /// Whether the target is the directory of a profile that works on files.
+    is_directory: bool,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind { name: "buffering", known: &["cached", "direct", "dsync"], words: opened, opens: true, ..PLAIN },
+    Kind { name: "drive", words: |model| format!("sim:{model}"), ..PLAIN },
+    Kind {
+        name: "policy",
+        known: &["off", "on", "protected"],
+        target: drive_at,
+        setting: policy,
+        sets: Sets::Disks,
+        ..PLAIN
+    },
+    Kind { name: "cache", target: behind_cache, setting: cache, sets: Sets::Place, ..PLAIN },
+    Kind { name: "scheduler", setting: scheduler, sets: Sets::Disks, ..PLAIN },
+    Kind {
+        name: "fs",
+        known: &["ext4", "xfs", "btrfs"],
+        target: on_file_system,
+        setting: file_system,
+        sets: Sets::Place,
+        ..PLAIN
+    },
 ];
 
+/// What changes nothing.
+const PLAIN: Kind = Kind {
+    name: "",
+    known: &[],
+    words: |_| String::new(),
+    target: |_, _, target| Ok(target.to_owned()),
+    setting: |_| Ok(None),
+    sets: Sets::Nothing,
+    opens: false,
+};
+
+/// The size of the file systems of `fs=`, unless another is typed.
+const FS_SIZE: Bytes = Bytes(1 << 30);
 /// The log of a cache before a simulated drive, unless another one is named.
 const SIMULATED_LOG: &str = "sim:plp-nvme-ssd";
 
@@ -60,16 +115,16 @@ impl FromStr for Factor {
         let expected = "expected buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected, cache=none,wb:SIZE, \
                         scheduler=NAME,NAME or fs=ext4,xfs,btrfs";
         let (name, levels) = typed.split_once('=').ok_or(expected)?;
-        let (_, kind, known) = KINDS.iter().find(|(known, ..)| *known == name).ok_or(expected)?;
+        let kind = KINDS.iter().find(|kind| kind.name == name).ok_or(expected)?;
         let levels: Vec<String> = levels.split(',').map(|level| level.trim().to_owned()).collect();
-        if let Some(other) = levels.iter().find(|level| !known.is_empty() && !known.contains(&level.as_str()))
-        {
-            return Err(format!("`{other}` is no level of {name}: expected {}", known.join(", ")));
+        let is_known = |level: &&String| kind.known.is_empty() || kind.known.contains(&level.as_str());
+        if let Some(other) = levels.iter().find(|level| !is_known(level)) {
+            return Err(format!("`{other}` is no level of {name}: expected {}", kind.known.join(", ")));
         }
         if levels.len() < 2 || levels.iter().any(String::is_empty) {
             return Err(format!("`{typed}` has no two levels: type them with a comma between"));
         }
-        if *kind == Kind::Cache {
+        if name == "cache" {
             levels.iter().try_for_each(|level| level.parse::<CacheLevel>().map(drop))?;
             if levels[0] != "none" {
                 return Err(
@@ -78,121 +133,81 @@ impl FromStr for Factor {
                 );
             }
         }
-        Ok(Self { kind: *kind, levels })
+        Ok(Self { kind, levels })
     }
 }
 
 impl Factor {
     /// Its name.
-    pub(super) fn name(&self) -> &'static str {
-        KINDS.iter().find(|(_, kind, _)| *kind == self.kind).map_or("", |(name, ..)| name)
+    pub(super) const fn name(&self) -> &'static str {
+        self.kind.name
     }
 
-    /// Each level with its words, over those that all have.
+    /// What is run at each level, and the targets before a level names them otherwise.
     ///
     /// # Errors
     /// If the factor is none of such targets.
-    pub(super) fn levels(&self, typed: &CompareArguments) -> Result<Vec<(String, Words)>, Refusal> {
-        let level = |(number, level): (usize, &String)| {
-            let words = Words::of_arguments(self.arguments(number, typed)?).map_err(usage)?;
-            let again = self.levels[..number].iter().filter(|earlier| *earlier == level).count();
-            let name = if again == 0 { level.clone() } else { format!("{level} ({})", again + 1) };
-            Ok((name, words.within(&typed.words)))
-        };
-        self.levels.iter().enumerate().map(level).collect()
-    }
-
-    /// The words of a level.
-    fn arguments(&self, number: usize, typed: &CompareArguments) -> Result<Vec<String>, Refusal> {
-        let targets = typed.words.targets();
-        let words = |words: &str| words.split(' ').map(str::to_owned).collect();
-        Ok(match (self.kind, self.levels[number].as_str()) {
-            (Kind::Buffering, "cached") => words("--cached"),
-            (Kind::Buffering, "dsync") => words("--direct --dsync"),
-            (Kind::Buffering, _) => words("--direct"),
-            (Kind::Drive, model) => vec![format!("sim:{model}")],
-            (Kind::Policy, level) if are_simulated(&targets) => {
-                targets.iter().map(|target| set(target, level)).collect()
-            }
-            (Kind::Policy | Kind::Scheduler, _) => targets,
-            (Kind::Cache, level) => {
-                let target = only(&targets)?;
-                match level.parse().map_err(|problem| Refusal::new(Exit::Usage, problem))? {
-                    CacheLevel::None => targets,
-                    level @ CacheLevel::Cache { .. } if are_simulated(&targets) => {
-                        vec![cached_drive(&target, level, typed.cache_log.as_deref())]
+    pub(super) fn levels(
+        &self,
+        typed: &CompareArguments,
+        workload: &Workload,
+    ) -> Result<(Vec<Level>, Vec<String>), Refusal> {
+        // A file of words says more than its targets.
+        let targets = workload.words.targets();
+        let target = targets.iter().find(|target| !target.ends_with(".toml"));
+        if let ("drive", Some(target)) = (self.name(), target) {
+            let problem =
+                format!("drive=: the levels are the targets, and {target} would not be used: leave it out");
+            return Err(Refusal::new(Exit::Usage, problem));
+        }
+        let mut levels = Vec::new();
+        let mut asked = Vec::new();
+        for (number, level) in self.levels.iter().enumerate() {
+            let words = Words::of_line(&(self.kind.words)(level)).map_err(usage)?;
+            let mut work = match (&workload.profile, self.kind.opens) {
+                (Some(profile), true) => reopened(profile, &workload.words, &words)?,
+                _ => workload.work(&words)?,
+            };
+            let targets = targets_of(&work);
+            let place = Place {
+                levels: &self.levels,
+                targets: &targets,
+                typed: Some(typed),
+                is_directory: matches!(work, Work::Profile(_)),
+            };
+            let renamed = |target: &str| (self.kind.target)(&place, number, target);
+            match &mut work {
+                Work::Profile(run) => run.directory = renamed(&run.directory.to_string_lossy())?.into(),
+                Work::Load(scenario) => {
+                    let jobs = scenario.spans.iter_mut().flat_map(|span| &mut span.jobs);
+                    for target in jobs.flat_map(|job| &mut job.targets) {
+                        target.name = renamed(&target.name)?;
                     }
-                    CacheLevel::Cache { .. } => vec![format!("cache:{}", CacheSetting::name())],
                 }
             }
-            (Kind::FileSystem, level) => {
-                vec![mount_point(&directory(&targets)?, number, level).join("data").display().to_string()]
+            let again = self.levels[..number].iter().filter(|earlier| *earlier == level).count();
+            let name = if again == 0 { level.clone() } else { format!("{level} ({})", again + 1) };
+            let is_cached = self.kind.opens && level == "cached";
+            if let Some(target) = targets.iter().find(|target| is_cached && !has_page_cache(target)) {
+                let problem = format!(
+                    "buffering=: {target} is used without a page cache, so cached and direct are the same there: compare direct,dsync, or name \
+                     a file"
+                );
+                return Err(Refusal::new(Exit::Usage, problem));
             }
-        })
+            levels.push(Level { name, work });
+            asked = targets;
+        }
+        Ok((levels, asked))
     }
 
     /// What sets the levels on the machine, if that is how they come about.
     ///
     /// # Errors
     /// If the machine has no such level, or the user may not set it.
-    pub(super) fn setting(&self, typed: &CompareArguments) -> anyhow::Result<Option<Box<dyn Setting>>> {
-        let targets = typed.words.targets();
-        let root = |what| machine::need_root(what);
-        Ok(Some(match self.kind {
-            Kind::Buffering | Kind::Drive => return Ok(None),
-            Kind::Policy if are_simulated(&targets) => return Ok(None),
-            Kind::Cache if are_simulated(&targets) && typed.together => return Ok(None),
-            Kind::Cache if are_simulated(&targets) => Box::new(Anew),
-            Kind::Policy | Kind::Scheduler => return self.setting_of_disks(&targets).map(Some),
-            Kind::Cache => {
-                let levels = self.levels.iter().filter_map(|level| level.parse().ok()).collect();
-                let backing = only(&targets)?;
-                let log = typed.cache_log.clone().unwrap_or_else(|| format!("{backing}.plumb-log"));
-                let permission = Permission {
-                    overwrite: typed.own.overwrite,
-                    destroy: typed.own.destroy.clone(),
-                    ..Permission::default()
-                };
-                if typed.cache_log.is_none() && backing.starts_with("/dev/") {
-                    let problem = format!(
-                        "cache=: {backing} has no place for a log beside it; name one with --cache-log PATH"
-                    );
-                    return Err(Refusal::new(Exit::Usage, problem).into());
-                }
-                let log = std::path::absolute(PathBuf::from(log))?;
-                Box::new(CacheSetting::new(
-                    machine::this()?,
-                    CacheWanted { backing, log, permission },
-                    levels,
-                ))
-            }
-            Kind::FileSystem => {
-                root("mount a file system")?;
-                let directory = directory(&targets)?;
-                let setting =
-                    FileSystemSetting::new(machine::this()?, &directory, &self.levels, typed.fs_size);
-                Box::new(setting.map_err(super::refused)?)
-            }
-        }))
-    }
-
-    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of the load.
-    ///
-    /// # Errors
-    /// If it takes more of a machine than its targets say.
-    pub(super) fn of_hosts(&self, targets: &[String]) -> Result<Option<String>, Refusal> {
-        match self.kind {
-            Kind::Buffering | Kind::Drive => Ok(None),
-            Kind::Policy if are_simulated(targets) => Ok(None),
-            Kind::Policy | Kind::Scheduler => Ok(Some(format!("{}={}", self.name(), self.levels.join(",")))),
-            Kind::Cache | Kind::FileSystem => {
-                let name = self.name();
-                let problem = format!(
-                    "{name}= needs a place on each machine: run `plumb compare` on each host for itself"
-                );
-                Err(Refusal::new(Exit::Usage, problem))
-            }
-        }
+    pub(super) fn setting(&self, typed: &CompareArguments, targets: &[String]) -> MaybeSetting {
+        let place = Place { levels: &self.levels, targets, typed: Some(typed), is_directory: false };
+        (self.kind.setting)(&place)
     }
 
     /// What sets a policy or a scheduler on the disks beneath `targets`.
@@ -200,31 +215,186 @@ impl Factor {
     /// # Errors
     /// If there are no such disks, or the user may not change them.
     pub(crate) fn setting_of_disks(&self, targets: &[String]) -> anyhow::Result<Box<dyn Setting>> {
-        let paths = machine::paths(targets)?;
-        if self.kind == Kind::Scheduler {
-            machine::need_root("set the I/O scheduler of a disk")?;
-            let ways = [WritePath::first_devices, WritePath::block_devices];
-            let ways = ways.map(|names| machine::of_all(&paths, names));
-            let setting = SchedulerSetting::new(machine::this()?, &ways, self.levels.clone());
-            return Ok(Box::new(setting.map_err(super::refused)?));
-        }
-        machine::need_root("change the write cache of a disk")?;
-        let disks = machine::of_all(&paths, WritePath::block_devices);
-        if disks.is_empty() {
-            let problem =
-                "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
-            return Err(Refusal::new(Exit::Usage, problem).into());
-        }
-        let levels = self.levels.iter().map(|level| level.parse::<State>());
-        let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
-        Ok(Box::new(PolicySetting::new(machine::this()?, disks, levels)))
+        let place = Place { levels: &self.levels, targets, typed: None, is_directory: false };
+        let setting = (self.kind.setting)(&place)?;
+        Ok(setting.unwrap_or_else(|| Box::new(Anew)))
     }
+
+    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of the load.
+    ///
+    /// # Errors
+    /// If it takes more of a machine than its targets say.
+    pub(super) fn of_hosts(&self, targets: &[String]) -> Result<Option<String>, Refusal> {
+        let name = self.name();
+        match self.kind.sets {
+            Sets::Disks if name != "policy" || !are_simulated(targets) => {
+                Ok(Some(format!("{name}={}", self.levels.join(","))))
+            }
+            Sets::Nothing | Sets::Disks => Ok(None),
+            Sets::Place => {
+                let problem = format!(
+                    "{name}= needs a place on each machine: run `plumb compare` on each host for itself"
+                );
+                Err(Refusal::new(Exit::Usage, problem))
+            }
+        }
+    }
+}
+
+/// The targets of what is run.
+pub(super) fn targets_of(work: &Work) -> Vec<String> {
+    match work {
+        Work::Load(scenario) => scenario.targets(),
+        Work::Profile(run) => vec![run.directory.display().to_string()],
+    }
+}
+
+/// A profile whose target is opened as `level` says, if it is not the application that opens it.
+fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Work, Refusal> {
+    let Work::Load(mut scenario) = profile::work(profile, words)? else {
+        let problem =
+            format!("buffering=: profile {profile} works on files, and opens them as the application does");
+        return Err(Refusal::new(Exit::Usage, problem));
+    };
+    let targets = Words::of_arguments(words.targets()).map_err(usage)?;
+    let opened = meaning(&level.within(&targets))?.scenario;
+    let opened = opened.spans.iter().flat_map(|span| &span.jobs).next();
+    for job in scenario.spans.iter_mut().flat_map(|span| &mut span.jobs) {
+        if let Some(opened) = opened {
+            job.opening.caching = opened.opening.caching;
+            let durable = opened.workload.durability.fua_every;
+            job.workload.durability.fua_every = durable.or(job.workload.durability.fua_every);
+        }
+    }
+    Ok(Work::Load(scenario))
+}
+
+/// The words that open targets as a level of `buffering` says.
+fn opened(level: &str) -> String {
+    match level {
+        "cached" => "--cached",
+        "dsync" => "--direct --dsync",
+        _ => "--direct",
+    }
+    .to_owned()
+}
+
+/// A simulated drive with its write cache as the level says; any other target is as it was, and the disk beneath it is set.
+fn drive_at(place: &Place<'_>, number: usize, target: &str) -> Result<String, Refusal> {
+    let options = match place.levels[number].as_str() {
+        _ if !are_simulated(place.targets) => return Ok(target.to_owned()),
+        "off" => "wce=off",
+        "on" => "wce=on",
+        // The cache is on, and the driver keeps flushes from the drive.
+        _ => "wce=on&behaviour.driver_drops_flush=true",
+    };
+    Ok(with_option(target, options))
+}
+
+fn policy(place: &Place<'_>) -> MaybeSetting {
+    if are_simulated(place.targets) {
+        return Ok(None);
+    }
+    let paths = machine::paths(place.targets)?;
+    machine::need_root("change the write cache of a disk")?;
+    let disks = machine::of_all(&paths, WritePath::block_devices);
+    if disks.is_empty() {
+        let problem =
+            "policy=: no disk of this machine is known beneath the targets; `plumb survey` shows what is";
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let levels = place.levels.iter().map(|level| level.parse::<State>());
+    let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
+    Ok(Some(Box::new(PolicySetting::new(machine::this()?, disks, levels))))
+}
+
+fn scheduler(place: &Place<'_>) -> MaybeSetting {
+    let paths = machine::paths(place.targets)?;
+    machine::need_root("set the I/O scheduler of a disk")?;
+    let ways =
+        [WritePath::first_devices, WritePath::block_devices].map(|names| machine::of_all(&paths, names));
+    let setting = SchedulerSetting::new(machine::this()?, &ways, place.levels.to_vec());
+    Ok(Some(Box::new(setting.map_err(super::refused)?)))
+}
+
+/// The target itself, or behind a cache.
+fn behind_cache(place: &Place<'_>, number: usize, _target: &str) -> Result<String, Refusal> {
+    let target = only(place.targets)?;
+    if place.is_directory {
+        let problem =
+            format!("cache=: {target} is a directory: a cache is put before a file or a block device");
+        return Err(Refusal::new(Exit::Usage, problem));
+    }
+    let level = place.levels[number].parse().map_err(|problem| Refusal::new(Exit::Usage, problem))?;
+    Ok(match level {
+        CacheLevel::None => target.to_owned(),
+        CacheLevel::Cache { mode, size } if are_simulated(place.targets) => {
+            let log = place.typed.and_then(|typed| typed.cache_log.as_deref()).unwrap_or(SIMULATED_LOG);
+            let has_size = log.contains("size=");
+            let log = if has_size { log.to_owned() } else { with_option(log, &format!("size={}", size.0)) };
+            let mode = if mode == Mode::WriteThrough { "write-through" } else { "write-back" };
+            format!("cache:backing={target},log={log},size={},mode={mode}", size.0)
+        }
+        CacheLevel::Cache { .. } => cache_name(),
+    })
+}
+
+fn cache(place: &Place<'_>) -> MaybeSetting {
+    let Some(typed) = place.typed else { return Ok(None) };
+    if are_simulated(place.targets) {
+        return Ok((!typed.together).then(|| Box::new(Anew) as Box<dyn Setting>));
+    }
+    let levels = place.levels.iter().filter_map(|level| level.parse().ok()).collect();
+    let backing = only(place.targets)?.to_owned();
+    if typed.cache_log.is_none() && backing.starts_with("/dev/") {
+        let problem =
+            format!("cache=: {backing} has no place for a log beside it; name one with --cache-log PATH");
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
+    let log = typed.cache_log.clone().unwrap_or_else(|| format!("{backing}.plumb-log"));
+    Ok(Some(cache_before(&backing, &log, &typed.own, levels)?))
+}
+
+/// Puts a cache before `backing` for the levels that have one.
+///
+/// # Errors
+/// If there is no current directory, or the claims of this machine cannot be read.
+pub(crate) fn cache_before(
+    backing: &str,
+    log: &str,
+    own: &OwnArguments,
+    levels: Vec<CacheLevel>,
+) -> anyhow::Result<Box<dyn Setting>> {
+    let (overwrite, destroy) = (own.overwrite, own.destroy.clone());
+    let permission = Permission { overwrite, destroy, ..Permission::default() };
+    let wanted = CacheWanted { backing: backing.to_owned(), log: std::path::absolute(log)?, permission };
+    Ok(Box::new(CacheSetting::new(machine::this()?, wanted, levels)))
+}
+
+/// How a target is named behind such a cache.
+pub(crate) fn cache_name() -> String {
+    format!("cache:{}", CacheSetting::name())
+}
+
+/// A file in the file system of the level.
+fn on_file_system(place: &Place<'_>, number: usize, _target: &str) -> Result<String, Refusal> {
+    let at = mount_point(&directory(place.targets)?, number, &place.levels[number]);
+    Ok(if place.is_directory { at } else { at.join("data") }.display().to_string())
+}
+
+fn file_system(place: &Place<'_>) -> MaybeSetting {
+    let Some(typed) = place.typed else { return Ok(None) };
+    machine::need_root("mount a file system")?;
+    let directory = directory(place.targets)?;
+    let setting =
+        FileSystemSetting::new(machine::this()?, &directory, place.levels, typed.fs_size.unwrap_or(FS_SIZE));
+    Ok(Some(Box::new(setting.map_err(super::refused)?)))
 }
 
 /// The directory that is the target of `fs=`.
 fn directory(targets: &[String]) -> Result<PathBuf, Refusal> {
-    let directory = if targets.is_empty() { ".".to_owned() } else { only(targets)? };
-    if Path::new(&directory).is_dir() {
+    let directory = only(targets)?;
+    if Path::new(directory).is_dir() {
         return std::path::absolute(directory).map_err(usage);
     }
     let problem =
@@ -232,38 +402,22 @@ fn directory(targets: &[String]) -> Result<PathBuf, Refusal> {
     Err(Refusal::new(Exit::Usage, problem))
 }
 
-fn only(targets: &[String]) -> Result<String, Refusal> {
+fn only(targets: &[String]) -> Result<&str, Refusal> {
     match targets {
-        [target] => Ok(target.clone()),
+        [target] => Ok(target),
         _ => Err(Refusal::new(Exit::Usage, "name one target: this factor is of one")),
     }
+}
+
+/// Whether the kernel can keep its data in memory, as it does that of files and block devices.
+fn has_page_cache(target: &str) -> bool {
+    !matches!(Name::parse(target), Ok(Name::Scheme { .. }))
 }
 
 fn are_simulated(targets: &[String]) -> bool {
     targets.iter().all(|target| target.starts_with("sim:"))
 }
 
-/// A simulated drive with its write cache as `level` says.
-fn set(target: &str, level: &str) -> String {
-    let options = match level {
-        "off" => "wce=off",
-        "on" => "wce=on",
-        // The cache is on, and the driver keeps flushes from the drive.
-        _ => "wce=on&behaviour.driver_drops_flush=true",
-    };
-    with_option(target, options)
-}
-
 fn with_option(drive: &str, option: &str) -> String {
     format!("{drive}{}{option}", if drive.contains('?') { '&' } else { '?' })
-}
-
-/// A simulated drive behind a cache.
-fn cached_drive(backing: &str, level: CacheLevel, log: Option<&str>) -> String {
-    let CacheLevel::Cache { mode, size } = level else { return backing.to_owned() };
-    let log = log.unwrap_or(SIMULATED_LOG);
-    let log =
-        if log.contains("size=") { log.to_owned() } else { with_option(log, &format!("size={}", size.0)) };
-    let mode = if mode == Mode::WriteThrough { "write-through" } else { "write-back" };
-    format!("cache:backing={backing},log={log},size={},mode={mode}", size.0)
 }

@@ -66,14 +66,20 @@ impl Place {
     }
 
     fn make(&mut self, size: Bytes) -> Result<(), TrialError> {
-        let io = |error: std::io::Error| failed(&error);
-        let image = File::create_new(self.image()).map_err(io)?;
+        let path = self.image();
+        let io = |error: std::io::Error, what: &str, path: &Path| {
+            let problem = format!("cannot {what} {}: {error}", path.display());
+            TrialError::Setting { problem, kind: FailureKind::Failed }
+        };
+        let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
         rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size.0)
-            .map_err(|errno| io(errno.into()))?;
-        std::fs::create_dir(&self.at).map_err(io)?;
-        let place = File::open("/dev/null").map_err(io)?;
+            .map_err(|errno| io(errno.into(), &format!("reserve {size} for"), &path))?;
+        std::fs::create_dir(&self.at).map_err(|error| io(error, "make the directory", &self.at))?;
+        let null = Path::new("/dev/null");
+        let place = File::open(null).map_err(|error| io(error, "open", null))?;
         let label = self.at.display().to_string();
-        let device = LoopDevice::bind(self.image(), BLOCK, label, place.into()).map_err(io)?;
+        let device = LoopDevice::bind(path.clone(), BLOCK, label, place.into());
+        let device = device.map_err(|error| io(error, "put a loop device over", &path))?;
         let made = self.system.make(&device.path());
         let mounted = made.and_then(|()| self.system.mount(&device.path(), &self.at));
         self.mounted = Some((mounted.map_err(|error| failed(&error))?, device));

@@ -7,23 +7,27 @@ mod recorded;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use clap::Args;
-use plumb_block::{Bytes, Nanos};
-use plumb_compare::{Experiment, Gate, Level, Question, Terms, figure_names};
+use clap::{Arg, Args};
+use plumb_block::{Bytes, Clock, Nanos, RealClock};
+use plumb_compare::setting::Setting;
+use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, Work, figure_names};
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
+use plumb_linux::FileOptions;
 use plumb_report::{ComparisonDocument, Format, Style, render};
-use plumb_target::Name;
+use plumb_target::{Intent, Name, Permission, Wanted, open_all};
 use plumb_trial::TrialError;
 use plumb_workload::Scenario;
 
 pub(crate) use self::machine::restore_left_behind;
 
-pub(crate) use self::factor::Factor;
-pub(crate) use self::recorded::{Earlier, compare_earlier};
+use self::factor::targets_of;
+pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
+use crate::command::profile;
 use crate::command::running::{Running, exit_of_end, exit_of_kind};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
@@ -35,6 +39,8 @@ Examples:
   plumb compare --factor policy=on,off /srv/io.dat --size 1G --random --write 100 --sync-every 1
   plumb compare --factor cache=none,wb:1G,wb:5G --cache-log /ssd/log /srv/io.dat --size 1G --random --write 100
   plumb compare --factor fs=ext4,xfs,btrfs /srv --size 256M --write 100 --sync-every 1
+  plumb compare --factor policy=on,off /srv --profile sqlite-wal --profile pg-wal --budget 20m
+  plumb compare --factor buffering=cached,direct /srv/io.dat --size 1G --workload '--write 100' --workload '--random --write 30'
   plumb compare --a '--depth 1' --b '--depth 32' /srv/io.dat --size 1G --random --fail-if 'p99 ratio > 2'
   plumb compare --together --a sim:nearline-4tb --b sim:plp-nvme-ssd --random --write 100
   plumb compare plumb-runs/NEW1 plumb-runs/NEW2 --against plumb-runs/OLD1 plumb-runs/OLD2
@@ -52,6 +58,34 @@ plumb is killed, the next plumb command does it and says so.
 
 Exit codes: 0 whatever the outcome, 1 a limit of --fail-if is exceeded, 3 interrupted, or a limit is not decided.";
 
+/// The difference that is to be found, unless another is typed.
+const FIND: f64 = 0.03;
+/// Options that say nothing of many hosts.
+const OF_ONE_MACHINE: [&str; 11] = [
+    "against",
+    "budget",
+    "whole-budget",
+    "together",
+    "dry-run",
+    "profile",
+    "workload",
+    "find",
+    "cache-log",
+    "fs-size",
+    "show-workload",
+];
+
+/// The option as the help of many hosts shows it: not at all where [`asked`] refuses it.
+pub(crate) fn of_hosts(option: Arg) -> Arg {
+    match option.get_long() {
+        Some("factor") => option.help(
+            "What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected or scheduler=NAME,NAME",
+        ),
+        Some(long) if OF_ONE_MACHINE.contains(&long) => option.hide(true),
+        _ => option,
+    }
+}
+
 /// What `plumb compare` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -65,9 +99,9 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "PATH", requires = "factor")]
     cache_log: Option<String>,
 
-    /// The size of the file systems of fs=
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "factor")]
-    fs_size: Bytes,
+    /// The size of the file systems of fs=; default 1GiB
+    #[arg(long, value_name = "SIZE", requires = "factor")]
+    fs_size: Option<Bytes>,
 
     /// Words of the level that is compared with, over those that both have
     #[arg(long, value_name = "WORDS", requires = "b", allow_hyphen_values = true)]
@@ -109,6 +143,22 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<Gate>,
 
+    /// Compare under this application profile of `plumb load`; each of several has a chapter of its own
+    #[arg(long, value_name = "NAME")]
+    profile: Vec<String>,
+
+    /// Compare under these words, over those that all workloads have; each of several has a chapter of its own
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    workload: Vec<String>,
+
+    /// The difference that is to be found: after practice it is said how long that takes. Default 3%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    find: Option<f64>,
+
+    /// Practice only: say how long it takes to find the difference, and what the budget would find
+    #[arg(long, conflicts_with_all = ["against", "whole_budget", "fail_if"])]
+    dry_run: bool,
+
     #[command(flatten)]
     words: Words,
 
@@ -121,7 +171,11 @@ pub(crate) struct CompareArguments {
 
 impl CompareArguments {
     fn terms(&self) -> Terms {
-        Terms { error: 1.0 - self.confidence, equivalent: 1.0 + self.equivalent }
+        Terms {
+            error: 1.0 - self.confidence,
+            equivalent: 1.0 + self.equivalent,
+            difference: self.find.unwrap_or(FIND),
+        }
     }
 }
 
@@ -131,35 +185,34 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if !arguments.against.is_empty() || (!is_named && recorded::are_meant(arguments)) {
         return recorded::run(arguments);
     }
-    let experiment = experiment(arguments)?;
-    let scenario = experiment.scenario().map_err(usage)?;
-    let words = write(&scenario);
+    let workloads = workloads(arguments)?;
+    let mut experiments = Vec::new();
+    for workload in &workloads {
+        experiments.push(experiment(arguments, workload, workloads.len())?);
+    }
+    let (experiments, targets): (Vec<Experiment>, Vec<Vec<String>>) = experiments.into_iter().unzip();
+    let running = Running::begin("compare", arguments.own.clone());
+    let mut chapters = Vec::new();
+    for (workload, experiment) in workloads.iter().zip(experiments) {
+        chapters.push(chapter(workload, experiment, &running)?);
+    }
     if arguments.own.show_workload {
-        terminal::print(&words)?;
+        let shown: Vec<&str> = chapters.iter().map(|chapter| chapter.request.words.as_str()).collect();
+        terminal::print(&shown.join("\n"))?;
         return Ok(Exit::Done);
     }
-    let factor = arguments.factor.as_ref();
-    let setting = factor.map(|factor| factor.setting(arguments)).transpose()?.flatten();
-    if let (Some(factor), true, true) = (factor, setting.is_some(), arguments.together) {
-        let problem =
-            format!("--together: levels of {} are set on the machine, one after the other", factor.name());
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
-    let setting = RefCell::new(setting);
-    let running = Running::begin("compare", arguments.own.clone());
-    let meaning = Meaning { scenario, notes: Vec::new() };
-    let request = traces::read(running.request(meaning, words))?;
-    let (document, ended) = running.shown(&|context, watcher| match setting.borrow_mut().as_deref_mut() {
-        Some(setting) => plumb_compare::run_set(&experiment, &request, context, watcher, setting),
-        None => plumb_compare::run(&experiment, &request, context, watcher),
+    let Some((first, further)) = chapters.split_first() else { return Ok(Exit::Done) };
+    let setting = RefCell::new(setting(arguments, &targets)?);
+    let (document, ended) = running.shown(&|context, watcher| {
+        let mut setting = setting.borrow_mut();
+        let setting = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
+        plumb_compare::run(first, further, context, watcher, setting)
     })?;
     show(&document, arguments.own.json, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the whole rounds until then are kept"));
     }
-    if let Some(directory) = &document.run_directory {
-        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
-    }
+    terminal::say_report(document.run_directory.as_ref());
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
 }
 
@@ -181,22 +234,38 @@ pub(crate) fn show(document: &ComparisonDocument, as_json: bool, style: Style) -
 pub(crate) fn asked(
     arguments: &CompareArguments,
 ) -> anyhow::Result<(Question, Vec<Scenario>, Option<String>)> {
-    if !arguments.against.is_empty() {
-        let problem = "--against compares recorded runs: use `plumb compare`";
+    let is_typed = [
+        !arguments.against.is_empty(),
+        arguments.budget.is_some(),
+        arguments.whole_budget,
+        arguments.together,
+        arguments.dry_run,
+        !arguments.profile.is_empty(),
+        !arguments.workload.is_empty(),
+        arguments.find.is_some(),
+        arguments.cache_log.is_some(),
+        arguments.fs_size.is_some(),
+        arguments.own.show_workload,
+    ];
+    if let Some((option, _)) = OF_ONE_MACHINE.iter().zip(is_typed).find(|(_, is_typed)| *is_typed) {
+        let problem = format!(
+            "--{option} is for one machine: on many hosts the words say the load, and --rounds how many blocks run, one after the other"
+        );
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
     let factor = arguments.factor.as_ref();
-    let targets = arguments.words.targets();
+    // A place of each machine is refused before it is looked for on this one.
+    factor.map(|factor| factor.of_hosts(&[])).transpose()?;
+    let words = arguments.words.clone();
+    let workload = Workload { name: String::new(), profile: None, words };
+    let (experiment, targets) = experiment(arguments, &workload, 1)?;
     let set = factor.map(|factor| factor.of_hosts(&targets)).transpose()?.flatten();
-    let experiment = experiment(arguments)?;
-    let question = Question {
-        factor: experiment.factor,
-        levels: experiment.levels.iter().map(|level| level.name.clone()).collect(),
-        figure: experiment.figure.unwrap_or_else(|| "iops".to_owned()),
-        terms: experiment.terms,
-        limits: experiment.limits,
+    let question = experiment.question();
+    let scenario = |level: Level| match level.work {
+        Work::Load(scenario) => Some(scenario),
+        Work::Profile(_) => None,
     };
-    Ok((question, experiment.levels.into_iter().map(|level| level.scenario).collect(), set))
+    Ok((question, experiment.levels.into_iter().filter_map(scenario).collect(), set))
 }
 
 impl CompareArguments {
@@ -211,52 +280,169 @@ impl CompareArguments {
     }
 }
 
-/// The experiment that was typed.
-fn experiment(arguments: &CompareArguments) -> Result<Experiment, Refusal> {
-    let (factor, levels) = levels(arguments)?;
-    let level = |(name, words): (String, Words)| {
-        let meant = meaning(&words)?;
-        Ok(Level { name, scenario: meant.scenario })
-    };
-    let levels = levels.into_iter().map(level).collect::<Result<Vec<_>, Refusal>>()?;
-    let block = arguments.words.duration();
-    let is_simulated = levels.iter().all(|level| is_simulated(&level.scenario));
+/// A workload under which levels are compared.
+pub(super) struct Workload {
+    /// What it is called; empty if there is only one.
+    name: String,
+    profile: Option<String>,
+    words: Words,
+}
+
+impl Workload {
+    /// What is run with these words over its own.
+    fn work(&self, level: &Words) -> Result<Work, Refusal> {
+        let words = level.within(&self.words);
+        match &self.profile {
+            Some(name) => profile::work(name, &words),
+            None => Ok(Work::Load(meaning(&words)?.scenario)),
+        }
+    }
+}
+
+/// The profiles, and then the workloads that were typed; without any what the words say.
+fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload>, Refusal> {
+    let mut all = Vec::new();
+    for name in &arguments.profile {
+        all.push(Workload {
+            name: name.clone(),
+            profile: Some(name.clone()),
+            words: arguments.words.clone(),
+        });
+    }
+    for typed in &arguments.workload {
+        let words = Words::of_line(typed).map_err(usage)?.within(&arguments.words);
+        all.push(Workload { name: typed.trim().to_owned(), profile: None, words });
+    }
+    if all.is_empty() {
+        all.push(Workload { name: String::new(), profile: None, words: arguments.words.clone() });
+    }
+    if let [one] = &mut all[..] {
+        one.name.clear();
+    }
+    Ok(all)
+}
+
+/// The experiment that was typed under one of so many workloads, and its targets before a level names them otherwise.
+fn experiment(
+    arguments: &CompareArguments,
+    workload: &Workload,
+    workloads: usize,
+) -> Result<(Experiment, Vec<String>), Refusal> {
+    let (factor, levels, targets) = levels(arguments, workload)?;
+    let is_simulated = levels.iter().all(|level| is_simulated(&targets_of(&level.work)));
     let default = Nanos::secs(if is_simulated { 60 } else { 600 });
-    Ok(Experiment {
+    let experiment = Experiment {
         factor,
         levels,
         figure: arguments.figure.clone(),
         terms: arguments.terms(),
         limits: arguments.fail_if.clone(),
-        budget: arguments.budget.unwrap_or(default),
-        block,
-        ends_early: !arguments.whole_budget,
+        budget: Nanos(arguments.budget.unwrap_or(default).0 / workloads.max(1) as u64),
+        block: workload.words.duration(),
+        extent: match (arguments.dry_run, arguments.whole_budget) {
+            (true, _) => Extent::Practice,
+            (_, true) => Extent::WholeBudget,
+            _ => Extent::UntilClear,
+        },
         together: arguments.together,
+    };
+    let least = Nanos(experiment.budget_least().0.saturating_mul(workloads.max(1) as u64));
+    if let Some(budget) = arguments.budget.filter(|budget| !arguments.dry_run && *budget < least) {
+        let problem = format!(
+            "--budget {budget}: the fewest blocks that can be judged take {least} and their warm-up; type that or more, or shorter blocks with \
+             --duration"
+        );
+        return Err(Refusal::new(Exit::Usage, problem));
+    }
+    experiment.levels.iter().try_for_each(can_be_opened)?;
+    Ok((experiment, targets))
+}
+
+/// Refuses a level whose simulated targets cannot be made, before anything runs.
+fn can_be_opened(level: &Level) -> Result<(), Refusal> {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let wanted = |target: String| {
+        Ok(Wanted { name: Name::parse(target)?, intent: Intent::WRITE, options: FileOptions::write_direct() })
+    };
+    let simulated = targets_of(&level.work).into_iter();
+    // Nothing of this machine is opened: that is judged and said when it runs.
+    let simulated =
+        simulated.filter(|name| name.starts_with("sim:") || name.starts_with("cache:backing=sim:"));
+    let wanted = simulated.map(wanted).collect::<Result<Vec<_>, _>>();
+    let opened = wanted.and_then(|wanted| {
+        let time = plumb_target::time_of(wanted.iter().map(|wanted| &wanted.name), &clock);
+        open_all(&wanted, &Permission::default(), &time)
+    });
+    opened.map(drop).map_err(|error: plumb_target::Error| {
+        let problem = format!("level {}: {}", level.name, plumb_block::in_one_line(&error));
+        Refusal::new(Exit::Usage, problem)
     })
 }
 
-/// Whether the scenario goes by the clock of simulated drives.
-fn is_simulated(scenario: &Scenario) -> bool {
-    let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
-    let names: Vec<Name> =
-        jobs.flat_map(|job| &job.targets).filter_map(|target| Name::parse(&target.name).ok()).collect();
+/// What is asked of the trial of an experiment.
+fn chapter(workload: &Workload, experiment: Experiment, running: &Running) -> anyhow::Result<Chapter> {
+    let scenario = experiment.scenario().map_err(usage)?;
+    let is_of_files = |level: &Level| matches!(level.work, Work::Profile(_));
+    let words = match (&workload.profile, experiment.levels.iter().any(is_of_files)) {
+        // An application, and no words of a load.
+        (Some(profile), true) => format!("profile = \"{profile}\"\n"),
+        _ => write(&scenario),
+    };
+    let ends = |level: &Level| {
+        let Work::Load(scenario) = &level.work else { return false };
+        let mut jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+        jobs.any(|job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some())
+    };
+    let is_limited = workload.profile.is_none() && experiment.levels.iter().any(ends);
+    let notes =
+        is_limited.then(|| "Blocks are measured for a time: --count and --bytes end none.".to_owned());
+    let meaning = Meaning { scenario, notes: notes.into_iter().collect() };
+    let request = traces::read(running.request(meaning, words))?;
+    Ok(Chapter { name: workload.name.clone(), experiment, request })
+}
+
+/// What sets the levels on the machine: for all workloads, which are on the same targets.
+fn setting(
+    arguments: &CompareArguments,
+    targets: &[Vec<String>],
+) -> anyhow::Result<Option<Box<dyn Setting>>> {
+    let (Some(factor), Some(first)) = (&arguments.factor, targets.first()) else { return Ok(None) };
+    let setting = factor.setting(arguments, first)?;
+    let problem = match setting.is_some() {
+        true if arguments.together => "--together: they are set one after the other",
+        true if targets.iter().any(|other| other != first) => "all workloads have to be on the same targets",
+        _ => return Ok(setting),
+    };
+    let problem = format!("levels of {} are set on the machine: {problem}", factor.name());
+    Err(Refusal::new(Exit::Usage, problem).into())
+}
+
+/// Whether it goes by the clock of simulated drives.
+fn is_simulated(targets: &[String]) -> bool {
+    let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
     plumb_target::seed_of(&names).is_some()
 }
 
-/// The factor, and the words of each level.
-fn levels(arguments: &CompareArguments) -> Result<(String, Vec<(String, Words)>), Refusal> {
+/// The factor, what is run at each level, and the targets that were asked for.
+fn levels(
+    arguments: &CompareArguments,
+    workload: &Workload,
+) -> Result<(String, Vec<Level>, Vec<String>), Refusal> {
     match (&arguments.factor, &arguments.a, &arguments.b) {
-        (Some(factor), ..) => Ok((factor.name().to_owned(), factor.levels(arguments)?)),
+        (Some(factor), ..) => {
+            let (levels, targets) = factor.levels(arguments, workload)?;
+            Ok((factor.name().to_owned(), levels, targets))
+        }
         (None, Some(a), Some(b)) => {
             let level = |typed: &String| {
-                let words = Words::of_line(typed).map_err(usage)?;
-                Ok((typed.trim().to_owned(), words.within(&arguments.words)))
+                let work = workload.work(&Words::of_line(typed).map_err(usage)?)?;
+                Ok(Level { name: typed.trim().to_owned(), work })
             };
             let (mut one, mut other) = (level(a)?, level(b)?);
-            if one.0 == other.0 {
-                (one.0, other.0) = (format!("{} (a)", one.0), format!("{} (b)", other.0));
+            if one.name == other.name {
+                (one.name, other.name) = (format!("{} (a)", one.name), format!("{} (b)", other.name));
             }
-            Ok(("workload".to_owned(), vec![one, other]))
+            Ok(("workload".to_owned(), vec![one, other], Vec::new()))
         }
         _ => {
             let problem = "nothing to compare: type --factor NAME=LEVEL,LEVEL, or --a WORDS --b WORDS, or RUN... --against RUN...";

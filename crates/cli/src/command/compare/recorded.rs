@@ -2,21 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use plumb_compare::{Gate, Question, Terms, compare_recorded};
-use plumb_measure::process::surroundings::{host, kernel};
+use plumb_compare::{Question, compare_recorded};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::run_document;
-use plumb_report::{Format, Recorded, RunDocument, Style, render};
+use plumb_report::{Record, Recorded, RunDocument};
 use plumb_trial::environment;
 
 use super::{CompareArguments, show};
-use crate::arguments::RecordingArguments;
 use crate::command::report;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{files, terminal};
 
-/// Whether all targets are runs, or results of other programs, and there are two: nothing else can be meant.
+/// Whether there are two targets, and one of them is a run or a result of another program, or could be by its name: nothing else can be
+/// meant, and what is wrong with the other is said when it is read.
 pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
     let is_recorded = |name: &String| {
         let path = Path::new(name);
@@ -25,24 +24,13 @@ pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
                 || text.contains("\"fio version\"")
                 || text.contains("actual test time:")
         };
-        path.join("manifest.json").is_file()
+        let could_be = path.extension().is_some_and(|ending| ending == "xml" || ending == "json");
+        could_be
+            || path.join("manifest.json").is_file()
             || (path.is_file() && files::read(name).is_ok_and(|text| begins(&text)))
     };
     let targets = arguments.words.targets();
-    targets.len() == 2 && targets.iter().all(is_recorded)
-}
-
-/// Runs that are compared with earlier ones, and how that is asked.
-pub(crate) struct Earlier<'a> {
-    pub(crate) runs: Vec<PathBuf>,
-    pub(crate) against: Vec<PathBuf>,
-    /// The figure that decides, if one was named.
-    pub(crate) figure: Option<String>,
-    pub(crate) terms: Terms,
-    pub(crate) limits: Vec<Gate>,
-    pub(crate) recording: &'a RecordingArguments,
-    pub(crate) as_json: bool,
-    pub(crate) style: Style,
+    targets.len() == 2 && targets.iter().any(is_recorded)
 }
 
 /// Compares the runs that are named in the place of targets.
@@ -52,53 +40,29 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if against.is_empty() {
         against.push(runs.remove(0));
     }
-    compare_earlier(&Earlier {
-        runs,
-        against,
-        figure: arguments.figure.clone(),
-        terms: arguments.terms(),
-        limits: arguments.fail_if.clone(),
-        recording: &arguments.own.recording,
-        as_json: arguments.own.json,
-        style: arguments.detail.style(),
-    })
-}
-
-/// Compares recorded runs, or recorded observations.
-pub(crate) fn compare_earlier(asked: &Earlier<'_>) -> anyhow::Result<Exit> {
-    if asked.runs.is_empty() {
-        return Err(
-            Refusal::new(Exit::Usage, "--against: name the runs that are compared with them, too").into()
-        );
+    if runs.is_empty() {
+        let problem = "--against: name the runs that are compared with them, too";
+        return Err(Refusal::new(Exit::Usage, problem).into());
     }
-    let runs = open(&asked.runs)?;
-    let against = open(&asked.against)?;
+    let (runs, against) = (open(&runs)?, open(&against)?);
+    named_once(&against.iter().chain(&runs).collect::<Vec<_>>())?;
     let question = Question {
         factor: "recorded runs".to_owned(),
         levels: vec![joined(&against), joined(&runs)],
-        figure: asked.figure.clone().unwrap_or_else(|| "iops".to_owned()),
-        terms: asked.terms,
-        limits: asked.limits.clone(),
+        figure: arguments.figure.clone().unwrap_or_else(|| "iops".to_owned()),
+        terms: arguments.terms(),
+        limits: arguments.fail_if.clone(),
     };
     let mut document = compare_recorded(&question, &against, &runs).map_err(usage)?;
     let started_at = time_of_day();
     document.environment = environment(&argv(), &started_at);
-    let out = out(asked.recording, "compare");
-    let mut manifest = Manifest::starting("compare", argv(), 0, started_at);
-    (manifest.kernel, manifest.host) = (kernel(), host());
-    if let Some(directory) = RunDirectory::create(&out, &manifest).map_err(usage)? {
-        document.run_directory = Some(directory.path().display().to_string());
-        directory.write_result(&document)?;
-        directory.write_file(
-            Format::Html.file_name(),
-            render(&document, Format::Html, Style::PLAIN)?.as_bytes(),
-        )?;
-        directory.finish(None, time_of_day())?;
-    }
-    show(&document, asked.as_json, asked.style)?;
-    if let Some(directory) = &document.run_directory {
-        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
-    }
+    let out = out(&arguments.own.recording, "compare");
+    let manifest = Manifest::starting("compare", argv(), 0, started_at);
+    let record = Record::of(RunDirectory::create(&out, &manifest).map_err(usage)?);
+    document.run_directory = record.shown();
+    record.close(&document, None, time_of_day())?;
+    show(&document, arguments.own.json, arguments.detail.style())?;
+    terminal::say_report(document.run_directory.as_ref());
     Ok(exit::of_comparison(&document))
 }
 
@@ -107,7 +71,9 @@ fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
         let name = run.display().to_string();
         match report::opened(run)? {
             Recorded::Run(recording) => Ok((name, recording.document)),
-            Recorded::Observation(seen) => Ok((name, run_document(&seen))),
+            Recorded::Observation(seen) => {
+                Ok((name, RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }))
+            }
             Recorded::Proof(_) | Recorded::Comparison(_) | Recorded::Study(_) | Recorded::Fleet(_) => {
                 let problem = "is neither a run of a load nor an observation: it has no rates to compare";
                 Err(Refusal::new(Exit::Usage, format!("{name} {problem}")))
@@ -115,6 +81,32 @@ fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
         }
     };
     runs.iter().map(one).collect()
+}
+
+/// Refuses a run that is named twice: it would count as two that agree. A copy of it is the same run.
+fn named_once(all: &[&(String, RunDocument)]) -> Result<(), Refusal> {
+    let place = |name: &str| Path::new(name).canonicalize().ok();
+    // Not where it is kept, nor what it is called.
+    let is_equal = |one: &RunDocument, other: &RunDocument| {
+        (&one.environment, &one.targets, &one.total, &one.spans)
+            == (&other.environment, &other.targets, &other.total, &other.spans)
+    };
+    for (number, (name, run)) in all.iter().enumerate() {
+        let is_same = |(earlier, other): &&&(String, RunDocument)| {
+            let is_there = place(earlier).is_some_and(|earlier| Some(earlier) == place(name));
+            is_there || is_equal(other, run)
+        };
+        if let Some((earlier, _)) = all[..number].iter().find(is_same) {
+            let what = match earlier == name {
+                true => format!("{name} is named twice"),
+                false => format!("{name} is the same run as {earlier}"),
+            };
+            let problem =
+                format!("{what}: a run counts as one measurement however often it is named; name each once");
+            return Err(Refusal::new(Exit::Usage, problem));
+        }
+    }
+    Ok(())
 }
 
 /// The names of runs as that of a level.

@@ -12,6 +12,7 @@ use plumb_target::served_drive::{DriveOrder, DriveStatus};
 use serde::Serialize;
 
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
+use crate::command::serving;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
@@ -50,13 +51,11 @@ struct Gone<'a> {
 /// Takes away what a killed process has left of its drive.
 fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
     let directory = directory();
+    if let Some(why) = serving::clear_up(name)? {
+        let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
+        return Err(Refusal::new(Exit::Refused, message).into());
+    }
     if rustix::process::geteuid().is_root() {
-        let kept = plumb_serve::attach::sweep(None)?.kept;
-        if let Some((_, why)) = kept.iter().find(|(kept, _)| kept == name) {
-            let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
-            return Err(Refusal::new(Exit::Refused, message).into());
-        }
-        #[cfg(feature = "ublk")]
         for (device, why) in plumb_serve::ublk::sweep(None)?.kept {
             terminal::say(&format!("plumb: {device} must stay for now: {why}"));
         }

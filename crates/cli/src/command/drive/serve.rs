@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use plumb_block::Bytes;
-use plumb_serve::named::{ServiceOptions, registry};
+use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
 use plumb_sim::model::{Geometry, Kind, Model, Wce};
 use plumb_target::served_drive::{DriveStatus, serve_drive};
-use plumb_target::{MediumWanted, PendingMedium};
+use plumb_target::{MediumWanted, PendingMedium, Permission};
 
 use super::control::directory;
 use crate::arguments::drive::ServeArguments;
@@ -44,19 +44,12 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         Some(medium) => (Backing::File(medium.file), Some(medium.pending)),
         None => (Backing::Memory, None),
     };
-    #[cfg(feature = "ublk")]
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: arguments.recover,
         contents: plumb_target::served_drive::contents_of(&model.name, &backing),
     });
-    let service = ServiceOptions {
-        directory,
-        name: arguments.name.clone(),
-        kind: model.name.clone(),
-        #[cfg(feature = "ublk")]
-        ublk,
-        ..service
-    };
+    let service =
+        ServiceOptions { directory, name: arguments.name.clone(), kind: model.name.clone(), ublk, ..service };
     let wce = arguments.wce.map(Switch::is_on);
     let drive = DriveOptions { size: Some(size), wce, seed: arguments.seed, backing, faults };
     let service = match serve_drive(&model, drive, service) {
@@ -70,7 +63,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         terminal::say(&format!("plumb: {note}"));
     }
     announce(service.status(), json)?;
-    service.serve(&stop).map_err(refusal)?;
+    service.serve(Ending { stop: &stop, cut_off: &stop }).map_err(refusal)?;
     Ok(Exit::Done)
 }
 
@@ -100,7 +93,9 @@ fn medium(
         return Ok(None);
     }
     let block = model.geometry.logical_block.0;
-    let wanted = MediumWanted { size, block, model: &model.name, overwrite: arguments.overwrite };
+    let (overwrite, destroy) = (arguments.overwrite, arguments.destroy.clone());
+    let permission = Permission { overwrite, destroy, ..Permission::default() };
+    let wanted = MediumWanted { size, block, model: &model.name, permission: &permission };
     let shown = format!("--backing {}", path.display());
     plumb_target::Medium::open(path, &shown, wanted).map(Some).map_err(|error| {
         let exit = match error.kind().exit_code() {

@@ -4,11 +4,12 @@ use clap::Args;
 use plumb_dialect::native::{Words, write};
 use plumb_fleet::{Level, Task, merge};
 use plumb_report::document::FleetDocument;
-use plumb_report::document::fleet::ScaleStep;
 use plumb_workload::Scenario;
 
 use super::progress::Progress;
-use super::{Reach, Session, concluded, exit_of, record, show};
+use super::record::What;
+use super::session::Session;
+use super::{Printed, Reach, conclude};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::exit::{Exit, Refusal};
@@ -18,7 +19,8 @@ use crate::terminal;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each host runs the workload on its own targets; {host} in the name of a target stands for the name of the host, and each host \
-                  draws its random choices from a seed of its own. The rest is as `plumb load` has it."
+                  draws its random choices from a seed of its own. What all reach is the sum of their rates, each over the time that it \
+                  ran. The rest is as `plumb load` has it."
 )]
 pub(super) struct LoadArguments {
     #[command(flatten)]
@@ -27,6 +29,9 @@ pub(super) struct LoadArguments {
     /// Run it on so many hosts after one another, such as 1,2,4,8, and say what each host still reaches
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     scale: Vec<u32>,
+
+    #[command(flatten)]
+    printed: Printed,
 
     #[command(flatten)]
     words: Words,
@@ -46,12 +51,16 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         terminal::print(&words)?;
         return Ok(Exit::Done);
     }
-    let mut session = Session::open(&arguments.reach)?;
+    let mut session = Session::open(&arguments.reach, &arguments.own.recording)?;
     let count = session.names.len();
     let steps = match &arguments.scale[..] {
         [] => vec![count],
         steps => steps.iter().map(|step| *step as usize).collect(),
     };
+    if !steps.is_sorted_by(|one, next| one < next) {
+        let problem = "--scale: expected numbers of hosts that rise, such as 1,2,4,8";
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     if let Some(step) = steps.iter().find(|step| **step > count) {
         let problem = format!("--scale {step}: only {count} hosts are named");
         return Err(Refusal::new(Exit::Usage, problem).into());
@@ -62,33 +71,31 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         .enumerate()
         .map(|(number, host)| task(&scenario, number, host, &arguments.own, None))
         .collect();
-    let mut progress = Progress::of_load(arguments.own.tui, expected(&scenario));
-    let mut scale: Vec<ScaleStep> = Vec::new();
-    let mut answers = Vec::new();
-    for step in &steps {
-        session.run(&|number| (number < *step).then(|| tasks[number].clone()), &mut progress)?;
-        answers = merge::answers(&mut session.controller);
-        if !arguments.scale.is_empty() {
-            scale.push(merge::scale_step(&answers, scale.first()));
-        }
-        if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
-            break;
-        }
-    }
-    session.leave()?;
-    progress.end();
+    let expected = expected(&scenario);
+    let given = given(&scenario, &arguments.reach);
     let seed = scenario.spans.first().and_then(|span| span.jobs.first()).map_or(0, |job| job.workload.seed);
-    let document = FleetDocument {
-        command: "load".to_owned(),
-        scale,
-        workload: words,
-        seed,
-        ..merge::document(&answers)
-    };
-    let document = concluded(document, &answers);
-    let document = record::keep(document, &answers, &arguments.own.recording)?;
-    show(&document, arguments.own.json, arguments.detail.style())?;
-    Ok(exit_of(&document))
+    let command = "load".to_owned();
+    let begun = FleetDocument { command, workload: words, seed, ..FleetDocument::default() };
+    let mut progress = Progress::of_load(arguments.own.tui, expected, &session.stop);
+    let (answers, recording) = session.recorded(begun, &What::Answers, |session, kept| {
+        let mut answers = Vec::new();
+        for step in &steps {
+            let task = |number: usize| (number < *step).then(|| tasks[number].clone());
+            session.run(&task, given, (kept, &mut progress))?;
+            answers = session.answers()?;
+            if !arguments.scale.is_empty() {
+                let scale = &mut kept.begun.scale;
+                scale.push(merge::scale_step(&answers, scale.first()));
+            }
+            if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(answers)
+    })?;
+    progress.end();
+    let format = arguments.printed.format(arguments.own.json);
+    conclude(recording, answers, format, arguments.detail.style())
 }
 
 /// What a host is to do: the same as the others, on targets that may have its name, with a seed of its own.
@@ -115,6 +122,12 @@ pub(super) fn task(
     }
 }
 
+/// How long hosts are given from a start until all spans have run, as far as that is known. Each span but the first is made ready within it.
+pub(super) fn given(scenario: &Scenario, reach: &Reach) -> Option<plumb_block::Nanos> {
+    let more = scenario.spans.len().saturating_sub(1) as u64;
+    Some(expected(scenario)? + reach.prepare_timeout * more)
+}
+
 /// How long all spans run, as far as that is known.
 fn expected(scenario: &Scenario) -> Option<plumb_block::Nanos> {
     let span = |span: &plumb_workload::Span| -> Option<plumb_block::Nanos> {
@@ -122,7 +135,8 @@ fn expected(scenario: &Scenario) -> Option<plumb_block::Nanos> {
             plumb_workload::Warmup::For(warmup) => warmup,
             plumb_workload::Warmup::Auto => return None,
         };
-        let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max()??;
+        let durations = span.jobs.iter().map(|job| job.workload.stop.duration).collect::<Option<Vec<_>>>()?;
+        let duration = durations.into_iter().max()?;
         Some(warmup + duration + span.cooldown)
     };
     scenario.spans.iter().map(span).sum::<Option<plumb_block::Nanos>>()

@@ -4,38 +4,37 @@ mod compare;
 mod load;
 mod progress;
 mod record;
+mod session;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-use anyhow::Context as _;
 use clap::{Args, Parser as _, Subcommand};
-use plumb_block::{Clock as _, Nanos};
-use plumb_dialect::native::split;
-use plumb_fleet::{Controller, Launcher, MonotonicClock, Processes, Settings, Task, hosts, merge};
-use plumb_report::document::FleetDocument;
-use plumb_report::{Format, Style, render, verdict};
-use plumb_trial::environment;
+use plumb_block::Nanos;
+use plumb_fleet::{Task, merge};
+use plumb_path::Survey;
+use plumb_policy::view::PolicyDocument;
+use plumb_report::document::{CheckDocument, FleetDocument, FleetRecording};
+use plumb_report::{Format, RenderError, Style, render};
 
 use self::progress::Progress;
+use self::record::{Recording, What};
+use self::session::Session;
 use crate::arguments::{Arguments, Detail, RecordingArguments};
-use crate::command::agent::own_identity;
-use crate::exit::{self, Exit, Refusal, usage};
-use crate::surroundings::{argv, time_of_day};
-use crate::{files, stop, terminal};
+use crate::exit::{self, Exit};
+use crate::surroundings::argv;
+use crate::terminal;
 
 const EXAMPLES: &str = "\
 Examples:
   plumb fleet survey --hosts 'a[01-08],db1' /srv
   plumb fleet load --hosts hosts.txt /srv/io.dat --size 1G --random --write 100 --block-size 8k --depth 64
   plumb fleet load --hosts 'a[01-08]' --scale 1,2,4,8 --push /srv/io.dat --size 1G --random
-  plumb fleet check --hosts a,b --launcher 'srun -w {host} sh -c' /srv
+  plumb fleet check --hosts a,b --launcher 'srun -w {host}' /srv
+  plumb fleet survey --hosts 'db-[0-2]' --launcher 'kubectl exec -i {pod} --' /data
   plumb fleet compare --hosts 'a[1-8]' --factor buffering=direct,cached /srv/io.dat --size 1G --random --duration 5s
-  plumb fleet policy-show --hosts 'db[1-4]' --json
+  plumb fleet policy-show --hosts 'db[1-4]' --format csv
 
-The launcher's words are followed by the remote command as one word, as ssh takes it; a launcher that starts no shell there needs
-`sh -c` at its end. It must not ask for anything: keys are the launcher's business. Exit codes: 1 something was found, 3 a host is missing.";
+The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell is given
+`sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit codes: 1 something
+was found, 3 a host is missing or its result is not whole.";
 
 /// What `plumb fleet` takes.
 #[derive(Debug, Args)]
@@ -63,12 +62,12 @@ enum FleetCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 struct Reach {
-    /// The hosts: a file with one a line, or names with commas and ranges: a[01-08],db1
+    /// The hosts: names with commas and ranges, a[01-08,12],db1, or a file with such names in its lines
     #[arg(long, value_name = "FILE|NAMES", allow_hyphen_values = true)]
     hosts: String,
 
-    /// What starts a command on {host}
-    #[arg(long, value_name = "WORDS", default_value = "ssh {host}")]
+    /// What starts a command on {host}, which may be written {pod} or {node}
+    #[arg(long, value_name = "WORDS", default_value = "ssh -o BatchMode=yes {host}")]
     launcher: String,
 
     /// What plumb is called on the hosts
@@ -91,9 +90,41 @@ struct Reach {
     #[arg(long, value_name = "TIME", default_value = "30s")]
     connect_timeout: Nanos,
 
+    /// How long a host may take to make its targets ready, or to run a command; it is given up then, and the others start without it
+    #[arg(long, value_name = "TIME", default_value = "2h")]
+    prepare_timeout: Nanos,
+
     /// How often agents and controller hear of each other; after two of them and a second without, either gives up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = heartbeat)]
     heartbeat: Nanos,
+}
+
+/// How a result of many hosts is printed.
+#[derive(Debug, Args)]
+struct Printed {
+    /// How the result is printed: terminal, html, markdown, json, csv or prometheus
+    #[arg(long, default_value = "terminal", value_name = "FORMAT", value_parser = format, conflicts_with = "json")]
+    format: Format,
+}
+
+impl Printed {
+    /// The format that is meant, also by `--json`.
+    const fn format(&self, as_json: bool) -> Format {
+        if as_json { Format::Json } else { self.format }
+    }
+}
+
+/// A format that there is of many hosts: the others are refused before anything is run, and are not offered.
+fn format(typed: &str) -> Result<Format, String> {
+    let refused = |format| match render(&FleetDocument::default(), format, Style::PLAIN) {
+        Err(RenderError::NoSuchFormat { what, expected, .. }) => {
+            Some(format!("`{typed}` is no format of {what}: expected {expected}"))
+        }
+        _ => None,
+    };
+    // What is no format at all is told what there is like one that is none of many hosts.
+    let format = typed.parse().unwrap_or(Format::Fio);
+    refused(format).map_or(Ok(format), Err)
 }
 
 /// What a command takes that each host runs for itself.
@@ -104,6 +135,9 @@ struct CommandArguments {
 
     #[command(flatten)]
     recording: RecordingArguments,
+
+    #[command(flatten)]
+    printed: Printed,
 
     /// Print one JSON document
     #[arg(long)]
@@ -129,136 +163,73 @@ pub(crate) fn run(arguments: &FleetArguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         FleetCommand::Load(load) => load::run(load),
         FleetCommand::Compare(compare) => compare::run(compare),
-        FleetCommand::Check(check) => run_command(&["check", "--no-record"], check),
-        FleetCommand::Survey(survey) => run_command(&["survey"], survey),
-        FleetCommand::PolicyShow(policy) => run_command(&["policy", "show"], policy),
+        FleetCommand::Check(check) => run_command(&["check", "--no-record"], CheckDocument::SCHEMA, check),
+        FleetCommand::Survey(survey) => run_command(&["survey"], Survey::SCHEMA, survey),
+        FleetCommand::PolicyShow(policy) => run_command(&["policy", "show"], PolicyDocument::SCHEMA, policy),
     }
 }
 
-/// Runs a command of plumb on each host.
-fn run_command(words: &[&str], typed: &CommandArguments) -> anyhow::Result<Exit> {
+/// Runs a command of plumb on each host, which prints a document of this schema.
+fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow::Result<Exit> {
     let command = |host: &str| -> Vec<String> {
         let own = words.iter().map(|word| (*word).to_owned()).chain(["--json".to_owned()]);
         let given = typed.arguments.iter().filter(|word| *word != "--json");
         own.chain(given.map(|word| word.replace("{host}", host))).collect()
     };
-    let mut session = Session::open(&typed.reach)?;
+    let mut session = Session::open(&typed.reach, &typed.recording)?;
     // What no host could take is told before any is asked.
     for host in &session.names {
         Arguments::try_parse_from(["plumb".to_owned()].into_iter().chain(command(host)))?;
     }
     let named: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with('-')).collect();
     let names = session.names.clone();
-    let task = |number: usize| Some(Task::Command { arguments: command(&names[number]) });
-    session.run(&task, &mut Progress::lines())?;
-    let answers = merge::answers(&mut session.controller);
-    session.leave()?;
-    let document = FleetDocument { command: named.join(" "), ..merge::document(&answers) };
-    let document = concluded(document, &answers);
-    let document = record::keep(document, &answers, &typed.recording)?;
+    let task =
+        |number: usize| Some(Task::Command { arguments: command(&names[number]), schema: schema.to_owned() });
+    let begun = FleetDocument { command: named.join(" "), ..FleetDocument::default() };
+    let (answers, recording) = session.recorded(begun, &What::Answers, |session, kept| {
+        session.run(&task, None, (kept, &mut Progress::lines()))?;
+        session.answers()
+    })?;
     let as_json = typed.json || typed.arguments.iter().any(|word| word == "--json");
-    show(&document, as_json, typed.detail.style())?;
-    Ok(exit_of(&document))
+    conclude(recording, answers, typed.printed.format(as_json), typed.detail.style())
 }
 
-/// The document with what is known of the controller, judged.
-fn concluded(mut document: FleetDocument, answers: &[merge::Answer]) -> FleetDocument {
-    document.environment = environment(&argv(), &time_of_day());
-    verdict::conclude_fleet(&mut document, &merge::findings(answers));
-    document
+/// Ends the recording with what the hosts answered, and shows it.
+fn conclude(
+    recording: Recording,
+    mut answers: Vec<merge::Answer<'_>>,
+    format: Format,
+    style: Style,
+) -> anyhow::Result<Exit> {
+    let mut document = record::document(&recording.begun, &mut answers);
+    let kept = recording.finish(&document, &answers, document.incomplete_because.clone());
+    let exit = record::exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
+    let recording = FleetRecording::of(document, &record::histograms(&answers));
+    terminal::print(&render(&recording, format, style)?)?;
+    terminal::say_report(recording.document.run_directory.as_ref());
+    Ok(exit.and(exit_of(&recording.document)))
 }
 
-fn show(document: &FleetDocument, as_json: bool, style: Style) -> anyhow::Result<()> {
-    let format = if as_json { Format::Json } else { Format::Terminal };
-    terminal::print(&render(document, format, style)?)?;
-    if let Some(directory) = &document.run_directory {
-        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
-    }
-    Ok(())
-}
-
-/// How a command ends that shows many hosts: as the worst of them, and without one of them it was not measured.
-pub(crate) fn exit_of(document: &FleetDocument) -> Exit {
-    let of_host = |exit: Option<u8>| match exit {
-        Some(0 | 1) => Exit::Done,
-        Some(2) => Exit::Usage,
-        Some(4) => Exit::Refused,
-        Some(5) => Exit::Failed,
-        _ => Exit::NotMeasured,
+/// The command line as typed, but of the launcher only its program: a password may be among its words.
+fn recorded_argv() -> Vec<String> {
+    let program = |words: &str| format!("{} ...", words.split_whitespace().next().unwrap_or_default());
+    let mut is_launcher = false;
+    let recorded = |word: String| {
+        if std::mem::replace(&mut is_launcher, word == "--launcher") {
+            return program(&word);
+        }
+        match word.strip_prefix("--launcher=") {
+            Some(words) => format!("--launcher={}", program(words)),
+            None => word,
+        }
     };
-    let worst = document.hosts.iter().fold(Exit::Done, |exit, host| exit.and(of_host(host.exit)));
-    worst.and(exit::of_findings(&document.verdicts))
+    argv().into_iter().map(recorded).collect()
 }
 
-/// Agents on many hosts.
-struct Session {
-    names: Vec<String>,
-    controller: Controller,
-    processes: Processes,
-    stop: Arc<AtomicBool>,
-}
-
-impl Session {
-    /// The agents that are reached so; none is started yet.
-    fn open(reach: &Reach) -> anyhow::Result<Self> {
-        let names = named_hosts(&reach.hosts)?;
-        let unreadable =
-            || Refusal::new(Exit::Usage, format!("--launcher {}: a quote has no end", reach.launcher));
-        let words = split(&reach.launcher).ok_or_else(unreadable)?;
-        let empty = || Refusal::new(Exit::Usage, "--launcher: no program is named, such as ssh {host}");
-        let launcher = Launcher::new(words, &reach.remote_plumb).ok_or_else(empty)?;
-        let program = reach.push.then(|| PathBuf::from("/proc/self/exe"));
-        let settings = Settings {
-            identity: own_identity()?,
-            any_binary: reach.any_build,
-            heartbeat: reach.heartbeat,
-            connect_within: reach.connect_timeout,
-            forks: usize::from(reach.forks),
-            stop_within: Nanos::secs(30),
-        };
-        Ok(Self {
-            controller: Controller::new(settings, &names),
-            processes: Processes::new(launcher, &names, program),
-            names,
-            stop: stop::on_signals()?,
-        })
-    }
-
-    /// Has each host do its task, to the end.
-    fn run(&mut self, task: &dyn Fn(usize) -> Option<Task>, progress: &mut Progress) -> anyhow::Result<()> {
-        let clock = MonotonicClock;
-        self.controller.begin(task);
-        let stop = Arc::clone(&self.stop);
-        self.processes
-            .drive(
-                &mut self.controller,
-                &Controller::is_done,
-                (&clock, &*self.stop),
-                &mut |controller, now| {
-                    progress.look(controller, now, &stop);
-                },
-            )
-            .context("cannot wait for the hosts")
-    }
-
-    /// Ends all agents.
-    fn leave(&mut self) -> anyhow::Result<()> {
-        let clock = MonotonicClock;
-        self.controller.leave(clock.now());
-        // Whoever waits for the end of launchers is not to be hurried again.
-        let stop = AtomicBool::new(false);
-        self.processes
-            .drive(&mut self.controller, &Controller::has_left, (&clock, &stop), &mut |_, _| {})
-            .context("cannot wait for the hosts")
-    }
-}
-
-/// The hosts that were typed, or those of a file.
-fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
-    if !std::path::Path::new(typed).is_file() {
-        return hosts::of_list(typed).map_err(usage);
-    }
-    let text =
-        files::read(typed).map_err(|error| Refusal::new(Exit::Usage, format!("--hosts {typed}: {error}")))?;
-    hosts::of_file(&text).map_err(|error| Refusal::new(Exit::Usage, format!("--hosts {typed}: {error}")))
+/// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not measured. With which code the
+/// command ended there is told in the result, and is no code of all.
+pub(crate) fn exit_of(document: &FleetDocument) -> Exit {
+    let is_whole = document.hosts.iter().all(|host| host.ok);
+    let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };
+    measured.and(exit::of_findings(&document.verdicts))
 }

@@ -2,63 +2,60 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use plumb_block::Nanos;
 use plumb_fleet::Controller;
 use plumb_fleet::controller::{HostNow, Phase};
 use plumb_load::LoadOutcome;
 use plumb_report::printable::printable;
-use plumb_report::tui::{
-    LiveApplication, LivePercentiles, LivePhase, LiveSample, LiveTarget, LiveTerminal, LiveView,
-};
+use plumb_report::quantity::{duration, rate, throughput};
+use plumb_report::tui::{LiveApplication, LivePhase, LiveSample, LiveTarget};
+use plumb_report::verdict::{STRAGGLER_SHARE, named};
+use plumb_trial::Watcher as _;
 
+use crate::live::Live;
 use crate::terminal;
 
 /// Who watches.
 pub(super) struct Progress {
-    live: Option<(LiveTerminal, LiveView)>,
+    live: Option<Live>,
     expected: Option<Nanos>,
+    /// What each host has sent last, for the live view.
+    seen: Vec<Seen>,
     /// Hosts whose loss was told.
     told: Vec<bool>,
     /// What was said last of how far the hosts are.
     said: String,
+    /// What is said beside that, in the live view.
+    remarks: Vec<String>,
 }
 
 impl Progress {
     /// Lines.
     pub(super) const fn lines() -> Self {
-        Self { live: None, expected: None, told: Vec::new(), said: String::new() }
+        Self {
+            live: None,
+            expected: None,
+            seen: Vec::new(),
+            told: Vec::new(),
+            said: String::new(),
+            remarks: Vec::new(),
+        }
     }
 
-    /// Of a load that takes `expected`: a live view if it is wanted and there is a terminal for it.
-    pub(super) fn of_load(wants_view: bool, expected: Option<Nanos>) -> Self {
-        let mut progress = Self { expected, ..Self::lines() };
-        if wants_view && std::io::stderr().is_terminal() {
-            match LiveTerminal::open() {
-                Ok(live) => {
-                    progress.live =
-                        Some((live, LiveView::new("plumb fleet load", terminal::style_of_stderr())))
-                }
-                Err(error) => terminal::say(&format!("plumb: no live view: {error}")),
-            }
-        } else if wants_view {
-            terminal::say("plumb: no live view: stderr is not a terminal");
-        }
-        progress
+    /// Of a load that takes `expected`: a live view if it is wanted and there is a terminal for it, which can `stop` it.
+    pub(super) fn of_load(wants_view: bool, expected: Option<Nanos>, stop: &Arc<AtomicBool>) -> Self {
+        Self { live: Live::if_wanted(wants_view, "plumb fleet load", stop), expected, ..Self::lines() }
     }
 
     /// Looks at the hosts.
-    pub(super) fn look(&mut self, controller: &Controller, now: Nanos, stop: &Arc<AtomicBool>) {
-        if let Some((live, view)) = &mut self.live {
-            view.feed(sample(controller, now, self.expected));
-            let drawn = live.draw(view);
-            if drawn.is_ok() && matches!(live.asks_to_stop(Duration::ZERO), Ok(true)) {
-                view.stopping();
-                stop.store(true, Ordering::Relaxed);
-            }
-            return;
+    pub(super) fn look(&mut self, controller: &Controller, now: Nanos) {
+        if let Some(live) = &mut self.live {
+            learn(controller, &mut self.seen);
+            let mut sample = sample(controller, &self.seen, now, self.expected);
+            sample.remarks.extend(self.remarks.iter().map(|line| printable(line)));
+            return live.feed(sample);
         }
         self.told.resize(controller.hosts().len(), false);
         for (host, told) in controller.hosts().zip(&mut self.told) {
@@ -69,16 +66,32 @@ impl Progress {
                 terminal::say(&format!("plumb: {}: {}", printable(host.name), printable(because)));
             }
         }
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
         let said = summary(controller);
-        if std::io::stderr().is_terminal() && said != self.said {
+        if said != self.said {
             terminal::say(&format!("plumb: {said}"));
             self.said = said;
         }
     }
 
+    /// Says something at once; under a live view in its remarks, and again when that has ended.
+    pub(super) fn say(&mut self, line: &str) {
+        match &mut self.live {
+            None => terminal::say(&format!("plumb: {line}")),
+            Some(live) => {
+                live.note(line);
+                self.remarks.push(line.to_owned());
+            }
+        }
+    }
+
     /// Gives the terminal back.
     pub(super) fn end(self) {
-        drop(self.live);
+        if let Some(live) = self.live {
+            Box::new(live).end();
+        }
     }
 }
 
@@ -98,48 +111,134 @@ fn summary(controller: &Controller) -> String {
     format!("hosts: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
+/// What a host has sent last. Hosts send figures once a second, so a rate is that between two of them.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    /// How long it had measured.
+    length: Nanos,
+    application: LiveApplication,
+    /// Operations and bytes per second.
+    rate: (f64, f64),
+}
+
+impl Seen {
+    /// Takes in figures, if they are others than the last.
+    fn learn(&mut self, outcome: &LoadOutcome) {
+        if outcome.length == self.length {
+            return;
+        }
+        // Those of another load begin again.
+        let before = if outcome.length > self.length { std::mem::take(self) } else { Self::default() };
+        let seconds = outcome.length.since(before.length).as_secs_f64();
+        let application = application(outcome);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let operations = rate(application.operations, before.application.operations);
+        let bytes = rate(application.bytes, before.application.bytes);
+        *self = Self { length: outcome.length, application, rate: (operations, bytes) };
+    }
+}
+
+fn learn(controller: &Controller, seen: &mut Vec<Seen>) {
+    seen.resize(controller.hosts().len(), Seen::default());
+    for (host, seen) in controller.hosts().zip(seen) {
+        match host.measured() {
+            Some(outcome) => seen.learn(outcome),
+            None => *seen = Seen::default(),
+        }
+    }
+}
+
 /// What the live view is fed with.
-fn sample(controller: &Controller, now: Nanos, expected: Option<Nanos>) -> LiveSample {
+fn sample(controller: &Controller, seen: &[Seen], now: Nanos, expected: Option<Nanos>) -> LiveSample {
     let started = controller.started_at().filter(|started| *started <= now);
     let missing = controller
         .hosts()
         .filter_map(|host| Some(format!("{}: {}", printable(host.name), printable(host.because?))));
+    let with_task = || controller.hosts().zip(seen).filter(|(host, _)| host.has_task);
+    let target = |(host, seen): (HostNow<'_>, &Seen)| LiveTarget {
+        name: printable(host.name),
+        application: seen.application,
+        taken_at: Some(seen.length.as_secs_f64()),
+        ..LiveTarget::default()
+    };
     LiveSample {
         elapsed: started.map_or(0.0, |started| now.since(started).as_secs_f64()),
         expected: expected.map(Nanos::as_secs_f64),
         phase: if started.is_some() { LivePhase::Measuring } else { LivePhase::Preparing },
-        targets: controller.hosts().filter(|host| host.has_task).map(|host| target(&host)).collect(),
-        remarks: missing.collect(),
+        targets: with_task().map(target).collect(),
+        remarks: together(with_task()).into_iter().chain(done(controller)).chain(missing).collect(),
     }
 }
 
-fn target(host: &HostNow<'_>) -> LiveTarget {
-    let outcome = host.result.and_then(|result| result.outcome.as_ref()).or(host.figures);
-    let application = outcome.map(|outcome: &LoadOutcome| {
-        let moved = [&outcome.read, &outcome.write, &outcome.trim];
-        let latency =
-            moved.iter().find(|direction| direction.operations() > 0).and_then(|one| one.latency.summary());
-        LiveApplication {
-            operations: moved.iter().map(|direction| direction.operations()).sum(),
-            bytes: moved.iter().map(|direction| direction.bytes.0).sum(),
-            flushes: outcome.flush.operations(),
-            latency: percentiles(latency),
-            sync: percentiles(outcome.flush.latency.summary()),
+/// What all hosts reach, and which of them hold the others up: the table may have no room for these.
+fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a Seen)>) -> Option<String> {
+    let measuring = hosts.filter(|(host, seen)| host.phase == Phase::Running && seen.rate.0 > 0.0);
+    let mut rates: Vec<(f64, f64, &str)> =
+        measuring.map(|(host, seen)| (seen.rate.0, seen.rate.1, host.name)).collect();
+    rates.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (slowest, median) = (rates.first()?, rates[rates.len() / 2].0);
+    let stragglers = rates.iter().filter(|(rate, ..)| rates.len() > 2 && *rate < STRAGGLER_SHARE * median);
+    let stragglers = named(stragglers.map(|(.., name)| *name));
+    let told = if stragglers.is_empty() { String::new() } else { format!("; stragglers: {stragglers}") };
+    Some(printable(&format!(
+        "all: {}/s, {}; slowest {}: {}/s{told}",
+        rate(rates.iter().map(|(operations, ..)| operations).sum()),
+        throughput(rates.iter().map(|(_, bytes, _)| bytes).sum()),
+        slowest.2,
+        rate(slowest.0)
+    )))
+}
+
+/// Which hosts were done first and last.
+fn done(controller: &Controller) -> Option<String> {
+    let mut done: Vec<(Nanos, &str)> = controller
+        .hosts()
+        .filter(|host| host.phase == Phase::Done)
+        .filter_map(|host| Some((host.result?.lasted?, host.name)))
+        .collect();
+    done.sort_unstable();
+    let ((first, one), (last, other)) = (done.first()?, done.last()?);
+    let seconds = |time: &Nanos| duration(time.as_secs_f64());
+    let (first, last) = (seconds(first), seconds(last));
+    Some(printable(&format!("{} done: first {one} after {first}, last {other} after {last}", done.len())))
+}
+
+fn application(outcome: &LoadOutcome) -> LiveApplication {
+    let moved = [&outcome.read, &outcome.write, &outcome.trim];
+    let latency =
+        moved.iter().find(|direction| direction.operations() > 0).and_then(|one| one.latency.summary());
+    LiveApplication {
+        operations: moved.iter().map(|direction| direction.operations()).sum(),
+        bytes: moved.iter().map(|direction| direction.bytes.0).sum(),
+        flushes: outcome.flush.operations(),
+        // Those since the start: hosts send what they have measured until now.
+        latency: latency.map(Into::into).unwrap_or_default(),
+        sync: outcome.flush.latency.summary().map(Into::into).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_between_two_figures_however_often_it_is_looked_at() {
+        let mut outcome = LoadOutcome::empty();
+        let mut seen = Seen::default();
+        for second in 1..=3 {
+            outcome.length = Nanos::secs(second);
+            (0..100 * second).for_each(|_| outcome.read.latency.record(Nanos::micros(5)));
+            outcome.read.bytes += Bytes(8192 * 100 * second);
+            (0..10).for_each(|_| seen.learn(&outcome));
+            assert_eq!(seen.rate, (100.0 * second as f64, 819_200.0 * second as f64));
         }
-    });
-    LiveTarget {
-        name: printable(host.name),
-        application: application.unwrap_or_default(),
-        ..LiveTarget::default()
-    }
-}
-
-/// Those since the start: hosts send what they have measured until now.
-fn percentiles(latency: Option<plumb_measure::Latency>) -> LivePercentiles {
-    LivePercentiles {
-        p50: latency.map(|of| of.p50),
-        p99: latency.map(|of| of.p99),
-        p999: latency.map(|of| of.p999),
-        max: latency.map(|of| of.max),
+        // The next load begins again.
+        let mut next = LoadOutcome::empty();
+        next.length = Nanos::secs(2);
+        (0..10).for_each(|_| next.read.latency.record(Nanos::micros(5)));
+        seen.learn(&next);
+        assert_eq!(seen.rate.0, 5.0);
     }
 }

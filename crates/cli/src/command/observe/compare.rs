@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plumb_compare::Terms;
+use plumb_report::ObservationPair;
 
-use crate::arguments::{Detail, RecordingArguments};
-use crate::command::compare::{Earlier, compare_earlier};
+use crate::arguments::Detail;
 use crate::exit::Exit;
+use crate::terminal;
 
 /// What `plumb observe compare` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each observation is one value, and they were not interleaved: what else changed between them is taken for a \
-                        difference, and no interval can be given. With several of each, plumb compare A1 A2 --against B1 B2 gives intervals."
+    after_help = "Syncs by process, flushes, sizes, mix and bursts of both, side by side. Each observation is one value, and they were not \
+                        interleaved: what else changed between them is in every difference, and no interval can be given. With several of \
+                        each, plumb compare A1 A2 --against B1 B2 gives intervals."
 )]
 pub(crate) struct CompareArguments {
     /// The recording before
@@ -29,22 +30,14 @@ pub(crate) struct CompareArguments {
     json: bool,
 
     #[command(flatten)]
-    recording: RecordingArguments,
-
-    #[command(flatten)]
     detail: Detail,
 }
 
-/// Compares them.
+/// Sets them side by side.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    compare_earlier(&Earlier {
-        runs: vec![arguments.after.clone()],
-        against: vec![arguments.before.clone()],
-        figure: None,
-        terms: Terms { error: 0.05, equivalent: 1.05 },
-        limits: Vec::new(),
-        recording: &arguments.recording,
-        as_json: arguments.json,
-        style: arguments.detail.style(),
-    })
+    let (before, after) = (super::recorded(&arguments.before)?, super::recorded(&arguments.after)?);
+    let pair = ObservationPair::of(&before, &after);
+    let text = if arguments.json { pair.to_json()? } else { pair.to_text(arguments.detail.style()) };
+    terminal::print(&text)?;
+    Ok(Exit::Done)
 }

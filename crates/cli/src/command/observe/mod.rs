@@ -12,15 +12,14 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Subcommand};
 use plumb_block::{Clock, Nanos, RealClock};
 use plumb_dialect::native;
-use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
 use plumb_observe::{
     Look, NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload,
 };
-use plumb_report::document::observation::ObservedDevice;
+use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
-use plumb_report::{Format, ObservationDocument, Recorded, Style, render};
+use plumb_report::{Format, ObservationDocument, Record, Recorded, render};
 use plumb_trial::environment;
 
 use self::view::View;
@@ -72,7 +71,7 @@ pub(crate) struct ObserveArguments {
     requests: bool,
 
     /// Print a workload of the same kind in plumb's own language, which `plumb load` runs
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "counters"])]
     workload: bool,
 
     /// Show a recorded observation instead
@@ -117,25 +116,18 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let started_at = time_of_day();
     let mut manifest = Manifest::starting("observe", argv(), 0, started_at.clone());
-    (manifest.kernel, manifest.host) = (kernel(), host());
     manifest.target = Some(target.shown.clone());
     let directory = RunDirectory::create(&out(&arguments.recording, "observe"), &manifest).map_err(usage)?;
     let mut document = observed(arguments, &target, directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
     put_workload(&mut document);
-    if let Some(directory) = directory {
-        directory.write_result(&document)?;
-        let page = render(&document, Format::Html, Style::PLAIN)?;
-        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
-        directory.finish(document.incomplete_because.clone(), time_of_day())?;
-    }
+    Record::of(directory).close(&document, document.incomplete_because.clone(), time_of_day())?;
     show(&document, arguments)?;
-    if let Some(directory) = &document.run_directory {
-        terminal::say(&format!("plumb: report: {directory}/{}", Format::Html.file_name()));
-    }
+    terminal::say_report(document.run_directory.as_ref());
     if !document.complete {
-        terminal::say("plumb: interrupted; what was seen until then is kept");
+        let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
+        terminal::say(&format!("plumb: {why}; what was seen is kept"));
         return Ok(Exit::NotMeasured);
     }
     Ok(Exit::Done)
@@ -152,6 +144,7 @@ fn observed(
     let kept =
         directory.filter(|_| arguments.requests).map(|directory| directory.path().join(requests::FILE_NAME));
     let mut file = kept
+        .as_ref()
         .map(|path| File::create(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
         .transpose()?;
     let mut keep = file
@@ -175,8 +168,11 @@ fn observed(
     line.end();
     drop(view);
     let document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
-    if let Some(mut file) = file {
-        file.flush()?;
+    match (file, kept) {
+        // Nothing could be put into it.
+        (Some(_), Some(path)) if document.source == Source::Counters => std::fs::remove_file(path)?,
+        (Some(mut file), _) => file.flush()?,
+        _ => {}
     }
     Ok(document)
 }

@@ -1,20 +1,17 @@
 //! The live view of an observation: `--tui` on a terminal.
 
-use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::Nanos;
-use plumb_measure::Latency;
 use plumb_observe::Look;
 use plumb_report::document::observation::ObservedDevice;
 use plumb_report::observation_standing;
-use plumb_report::tui::{LiveApplication, LivePercentiles, LiveTarget};
+use plumb_report::tui::{LiveApplication, LiveTarget};
 use plumb_trial::{Phase, Watcher as _};
 
 use super::ObserveArguments;
 use crate::live::Live;
-use crate::terminal;
 
 /// How often it is drawn anew.
 const DRAW_EVERY: Nanos = Nanos::millis(500);
@@ -28,23 +25,9 @@ pub(super) struct View {
 impl View {
     /// Takes over the terminal, if a view is wanted and there is one.
     pub(super) fn open(arguments: &ObserveArguments, stop: &Arc<AtomicBool>) -> Option<Self> {
-        if !arguments.tui {
-            return None;
-        }
-        if !io::stderr().is_terminal() {
-            terminal::say("plumb: no live view: stderr is not a terminal");
-            return None;
-        }
-        match Live::open("plumb observe", stop) {
-            Ok(mut live) => {
-                live.phase(0, &Phase::Measuring, Some(arguments.duration));
-                Some(Self { live, next: Nanos::ZERO })
-            }
-            Err(error) => {
-                terminal::say(&format!("plumb: no live view: {error}"));
-                None
-            }
-        }
+        let mut live = Live::if_wanted(arguments.tui, "plumb observe", stop)?;
+        live.phase(0, &Phase::Measuring, Some(arguments.duration));
+        Some(Self { live, next: Nanos::ZERO })
     }
 
     /// Shows what was seen until now, if it is time.
@@ -68,20 +51,10 @@ fn target(device: ObservedDevice) -> LiveTarget {
             operations: device.ios(),
             bytes: directions.iter().map(|(_, of)| of.bytes).sum(),
             flushes: device.flushes.unwrap_or(0),
-            latency: percentiles(busiest),
-            sync: percentiles(device.flush_latency),
+            latency: busiest.map(Into::into).unwrap_or_default(),
+            sync: device.flush_latency.map(Into::into).unwrap_or_default(),
         },
         name: device.name,
         ..LiveTarget::default()
-    }
-}
-
-fn percentiles(latency: Option<Latency>) -> LivePercentiles {
-    let at = |of: fn(&Latency) -> f64| latency.as_ref().map(of);
-    LivePercentiles {
-        p50: at(|of| of.p50),
-        p99: at(|of| of.p99),
-        p999: at(|of| of.p999),
-        max: at(|of| of.max),
     }
 }

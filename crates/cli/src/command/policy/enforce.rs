@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_policy::apply::{Progress, Report, Session, apply_in};
+use plumb_policy::apply::{Progress, Report, Session, apply_as};
 use plumb_policy::error::PolicyError;
 use plumb_policy::journal::JournalError;
 use plumb_policy::persist::{DesiredState, Ledger, Means, load_desired};
@@ -25,6 +25,9 @@ use crate::{stop, terminal};
 
 /// Disks that appear together are mended one after the other; udev waits for three minutes.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// Before the names of journals: what is set again at every start is nobody's last apply.
+const JOURNAL: &str = "enforce-";
 
 /// What was found and done.
 #[derive(Serialize, Default)]
@@ -145,7 +148,7 @@ fn plan(host: &Host, names: Vec<String>, state: State, means: Means) -> anyhow::
 fn apply(session: &Session<'_>, plan: &Plan, arguments: &EnforceArguments) -> anyhow::Result<Report> {
     let begun = Instant::now();
     loop {
-        match apply_in(session, plan, &arguments.journal) {
+        match apply_as(session, plan, (&arguments.journal, JOURNAL)) {
             Err(PolicyError::Journal(JournalError::Busy { .. }))
                 if begun.elapsed() < LOCK_WAIT_MAX && !session.stop.load(Ordering::Relaxed) =>
             {

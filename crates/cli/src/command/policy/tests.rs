@@ -361,6 +361,8 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let (done, exit) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert_eq!((exit, done.disks, done.reports.len()), (Exit::Done, 1, 1));
     validates("policy-enforce", &done);
+    let journal = done.reports[0].journal.file_name().unwrap().to_str().unwrap();
+    assert!(journal.starts_with("enforce-"), "{journal} is taken for that of an apply");
     assert_eq!(host.reader().unwrap().one(name).unwrap().state, Found::Off);
     let (again, _) = enforce::enforce(&host, &enforcing, &AtomicBool::new(false), &Silent).unwrap();
     assert!(again.reports.is_empty(), "nothing is left to do");

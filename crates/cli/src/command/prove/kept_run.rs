@@ -5,10 +5,9 @@ use std::io::{BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use plumb_measure::process::surroundings::{host, kernel};
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_prove::proof::Kept;
-use plumb_report::{Format, ProofDocument, Style};
+use plumb_report::{ProofDocument, Record};
 
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
@@ -36,8 +35,7 @@ impl KeptRun {
         started_at: &str,
         goes_on: bool,
     ) -> anyhow::Result<Self> {
-        let mut manifest = Manifest::starting("prove", argv, seed, started_at);
-        (manifest.kernel, manifest.host) = (kernel(), host());
+        let manifest = Manifest::starting("prove", argv, seed, started_at);
         let directory = RunDirectory::create(out, &manifest).map_err(refusal)?;
         let directory = match directory {
             Some(directory) if !goes_on => directory,
@@ -74,12 +72,8 @@ impl KeptRun {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn finish(self, document: &ProofDocument) -> anyhow::Result<()> {
-        let Some(directory) = self.directory else { return Ok(()) };
-        directory.write_result(document)?;
-        let page = plumb_report::render(document, Format::Html, Style::PLAIN)?;
-        directory.write_file(Format::Html.file_name(), page.as_bytes())?;
-        directory.finish(document.incomplete_because.clone(), time_of_day())?;
-        Ok(())
+        let reason = document.incomplete_because.clone();
+        Ok(Record::of(self.directory).close(document, reason, time_of_day())?)
     }
 }
 

@@ -40,15 +40,21 @@ pub(crate) fn read_json_result(text: &str, file: &str) -> Result<Imported, Error
         });
         add(&mut spans[at].1, job, &root["global options"], &mut notes);
     }
+    let started_at = started_at(&root, jobs, spans.iter().map(|(_, span)| span.seconds).sum());
     Ok(Imported {
         program: version.replacen("fio-", "fio ", 1),
-        environment: Environment {
-            started_at: root["time"].as_str().unwrap_or_default().to_owned(),
-            ..Environment::default()
-        },
+        environment: Environment { started_at, ..Environment::default() },
         spans: spans.into_iter().map(|(_, span)| span).collect(),
         notes,
     })
+}
+
+/// When the first job began, RFC 3339. Older versions tell only when they printed the result.
+fn started_at(root: &Value, jobs: &[Value], seconds: f64) -> String {
+    let first = jobs.iter().filter_map(|job| job["job_start"].as_i64()).min();
+    let printed = root["timestamp"].as_i64().map(|at| at * 1000 - (seconds * 1e3) as i64);
+    let time = first.or(printed).and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| root["time"].as_str().unwrap_or_default().to_owned(), |time| time.to_string())
 }
 
 fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
@@ -57,7 +63,7 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
     let run = |side: &str| job[side]["runtime"].as_f64().unwrap_or(0.0) / 1e3;
     let longest = ["read", "write", "trim"].map(run).into_iter().fold(0.0, f64::max);
     span.seconds = span.seconds.max(longest);
-    let direction = |side: &str| direction(&job[side], notes_of(side));
+    let direction = |side: &str| direction(&job[side], side);
     let (read, write, trim) = (direction("read"), direction("write"), direction("trim"));
     for note in [&read, &write, &trim].into_iter().filter_map(|(_, note)| note.clone()) {
         if !notes.contains(&note) {
@@ -71,14 +77,19 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
     };
     let seconds = job["job_runtime"].as_f64().map_or(longest, |ms| ms / 1e3);
     let share = |name: &str| Some(job[name].as_f64()? / 100.0 * seconds);
-    let threads = option("numjobs").and_then(|text| text.parse().ok()).unwrap_or(1);
+    let is = |name: &str| matches!(option(name), Some("1" | "true" | ""));
+    // Without group reporting each of them is printed by itself.
+    let threads = option("numjobs").filter(|_| is("group_reporting"));
+    let threads: u32 = threads.and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut figures = Figures {
         read: read.0,
         write: write.0,
         trim: trim.0,
         sync,
         cpu: share("usr_cpu").zip(share("sys_cpu")).map(|(user, system)| CpuSeconds { user, system }),
-        depth: option("iodepth").map_or(Some(1), |text| text.parse().ok()),
+        depth: option("iodepth")
+            .map_or(Some(1), |text| text.parse().ok())
+            .map(|depth: u64| depth * u64::from(threads)),
         ..Figures::default()
     };
     let moved = [read.0, write.0, trim.0].into_iter().filter(|side| side.operations > 0);
@@ -88,7 +99,6 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
         .map(|bytes| bytes.0);
     let all = read.0.operations + write.0.operations;
     let percent = (write.0.operations * 100).checked_div(all).unwrap_or(0);
-    let is = |name: &str| matches!(option(name), Some("1" | "true" | ""));
     let every =
         |name: &str| option(name).and_then(|text| text.parse::<u32>().ok()).filter(|every| *every > 0);
     span.jobs.push(RunJob {
@@ -108,35 +118,46 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
         ..RunJob::default()
     });
     let target = option("filename").unwrap_or(&name).to_owned();
-    span.total =
-        if span.targets.is_empty() { figures.clone() } else { std::mem::take(&mut span.total).and(&figures) };
+    span.total = match span.targets.is_empty() {
+        true => figures.clone(),
+        false => {
+            let depth = span.total.depth.zip(figures.depth).map(|(one, other)| one + other);
+            Figures { depth, ..std::mem::take(&mut span.total).and(&figures) }
+        }
+    };
     let job = span.jobs.len() - 1;
     span.targets.push(Target { name: target, size: 0, job, figures });
 }
 
-fn notes_of(side: &str) -> String {
-    format!("fio printed no quartiles of {side}s: the nearest percentiles that it printed stand for them")
-}
-
 /// What was measured of a direction, and what is to be said of that.
-fn direction(side: &Value, note: String) -> (Counted, Option<String>) {
-    let operations = side["total_ios"].as_u64().unwrap_or(0);
-    let bytes = side["io_bytes"].as_u64().unwrap_or(0);
+fn direction(of: &Value, side: &str) -> (Counted, Option<String>) {
+    let operations = of["total_ios"].as_u64().unwrap_or(0);
+    let bytes = of["io_bytes"].as_u64().unwrap_or(0);
     // The time of the service: from the submission on, where it is there.
-    let whole = latency(&side["lat_ns"]);
-    let (found, is_exact) = match latency(&side["clat_ns"]) {
+    let whole = latency(&of["lat_ns"]);
+    let mean =
+        of["lat_ns"]["mean"].as_f64().filter(|_| of["lat_ns"]["N"].as_u64() != Some(0)).map(|ns| ns / 1e9);
+    let (found, is_exact) = match latency(&of["clat_ns"]) {
         (Some(service), exact) => {
-            let mean = whole.0.map_or(service.mean, |whole| whole.mean);
+            let mean = mean.unwrap_or(service.mean);
             (Some(Latency { mean, count: operations, ..service }), exact)
         }
         (None, _) => whole,
     };
     let latency = found.filter(|_| operations > 0);
-    let note = (latency.is_some() && !is_exact).then_some(note);
+    let timed = ["lat_ns", "clat_ns"].iter().any(|name| of[name]["N"].as_u64() > Some(0));
+    let note = match latency {
+        Some(_) if is_exact => None,
+        Some(_) => Some(format!(
+            "fio printed no quartiles of {side}s: the nearest percentiles that it printed stand for them"
+        )),
+        None => (operations > 0 && timed)
+            .then(|| format!("fio printed no percentiles of {side}s: their latency is left out")),
+    };
     (Counted { operations, bytes, latency, errors: 0 }, note)
 }
 
-/// A latency object of fio, and whether its quartiles are its own.
+/// A latency object of fio, and whether its quartiles are its own; `None` without percentiles.
 fn latency(object: &Value) -> (Option<Latency>, bool) {
     let ns = |name: &str| object[name].as_f64().map(|ns| ns / 1e9);
     let Some(mean) = ns("mean").filter(|_| object["N"].as_u64() != Some(0)) else { return (None, true) };
@@ -147,6 +168,9 @@ fn latency(object: &Value) -> (Option<Latency>, bool) {
         .filter_map(|(name, ns)| Some((name.parse::<f64>().ok()?, ns.as_f64()? / 1e9)));
     let mut listed: Vec<(f64, f64)> = listed.collect();
     listed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    if listed.is_empty() {
+        return (None, true);
+    }
     let max = ns("max").unwrap_or(mean);
     // The first that is not below.
     let at = |wanted: f64| {
@@ -165,5 +189,5 @@ fn latency(object: &Value) -> (Option<Latency>, bool) {
         p999: at(99.9),
         max,
     };
-    (Some(latency), listed.is_empty() || (has(25.0) && has(75.0)))
+    (Some(latency), has(25.0) && has(75.0))
 }

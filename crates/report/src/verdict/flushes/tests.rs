@@ -171,6 +171,49 @@ fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
     assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
 }
 
+/// What a cache writes to a volatile backing device, and flushes later by itself, is no drop where its log need not be flushed.
+#[test]
+fn a_cache_whose_log_need_not_be_flushed_accuses_nobody() {
+    let over = |mut document: RunDocument, flush: Flush| {
+        let layers = &mut document.path.as_mut().unwrap().layers;
+        let disk = layers.iter().position(|layer| layer.name == "vda").unwrap();
+        let cache = Layer {
+            kind: LayerKind::WriteBackCache,
+            name: "plumb cache tank".to_owned(),
+            cache: Cache::Protected,
+            flush,
+            below: vec!["vda".to_owned()],
+            ..layers[disk].clone()
+        };
+        layers[disk - 1].below = vec![cache.name.clone()];
+        layers.insert(disk, cache);
+        document
+    };
+    let silent = || without_flushes("virtual-machine");
+    assert!(dropped(&over(silent(), Flush::Forwarded)).is_some());
+    let cause = dropped(&over(silent(), Flush::Dropped)).unwrap().evidence.concat();
+    assert!(cause.contains("plumb cache tank drops flushes"), "{cause}");
+    let absorbed = over(silent(), Flush::Absorbed);
+    assert!(dropped(&absorbed).is_none());
+    let seen = none_seen(&absorbed).unwrap();
+    assert_eq!(seen.severity, Severity::Info);
+    assert!(seen.sentence.contains("plumb cache tank does not flush its log"), "{}", seen.sentence);
+    let mut some = fixture::virtual_machine();
+    some.targets[0].sides.storage.as_mut().unwrap().flushes = Some(20_000);
+    assert!(missing(&over(some.clone(), Flush::Forwarded)).is_some());
+    assert!(missing(&over(some, Flush::Absorbed)).is_none());
+}
+
+/// A cache flushes its backing device when it has written back, not at each sync.
+#[test]
+fn a_backing_device_that_was_not_flushed_while_the_log_was_is_no_finding() {
+    let mut document = fixture::document("raid-eight-disks");
+    assert!(dropped(&document).is_some());
+    let layers = &mut document.path.as_mut().unwrap().layers;
+    layers.iter_mut().find(|layer| layer.name == "md0").unwrap().kind = LayerKind::WriteBackCache;
+    assert!(dropped(&document).is_none());
+}
+
 #[test]
 fn one_path_of_several_need_not_be_flushed() {
     let mut document = fixture::document("raid-eight-disks");

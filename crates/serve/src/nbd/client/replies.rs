@@ -88,7 +88,7 @@ impl Replies {
             && let Some(asked) = commands.get(*cookie)
             && let Some(memory) = landing.memory(asked.job, *at, *left as usize)
         {
-            let behind = self.input.space();
+            let behind = self.input.space(usize::MAX);
             let room = memory.len() + behind.len();
             let mut both = [IoSliceMut::new(memory), IoSliceMut::new(behind)];
             let received = transport.receive(&mut both, Patience::None)?;
@@ -99,7 +99,7 @@ impl Replies {
             return Ok((received > 0).then(|| transport.may_have_more(received, room)));
         }
         // Never empty, for `advance` leaves no more than a header behind.
-        let space = self.input.space();
+        let space = self.input.space(usize::MAX);
         let room = space.len();
         let received = transport.receive(&mut [IoSliceMut::new(space)], Patience::None)?;
         self.input.received(received);

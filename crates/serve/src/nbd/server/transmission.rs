@@ -44,7 +44,7 @@ use crate::busy_poll::BusyPoll;
 use crate::nbd::input::Input;
 use crate::nbd::output::Output;
 use crate::nbd::transport::{Patience, Transport, Wants};
-use crate::nbd::wire::Malformed;
+use crate::nbd::wire::{Malformed, RequestHeader};
 use crate::requests::Requests;
 use crate::slab::Slab;
 use command::{Command, Piece};
@@ -53,6 +53,9 @@ use plan::Rules;
 
 /// How much is received at once at most.
 const INPUT_BYTES: usize = 256 << 10;
+/// Behind a write of so many bytes another one is expected. Only its header is received ahead: its payload goes where the device
+/// takes it from.
+const LARGE_BYTES: u32 = 32 << 10;
 
 /// Why a connection ended before the client said so.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +105,8 @@ pub(super) struct Transmission {
     lane: Option<Lane>,
     input: Input,
     intake: Intake,
+    /// The last request was a large write.
+    expects_large: bool,
     commands: Slab<Command>,
     /// The read that is sent piece by piece: nothing else is taken in before it is over.
     streamed: Option<u32>,
@@ -125,6 +130,7 @@ impl Transmission {
             lane: None,
             input,
             intake: Intake::Head,
+            expects_large: false,
             commands: Slab::default(),
             streamed: None,
             output: Output::default(),
@@ -222,12 +228,13 @@ impl Transmission {
     fn receive(&mut self, transport: &mut impl Transport, patience: Patience) -> Result<bool, Broken> {
         let (payload, is_last) = self.intake.payload_space(self.input.is_empty());
         let payload_bytes = payload.len();
+        let ahead = if self.expects_large { RequestHeader::BYTES } else { INPUT_BYTES };
         // While more of the payload is to come than fits, what comes next belongs into the next buffer.
         let outcome = match (payload_bytes, is_last) {
-            (0, _) => transport.receive(&mut [IoSliceMut::new(self.input.space())], patience),
+            (0, _) => transport.receive(&mut [IoSliceMut::new(self.input.space(ahead))], patience),
             (_, false) => transport.receive(&mut [IoSliceMut::new(payload)], patience),
             (_, true) => {
-                let mut both = [IoSliceMut::new(payload), IoSliceMut::new(self.input.space())];
+                let mut both = [IoSliceMut::new(payload), IoSliceMut::new(self.input.space(ahead))];
                 transport.receive(&mut both, patience)
             }
         };

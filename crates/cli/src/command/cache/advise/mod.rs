@@ -4,9 +4,11 @@
 mod replayed;
 mod text;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use plumb_block::{Bytes, Nanos};
 use plumb_target::Name;
-use plumb_workload::{ByteRange, Job, Recorded, Replay, TraceOp, TraceUse, Workload};
+use plumb_workload::{ByteRange, Job, Recorded, Replay, Skip, TraceOp, TraceUse, Workload};
 use serde::Serialize;
 
 use super::refused;
@@ -20,6 +22,10 @@ const LOG_PER_WRITTEN: u64 = 3;
 const ENDLESS_MIN: Bytes = Bytes::gib(1);
 /// A log absorbs the bursts if so many writes in a thousand are.
 const ABSORBED_MIN: f64 = 0.999;
+/// The smallest log that is tried.
+const SIZE_MIN: Bytes = Bytes::mib(16);
+/// What sizes that are tried of themselves are a multiple of.
+const STEP: Bytes = Bytes::mib(1);
 
 /// What is said of a recording.
 #[derive(Debug, Serialize)]
@@ -29,6 +35,7 @@ pub(super) struct Advice {
     /// What it holds.
     writes: u64,
     written_bytes: u64,
+    /// Left out.
     reads: u64,
     flushes: u64,
     /// From its first request to its last.
@@ -40,8 +47,8 @@ pub(super) struct Advice {
     uncached: Waiting,
     /// By size, the smallest first.
     sizes: Vec<Tried>,
-    /// The smallest of them that absorbs the bursts; null if none does.
-    advised_size: Option<u64>,
+    /// The smallest that absorbs the bursts, to a sixteenth of it.
+    advised_size: u64,
 }
 
 /// How long a client waited.
@@ -59,7 +66,7 @@ struct Waiting {
 #[derive(Debug, Serialize)]
 struct Tried {
     size: u64,
-    /// Which share of the writes were answered as fast as a log answers them that never fills.
+    /// Which share of the writes were answered no later than a tenth after the slowest of a log that never fills.
     absorbed: f64,
     /// For how long clients waited more than for such a log, all together.
     stall_seconds: f64,
@@ -73,7 +80,8 @@ struct Tried {
 
 pub(super) fn run(arguments: &AdviseArguments, json: bool) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
-    let recorded = recorded(&arguments.recording)?;
+    possible(arguments)?;
+    let (recorded, reads) = recorded(&arguments.recording)?;
     let devices = Devices::of(arguments, &recorded);
     let again = |name: &Name| replayed::over(name, &recorded, &stop);
     let written = recorded
@@ -85,12 +93,18 @@ pub(super) fn run(arguments: &AdviseArguments, json: bool) -> anyhow::Result<Exi
     let uncached = again(&Name::parse(&devices.backing).map_err(refused)?)?;
     let endless = Bytes(written.saturating_mul(LOG_PER_WRITTEN)).max(ENDLESS_MIN);
     let fastest = again(&devices.cache(endless)?)?;
-    let mut sizes = arguments.size.clone();
-    sizes.sort_unstable();
-    let mut tried = Vec::new();
-    for size in sizes {
+    let mut tried = BTreeMap::new();
+    // A log that never fills absorbs everything.
+    tried.insert(endless, Tried::of(endless, &fastest, &uncached, &fastest));
+    let mut sizes: VecDeque<_> = arguments.size.iter().copied().collect();
+    while let Some(size) = sizes.pop_front().or_else(|| between(&tried)) {
         terminal::say(&format!("plumb: a log of {size}"));
-        tried.push(Tried::of(size, &again(&devices.cache(size)?)?, &uncached, &fastest));
+        tried.insert(size, Tried::of(size, &again(&devices.cache(size)?)?, &uncached, &fastest));
+    }
+    let advised_size = smallest(&tried);
+    // It stands for the end of the scale, and is shown if nothing smaller does.
+    if advised_size != endless && !arguments.size.contains(&endless) {
+        tried.remove(&endless);
     }
     let count = |op| recorded.events().iter().filter(|event| event.op == op).count() as u64;
     let advice = Advice {
@@ -98,14 +112,14 @@ pub(super) fn run(arguments: &AdviseArguments, json: bool) -> anyhow::Result<Exi
         recording: arguments.recording.clone(),
         writes,
         written_bytes: written,
-        reads: count(TraceOp::Read),
+        reads,
         flushes: count(TraceOp::Flush),
         seconds: recorded.length().as_secs_f64(),
         backing: devices.backing,
         log: devices.log,
         uncached: Waiting::of(&uncached),
-        advised_size: tried.iter().find(|tried| tried.absorbed >= ABSORBED_MIN).map(|tried| tried.size),
-        sizes: tried,
+        advised_size: advised_size.0,
+        sizes: tried.into_values().collect(),
     };
     if json {
         terminal::print_json(&advice)?
@@ -115,15 +129,48 @@ pub(super) fn run(arguments: &AdviseArguments, json: bool) -> anyhow::Result<Exi
     Ok(Exit::Done)
 }
 
-/// What was recorded, as one target.
-fn recorded(path: &str) -> Result<Recorded, Refusal> {
+/// Refuses what no cache can be.
+fn possible(arguments: &AdviseArguments) -> Result<(), Refusal> {
+    let usage = |message: String| Err(Refusal::new(Exit::Usage, message));
+    if arguments.backing_rate == Some(Bytes(0)) {
+        return usage(
+            "--backing-rate 0: expected what the device takes in a second, such as 150M".to_owned(),
+        );
+    }
+    match arguments.size.iter().find(|size| **size < SIZE_MIN) {
+        Some(small) => {
+            usage(format!("--size {small}: expected at least {SIZE_MIN}: a log has segments of 4 MiB"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The smallest that absorbs the bursts.
+fn smallest(tried: &BTreeMap<Bytes, Tried>) -> Bytes {
+    let absorbs = tried.iter().filter(|(_, tried)| tried.absorbed >= ABSORBED_MIN);
+    absorbs.map(|(size, _)| *size).next().unwrap_or_default()
+}
+
+/// The size to try next, half-way between the smallest that absorbs the bursts and the next smaller one, unless that says it well enough.
+fn between(tried: &BTreeMap<Bytes, Tried>) -> Option<Bytes> {
+    let enough = smallest(tried).0;
+    let too_small = tried.range(..Bytes(enough)).next_back().map_or(0, |(size, _)| size.0);
+    let middle = (enough.midpoint(too_small)).next_multiple_of(STEP.0);
+    let is_close = enough - too_small <= (enough / 16).max(STEP.0);
+    (!is_close && middle >= SIZE_MIN.0 && middle < enough).then_some(Bytes(middle))
+}
+
+/// What was written, as one target, and how many reads there were beside. They are left out: a cache makes none faster, and a slow device that
+/// they wait for would hide what it does for writes.
+fn recorded(path: &str) -> Result<(Recorded, u64), Refusal> {
     let job = Job::on("cache", Workload::over(ByteRange::ALL, Bytes::kib(4)));
-    let (_, replay) = Replay::of(&job, &TraceUse::of(path), traces::named(path)?).map_err(usage)?;
-    replay
-        .targets
-        .into_iter()
-        .next()
-        .ok_or_else(|| Refusal::new(Exit::Usage, format!("{path}: it does nothing")))
+    let trace = traces::named(path)?;
+    let reads = trace.events.iter().filter(|event| event.op == TraceOp::Read).count() as u64;
+    let writes = TraceUse { skip: Skip { reads: true, ..Skip::default() }, ..TraceUse::of(path) };
+    let (_, replay) = Replay::of(&job, &writes, trace).map_err(usage)?;
+    let recorded = replay.targets.into_iter().next();
+    let recorded = recorded.ok_or_else(|| Refusal::new(Exit::Usage, format!("{path}: it writes nothing")))?;
+    Ok((recorded, reads))
 }
 
 /// The simulated devices.

@@ -61,7 +61,7 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> anyho
     if outcome.ending == Ending::Interrupted {
         return Err(Refusal::new(Exit::NotMeasured, "interrupted: nothing is advised").into());
     }
-    let figures = cache.and_then(|cache| cache.with(|core, _| core.status())).map(|status| status.figures);
+    let figures = cache.and_then(|cache| cache.look(plumb_cache::Cache::status)).map(|status| status.figures);
     let figures = figures.unwrap_or_default();
     Ok(Replayed { outcome, destaged: figures.destaged, bypassed: figures.bypassed })
 }
@@ -94,13 +94,14 @@ impl Waiting {
 
 impl Tried {
     pub(super) fn of(size: Bytes, tried: &Replayed, uncached: &Replayed, fastest: &Replayed) -> Self {
-        let limit = fastest.writes().max().unwrap_or_default();
+        // A tenth more is no stall that anybody waits for.
+        let limit = Nanos(fastest.writes().max().unwrap_or_default().0 / 10 * 11);
         let (all, quick) = tried.writes().bins().fold((0, 0), |(all, quick), (upper, count)| {
             (all + count, if upper <= limit { quick + count } else { quick })
         });
         Self {
             size: size.0,
-            absorbed: quick as f64 / f64::max(all as f64, 1.0),
+            absorbed: if all == 0 { 1.0 } else { quick as f64 / all as f64 },
             stall_seconds: (tried.seconds() - fastest.seconds()).max(0.0),
             speed_up: uncached.seconds() / tried.seconds().max(1e-9),
             waiting: Waiting::of(tried),

@@ -21,17 +21,21 @@ impl Advice {
             time(uncached.write_mean),
             time(uncached.write_max),
         );
+        let reads = match self.reads {
+            0 => String::new(),
+            reads => {
+                format!("{reads} reads are left out: what they take of the slow device is not in its rate.\n")
+            }
+        };
         let mut lines = vec![format!(
             "{:>10}  {:>8}  {:BAR$}  {:>10}  {:>9}  {:>10}  {:>10}",
             "log", "absorbed", "", "stalled", "speed-up", "p99", "max"
         )];
         lines.extend(self.sizes.iter().map(line));
-        let advice = match self.advised_size {
-            Some(size) => format!("{} of log absorbs the bursts.", Bytes(size)),
-            None => "None of these absorbs the bursts: try larger ones with --size.".to_owned(),
-        };
+        let advice =
+            format!("{} of log absorbs the bursts, and not much less does.", Bytes(self.advised_size));
         format!(
-            "{head}{}\n{advice}\nAbsorbed: answered as fast as by a log that never fills. Stalled: how much longer clients waited, all \
+            "{head}{reads}{}\n{advice}\nAbsorbed: answered as fast as by a log that never fills, or at most a tenth later than its slowest. Stalled: how much longer clients waited, all \
              together.\n",
             lines.join("\n")
         )

@@ -3,8 +3,8 @@
 use plumb_path::{Finding, Severity};
 use plumb_policy::state::Found;
 use plumb_policy::view::{DeviceView, PolicyDocument};
+use plumb_report::Style;
 use plumb_report::terminal::Cell;
-use plumb_report::{Style, wording};
 
 use super::layout::{self, Ink, cell, hang, model};
 use super::words;
@@ -132,7 +132,7 @@ fn grouped<'a, T: PartialEq>(said: impl Iterator<Item = (T, &'a str)>) -> Vec<(T
 
 /// A finding: how bad it is, the sentence, what to do.
 pub(super) fn finding(finding: &Finding, disks: Option<&[&str]>, style: Style) -> String {
-    let word = wording::severity(finding.severity);
+    let word = finding.severity.word();
     let on = disks.map_or_else(String::new, |disks| format!(", {}", disks.join(" ")));
     let text = format!("{} [{}{on}]", finding.sentence, finding.id);
     let lead = format!("{word:<9}");

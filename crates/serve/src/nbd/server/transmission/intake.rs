@@ -4,7 +4,7 @@ use plumb_block::{BufferMut, Bytes, Lba, LbaRange, Op, Payload};
 
 use super::command::{Command, Piece, Read};
 use super::plan::{Plan, Refusal};
-use super::{Blocked, Broken, Transmission};
+use super::{Blocked, Broken, LARGE_BYTES, Transmission};
 use crate::nbd::server::buffers::{Buffers, Cut};
 use crate::nbd::wire::{self, Cookie, RequestHeader, WireErrno};
 
@@ -117,6 +117,7 @@ impl Transmission {
     fn begin(&mut self, header: &RequestHeader) -> Option<Blocked> {
         let cookie = header.cookie;
         let has_payload = header.command == wire::Command::WRITE;
+        self.expects_large = false;
         let plan = self.rules.plan(header).and_then(|plan| match plan {
             Plan::Leave | Plan::Status { .. } => Ok(plan),
             // The device is opened by the first request that needs it.
@@ -249,6 +250,7 @@ impl Transmission {
     }
 
     fn write(&mut self, header: &RequestHeader, range: LbaRange, fua: bool) -> Option<Blocked> {
+        self.expects_large = header.length >= LARGE_BYTES;
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(header.length);
         let id = self.commands.insert(Command { cookie: header.cookie, ..Command::default() });

@@ -1,0 +1,76 @@
+//! What wakes the owner of a front queue.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use plumb_block::{Error, Result};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+
+/// Readable when something is ready for a front queue and, while its owner is the watcher, when a member may have answered.
+pub(super) struct Wake {
+    both: OwnedFd,
+    ready: OwnedFd,
+    answered: Arc<OwnedFd>,
+}
+
+impl Wake {
+    /// For a front queue whose owner may wait for `answered`, too.
+    ///
+    /// # Errors
+    /// If the kernel has no descriptor to give.
+    pub(super) fn new(answered: Arc<OwnedFd>) -> Result<Self> {
+        let (both, ready) = (set_of_descriptors()?, signal()?);
+        add(&both, ready.as_fd())?;
+        Ok(Self { both, ready, answered })
+    }
+
+    /// Something is ready.
+    pub(super) fn fire(&self) {
+        fire(&self.ready);
+    }
+
+    /// Whether it was fired since this was last asked.
+    pub(super) fn take_fired(&self) -> bool {
+        rustix::io::read(&self.ready, &mut [0_u8; 8]).is_ok()
+    }
+
+    /// Whether the members count from now on. False if the kernel refuses, which it does for want of memory.
+    pub(super) fn watch(&self, on: bool) -> bool {
+        if on {
+            add(&self.both, self.answered.as_fd()).is_ok()
+        } else {
+            epoll::delete(&self.both, &*self.answered).is_ok()
+        }
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.both.as_fd()
+    }
+}
+
+/// An eventfd that is not readable yet.
+pub(super) fn signal() -> Result<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|errno| refused("make an eventfd for", errno))
+}
+
+/// Makes an eventfd readable.
+pub(super) fn fire(signal: &OwnedFd) {
+    // It fails only if the counter is full, and then it is readable already.
+    rustix::io::write(signal, &1_u64.to_ne_bytes()).ok();
+}
+
+/// A descriptor that is readable when one of those [added](add) to it is.
+pub(super) fn set_of_descriptors() -> Result<OwnedFd> {
+    epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| refused("make an epoll set for", errno))
+}
+
+/// Adds `one` to the set.
+pub(super) fn add(set: &OwnedFd, one: BorrowedFd<'_>) -> Result<()> {
+    epoll::add(set, one, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+        .map_err(|errno| refused("wait for a device of", errno))
+}
+
+fn refused(operation: &'static str, errno: rustix::io::Errno) -> Error {
+    Error::io(&errno.into(), operation, "a cache")
+}

@@ -1,0 +1,53 @@
+//! What a log held when it was opened, beside what is taken from it: for whoever wants to know whether it is sound.
+
+use plumb_block::{Bytes, LbaRange};
+use serde::{Deserialize, Serialize};
+
+/// What recovery found in a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Records that were taken, and how much of the log they are.
+    pub records: u64,
+    /// See `records`.
+    pub record_bytes: Bytes,
+    /// Records at the end that a power cut tore or cut off from those before, and that are given up. No record says that they are durable; whether the
+    /// last flush was answered for them the log does not know.
+    pub given_up_records: u64,
+    /// Records that the log knows to be durable and that are given up all the same, as was allowed: they are damaged or gone, or come after one that
+    /// is. That the last ones were flushed no record says.
+    pub lost_records: u64,
+    /// Of each leg.
+    pub legs: Vec<LegFindings>,
+    /// Blocks of the cached device of which no leg has what was written durably: reads of them fail.
+    #[serde(skip)]
+    pub damaged: Vec<LbaRange>,
+}
+
+/// What a leg lacks of the records that were taken. Recovery writes to it what another leg has of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LegFindings {
+    /// Of those that were not said to be durable yet, as after any power cut.
+    pub behind_bytes: Bytes,
+    /// Of those that were: the leg was damaged since.
+    pub damaged_bytes: Bytes,
+}
+
+impl Findings {
+    pub(super) fn of(legs: usize) -> Self {
+        Self { legs: vec![LegFindings::default(); legs], ..Self::default() }
+    }
+
+    /// Notes that a leg lacks so many bytes of a record.
+    pub(super) fn lacks(&mut self, leg: usize, bytes: u64, is_durable: bool) {
+        let LegFindings { behind_bytes, damaged_bytes } = &mut self.legs[leg];
+        let lacking = if is_durable { damaged_bytes } else { behind_bytes };
+        lacking.0 += bytes;
+    }
+
+    /// Whether every leg has everything that was written durably.
+    pub fn is_sound(&self) -> bool {
+        self.lost_records == 0
+            && self.damaged.is_empty()
+            && self.legs.iter().all(|leg| leg.damaged_bytes == Bytes(0))
+    }
+}

@@ -1,0 +1,112 @@
+//! What a cache does over time, followed until it is over.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_block::{Bytes, Nanos};
+use plumb_target::cache::CacheStatus;
+
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+/// How often a cache is asked how far it is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often that is told.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// What is followed.
+pub(super) struct Followed<'a> {
+    /// How it is by now; `None` if the cache is not served any more.
+    pub(super) look: &'a dyn Fn() -> anyhow::Result<Option<CacheStatus>>,
+    /// Whether it is over.
+    pub(super) is_over: &'a dyn Fn(&CacheStatus) -> bool,
+    /// What the cache does, in words that follow its name; and how much only the log held at first.
+    pub(super) what: &'a dyn Fn(&CacheStatus, Bytes) -> String,
+}
+
+impl Followed<'_> {
+    /// Looks until it is over: how the cache is then. `None` if somebody interrupts.
+    pub(super) fn end(
+        &self,
+        mut now: CacheStatus,
+        interrupted: &AtomicBool,
+    ) -> anyhow::Result<Option<CacheStatus>> {
+        let (name, first) = (now.name.clone(), now.only_in_log());
+        let mut said = Instant::now();
+        while !(self.is_over)(&now) {
+            if let Some(why) = now.state.as_deref().filter(|state| *state != "serving") {
+                return Err(Refusal::new(Exit::Failed, format!("{name}: {}", not_serving(&name, why))).into());
+            }
+            let what = (self.what)(&now, first);
+            if interrupted.load(Ordering::Acquire) {
+                terminal::say(&format!("plumb: interrupted: {name} {what}; {}", how_to_go_on(&now)));
+                return Ok(None);
+            }
+            if said.elapsed() >= SAY_EVERY {
+                said = Instant::now();
+                terminal::say(&format!("plumb: {name} {what}"));
+            }
+            std::thread::sleep(LOOK_EVERY);
+            let Some(next) = (self.look)()? else {
+                let message =
+                    format!("{name} is no longer served: serve it again, then the same command goes on");
+                return Err(Refusal::new(Exit::Failed, message).into());
+            };
+            now = next;
+        }
+        Ok(Some(now))
+    }
+}
+
+/// Why a cache does not serve any more though it is open, and what to do.
+pub(super) fn not_serving(name: &str, why: &str) -> String {
+    format!(
+        "{why}; mend that, then stop it (`plumb cache stop {name}`) and serve it again, which reads its log"
+    )
+}
+
+/// What becomes of it once nobody follows it any more.
+fn how_to_go_on(now: &CacheStatus) -> String {
+    let CacheStatus { name, backing, .. } = now;
+    match now.served {
+        true => format!(
+            "its server goes on with it: `plumb cache status {name}` shows how far it is, the same command waits for it again"
+        ),
+        false => format!(
+            "the same command goes on from there, or serve the cache: until it is done {} needs it",
+            backing.path
+        ),
+    }
+}
+
+/// How far writing back is, of a log that held so much at first.
+pub(super) fn left(now: &CacheStatus, first: Bytes) -> String {
+    let left = now.only_in_log();
+    let done = Bytes(first.0.saturating_sub(left.0));
+    let done = if done.0 > 0 { format!("has written back {done}, and ") } else { String::new() };
+    let eta = now.drain_eta.map(|eta| format!(", which takes about {}", Nanos::from_secs_f64(eta)));
+    let why = now.write_back_error.as_ref().map(|why| format!("; it does not go on: {why}"));
+    format!("{done}has {left} to write back{}{}", eta.unwrap_or_default(), why.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_says_how_far_it_came_and_how_it_goes_on() {
+        let mut now =
+            CacheStatus { name: "db".to_owned(), dirty_bytes: Some(3 << 20), ..CacheStatus::default() };
+        now.backing.path = "/dev/slow".to_owned();
+        assert_eq!(left(&now, Bytes::mib(8)), "has written back 5 MiB, and has 3 MiB to write back");
+        assert_eq!(left(&now, Bytes::mib(3)), "has 3 MiB to write back");
+        assert!(
+            how_to_go_on(&now).contains("the same command goes on")
+                && how_to_go_on(&now).contains("/dev/slow")
+        );
+        let served = CacheStatus { served: true, ..now };
+        assert!(
+            how_to_go_on(&served).contains("server goes on") && how_to_go_on(&served).contains("status db")
+        );
+    }
+}

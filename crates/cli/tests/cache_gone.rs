@@ -1,0 +1,37 @@
+//! Caches whose devices are gone: how they are taken away, and what is said of what is lost. It guards against a cache that stays for
+//! ever because its backing device does not come back.
+
+use std::fs;
+
+use crate::cache_support::{Place, refused};
+use crate::common::{document, said};
+
+#[test]
+fn a_cache_whose_backing_device_is_gone_is_given_up() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let name = &place.name;
+    fs::rename(place.path("backing"), place.path("away")).unwrap();
+    for command in [&["serve", name, "--nbd", "s"][..], &["verify", name], &["detach", name]] {
+        refused(
+            &place,
+            command,
+            4,
+            &["backing device is missing", "bring it back", "--discard-dirty", &uuid],
+        );
+    }
+    let other = "00000000-0000-0000-0000-000000000000";
+    refused(&place, &["detach", name, "--discard-dirty", other], 4, &[&uuid]);
+    let gone = place.try_cache(&["detach", name, "--discard-dirty", &uuid]);
+    assert_eq!(gone.status.code(), Some(0), "{}", said(&gone));
+    assert_eq!(document(&gone)["discarded"], true);
+    for words in ["is not there", "lacks what only the log held", &uuid] {
+        assert!(said(&gone).contains(words), "{words}: {}", said(&gone));
+    }
+    refused(&place, &["status", name], 2, &["no cache of this name"]);
+    // Its log is free, and the backing device says still what it lacks.
+    fs::rename(place.path("away"), place.path("backing")).unwrap();
+    let again = ["create", "--name", name, "--backing", "backing", "--log", "log", "--size", "64M"];
+    refused(&place, &again, 4, &[&uuid, "--discard-dirty"]);
+    place.cache(&[&again[..], &["--discard-dirty", &uuid]].concat());
+}

@@ -1,0 +1,287 @@
+//! An experiment in progress: which turn is next, and what is known until then.
+//!
+//! Practice comes first. In its first round no block has a warm-up: where the rate settled in it (a change point of its time series) is how
+//! long every later block runs before it is measured. The other rounds of practice are like those that count: they say how much pairs of
+//! blocks differ, and how many rounds the budget holds. From then on the design is fixed.
+
+use plumb_block::Nanos;
+use plumb_report::RunDocument;
+use plumb_report::document::ComparisonDocument;
+use plumb_report::document::comparison::{Block, Prediction};
+use plumb_trial::{FailureKind, GOES_ON, Request, SpanRun, TrialEnded, TrialError, Turn};
+
+use crate::block::{block_of, of_transactions};
+use crate::design::Design;
+use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
+use crate::gate::Gate;
+use crate::judge::{Question, document, is_clear, practised, whole_rounds};
+use crate::predict::{PRACTICE, Spread};
+use crate::shape::{self, Distribution};
+
+/// The last block that ran for less of its time was cut.
+const WHOLE_SHARE: f64 = 0.95;
+
+/// An experiment in progress.
+pub(crate) struct Course<'a> {
+    /// The workload; empty if there is only one.
+    name: &'a str,
+    experiment: &'a Experiment,
+    question: Question,
+    seed: u64,
+    block: Nanos,
+    blocks: Vec<Block>,
+    /// The level and round of the turn that runs, or of the one that is to be taken.
+    turns: Vec<(usize, u64)>,
+    /// How long each block runs before it is measured, and when that was known.
+    warmup: Option<(Nanos, Nanos)>,
+    design: Option<Design>,
+    prediction: Option<Prediction>,
+    /// Why practice has shown that the question cannot be answered.
+    refused: Option<String>,
+    /// Of each level: known at the end.
+    distributions: Vec<Distribution>,
+}
+
+impl<'a> Course<'a> {
+    pub(crate) fn new(name: &'a str, experiment: &'a Experiment, request: &Request) -> Self {
+        let jobs = || request.scenario.spans.iter().flat_map(|span| &span.jobs);
+        let seed = jobs().next().map_or(0, |job| job.workload.seed);
+        let block = experiment.block_length();
+        Self {
+            name,
+            experiment,
+            question: experiment.question(),
+            seed,
+            block,
+            blocks: Vec::new(),
+            turns: Vec::new(),
+            warmup: None,
+            design: None,
+            prediction: None,
+            refused: None,
+            distributions: vec![Distribution::default(); experiment.levels.len()],
+        }
+    }
+
+    /// Takes what turns have measured since the last time.
+    fn take(&mut self, so_far: &RunDocument) {
+        let together = self.experiment.together;
+        let taken = if together { self.blocks.len() / self.levels() } else { self.blocks.len() };
+        let new = so_far.spans.iter().enumerate().zip(&self.turns).skip(taken);
+        for ((number, span), (level, round)) in new.filter(|((_, span), _)| span.duration > 0.0) {
+            if !together {
+                let block = block_of(&span.total, &span.jobs, span.duration);
+                let block = match (&so_far.transactions, &span.jobs[..]) {
+                    (Some(transactions), [job]) => of_transactions(block, transactions, job.threads),
+                    _ => block,
+                };
+                self.blocks.push(Block { level: *level, round: *round, ..block });
+                continue;
+            }
+            for target in so_far.targets.iter().filter(|target| target.span == number) {
+                let block = block_of(&target.sides, &span.jobs[target.job..=target.job], span.duration);
+                self.blocks.push(Block { level: target.job, round: *round, ..block });
+            }
+        }
+    }
+
+    /// Takes what is only drawn from the spans that ran, one for each turn.
+    fn shape(&mut self, spans: &[SpanRun]) {
+        for (span, (level, round)) in spans.iter().zip(&self.turns) {
+            let result = &span.ran.result;
+            let outcomes = match self.experiment.together {
+                true => (0..self.levels()).map(|level| (level, result.of_target(level))).collect(),
+                false => vec![(*level, result.total())],
+            };
+            for (level, outcome) in outcomes {
+                let is_its = |block: &&mut Block| {
+                    (block.level, block.round) == (level, *round) && block.rates.is_empty()
+                };
+                if let Some(block) = self.blocks.iter_mut().find(is_its) {
+                    block.rates = shape::rates(&outcome);
+                }
+                if *round > 0 {
+                    self.distributions[level].add(&outcome);
+                }
+            }
+        }
+    }
+
+    /// The last block does not count if the run ended within it.
+    fn leave_out_cut(&mut self) {
+        let is_cut = |block: &mut Block| block.seconds < WHOLE_SHARE * self.block.as_secs_f64();
+        let of_a_turn = self.levels() / self.experiment.turns_in_round();
+        (0..of_a_turn).for_each(|_| drop(self.blocks.pop_if(is_cut)));
+    }
+
+    fn levels(&self) -> usize {
+        self.experiment.levels.len()
+    }
+
+    /// Takes what was measured until now, keeps it after each round, and says which turn is next.
+    pub(crate) fn proceed(
+        &mut self,
+        so_far: &RunDocument,
+        elapsed: Nanos,
+        keep: &mut dyn FnMut(&ComparisonDocument),
+    ) -> Option<Turn> {
+        self.take(so_far);
+        if self.turns.len().is_multiple_of(self.experiment.turns_in_round()) {
+            keep(&self.document(so_far, None));
+        }
+        self.next(elapsed)
+    }
+
+    /// What is known at the end.
+    ///
+    /// # Errors
+    /// If practice has shown that the question cannot be answered.
+    pub(crate) fn finish(
+        mut self,
+        measured: &RunDocument,
+        spans: &[SpanRun],
+        ended: &TrialEnded,
+    ) -> Result<ComparisonDocument, TrialError> {
+        if let Some(problem) = self.refused {
+            return Err(TrialError::Setting { problem, kind: FailureKind::NotMeasured });
+        }
+        self.take(measured);
+        if *ended != TrialEnded::Complete {
+            self.leave_out_cut();
+        }
+        self.shape(spans);
+        Ok(self.document(measured, Some(ended)))
+    }
+
+    /// The next turn; `None` at the end.
+    fn next(&mut self, elapsed: Nanos) -> Option<Turn> {
+        let (done, each) = (self.turns.len(), self.experiment.turns_in_round());
+        let (round, place) = (done / each, done % each);
+        if done == each {
+            self.refused = self.missing();
+            self.warmup = Some((self.settled(), elapsed));
+        }
+        if self.refused.is_some() {
+            return None;
+        }
+        if round < PRACTICE {
+            let level = if round % 2 == 0 { place } else { each - 1 - place };
+            // The offsets of no round that counts.
+            let drawn = if round == 0 { 0 } else { Design::ROUNDS_MAX + round };
+            return Some(Turn { round: drawn as u64, ..self.turn(level, 0) });
+        }
+        let note = self.design.is_none().then(|| self.plan(elapsed)).flatten();
+        let (design, round) = (self.design.as_ref()?, round - PRACTICE);
+        let is_over = self.experiment.extent == Extent::Practice || round >= design.rounds();
+        if place == 0 && (is_over || self.is_settled(design, round)) {
+            return None;
+        }
+        let level = if each == 1 { 0 } else { *design.orders().get(round)?.get(place)? };
+        Some(Turn { note, ..self.turn(level, round as u64 + 1) })
+    }
+
+    fn turn(&mut self, level: usize, round: u64) -> Turn {
+        self.turns.push((level, round));
+        let warmup = Some(self.warmup.map_or(Nanos::ZERO, |(warmup, _)| warmup));
+        Turn { span: level, round, warmup, is_block: true, standing: self.standing(round), note: None }
+    }
+
+    /// What the blocks until now say of each level, and of the difference.
+    fn standing(&self, round: u64) -> Vec<String> {
+        let Some(design) = &self.design else {
+            return vec![
+                "practice: how long a block runs before it is measured, and how much blocks differ"
+                    .to_owned(),
+            ];
+        };
+        let known = document(&self.question, design, self.blocks.clone());
+        let mut lines = vec![format!(
+            "round {round} of at most {}; until a look that was fixed nothing is decided",
+            design.rounds()
+        )];
+        lines.extend(plumb_report::comparison_standing(&known));
+        lines
+    }
+
+    /// Which figure is asked for that a level did not have in practice, and would have in no block.
+    fn missing(&self) -> Option<String> {
+        let limits = self.question.limits.iter().map(Gate::figure);
+        let asked = || std::iter::once(self.question.figure.as_str()).chain(limits.clone());
+        self.blocks.iter().find_map(|block| {
+            let figure = asked().find(|figure| !block.figures.contains_key(*figure))?;
+            let known: Vec<&str> = block.figures.keys().map(String::as_str).collect();
+            let level = &self.question.levels[block.level];
+            Some(format!(
+                "level {level} has no {figure} to compare by: in practice it had {}",
+                known.join(", ")
+            ))
+        })
+    }
+
+    /// How long a block runs before it is measured, from the first round of practice. A profile makes its files anew for each block.
+    fn settled(&self) -> Nanos {
+        if self.experiment.is_of_profile() {
+            return Nanos::ZERO;
+        }
+        let default = Nanos(self.block.0 / WARMUP_SHARE);
+        let settled = self.blocks.iter().map(|block| block.settled_after.map(Nanos::from_secs_f64));
+        settled.map(|settled| settled.unwrap_or(default)).max().unwrap_or(default).min(self.block)
+    }
+
+    /// Fixes the design that fits what is left of the budget; what practice predicts of it, in words.
+    fn plan(&mut self, elapsed: Nanos) -> Option<String> {
+        let begun = self.warmup.map_or(Nanos::ZERO, |(_, at)| at);
+        let round = (elapsed.since(begun).0 / (PRACTICE as u64 - 1)).max(1);
+        let left = self.experiment.budget.since(elapsed).0;
+        let rounds = usize::try_from(left / round).unwrap_or(usize::MAX).max(Design::ROUNDS_USUAL);
+        let design = self.designed(rounds);
+        let (rounds, error) = (design.rounds(), design.error_at(design.rounds()));
+        self.design = Some(design);
+        let spreads = (1..self.levels())
+            .map(|level| Spread::of(&practised(&self.blocks, level, &self.question.figure)?, error));
+        let widest = spreads.collect::<Option<Vec<_>>>()?.into_iter().max_by(Spread::total_cmp)?;
+        let prediction = widest.predict(self.experiment.terms.difference, Nanos(round).as_secs_f64(), rounds);
+        self.prediction = Some(prediction);
+        Some(plumb_report::comparison_predicted(&prediction, rounds as u64))
+    }
+
+    fn designed(&self, rounds: usize) -> Design {
+        let experiment = self.experiment;
+        let ends_early = experiment.extent == Extent::UntilClear;
+        Design::new(self.levels(), rounds, &experiment.terms, ends_early, self.seed)
+            .together(experiment.together)
+    }
+
+    /// Whether the outcome is clear at a look.
+    fn is_settled(&self, design: &Design, rounds: usize) -> bool {
+        design.look_at(rounds).is_some()
+            && whole_rounds(self.levels(), &self.blocks) >= rounds
+            && is_clear(&document(&self.question, design, self.blocks.clone()))
+    }
+
+    /// What is known now; with `ended`, at the end.
+    fn document(&self, run: &RunDocument, ended: Option<&TrialEnded>) -> ComparisonDocument {
+        let design = self.design.clone().unwrap_or_else(|| self.designed(0));
+        let mut document = document(&self.question, &design, self.blocks.clone());
+        self.name.clone_into(&mut document.name);
+        document.design.together = self.experiment.together;
+        document.design.block_seconds = Some(self.block.as_secs_f64());
+        document.design.warmup_seconds = self.warmup.map(|(warmup, _)| warmup.as_secs_f64());
+        document.design.prediction = self.prediction;
+        if let Some(prediction) = self.prediction.filter(|_| self.experiment.extent == Extent::Practice) {
+            document.headline = plumb_report::comparison_predicted(&prediction, design.rounds() as u64);
+        }
+        for (level, distribution) in document.levels.iter_mut().zip(&self.distributions) {
+            level.distribution = distribution.points();
+        }
+        document.path.clone_from(&run.path);
+        document.verdicts.clone_from(&run.verdicts);
+        document.workload.clone_from(&run.workload);
+        document.notes.clone_from(&run.notes);
+        document.environment = run.environment.clone();
+        document.complete = ended == Some(&TrialEnded::Complete);
+        document.incomplete_because = ended.map_or(Some(GOES_ON.to_owned()), TrialEnded::reason);
+        document.failed = run.failed || matches!(ended, Some(TrialEnded::Failed(_)));
+        document
+    }
+}

@@ -1,0 +1,186 @@
+//! What an experiment is: levels of a factor, what is asked of their blocks, and how long it may take.
+
+use plumb_block::{Bytes, Nanos};
+use plumb_trial::ProfileRun;
+use plumb_workload::{ByteRange, Job, Rate, Scenario, Span, Stop, Warmup, Workload};
+
+use crate::block::{DEFAULT_FIGURE, PROFILE_FIGURE, SCHEDULED_FIGURE};
+use crate::design::{Design, Terms};
+use crate::gate::Gate;
+use crate::judge::Question;
+use crate::predict::PRACTICE;
+
+/// A level of the factor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    /// Its name.
+    pub name: String,
+    /// What is run.
+    pub work: Work,
+}
+
+/// What a block runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// A load: one span.
+    Load(Scenario),
+    /// An application profile that works on files, for as long as a block is measured. Its operations are its transactions.
+    Profile(ProfileRun),
+}
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// What differs between the levels.
+    pub factor: String,
+    /// The levels: at least two; the others are compared with the first.
+    pub levels: Vec<Level>,
+    /// The figure that decides; if it is not said, the rate, or with a schedule the 99th percentile.
+    pub figure: Option<String>,
+    /// What is asked of the statistics.
+    pub terms: Terms,
+    /// Limits of the user's own.
+    pub limits: Vec<Gate>,
+    /// How long it may take.
+    pub budget: Nanos,
+    /// How long a block is measured; if it is not said, as the budget allows.
+    pub block: Option<Nanos>,
+    /// What becomes of the budget.
+    pub extent: Extent,
+    /// Whether the levels run at the same time, each on a target of its own, rather than in turns.
+    pub together: bool,
+}
+
+/// What becomes of the budget of an experiment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// It may end before it is used because the outcome is clear.
+    #[default]
+    UntilClear,
+    /// It is used.
+    WholeBudget,
+    /// Practice only, and what that predicts.
+    Practice,
+}
+
+/// A level is no single span that can be repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("level {level}: {because}")]
+pub struct LevelError {
+    level: String,
+    because: &'static str,
+}
+
+/// So many rounds are planned for when the length of a block is chosen.
+const ROUNDS_PLANNED: u64 = 24;
+/// Blocks are measured no shorter than this: it takes eight buckets of 100 ms to find a change point.
+const BLOCK_MIN: Nanos = Nanos::millis(800);
+/// And no longer, unless that is said: more blocks tell more.
+const BLOCK_MAX: Nanos = Nanos::secs(15);
+/// Where no change point could be looked for, or the rate never settled, the warm-up is this part of a block.
+pub(crate) const WARMUP_SHARE: u64 = 4;
+
+impl Level {
+    /// Its block, a span that is measured for `block`: one that ended after so many operations would have them used up by its warm-up.
+    fn span(&self, block: Nanos) -> Result<Span, LevelError> {
+        let refuse = |because| LevelError { level: self.name.clone(), because };
+        let scenario = match &self.work {
+            Work::Load(scenario) => scenario,
+            // Where it is, for whoever looks on: the application decides all else.
+            Work::Profile(run) => {
+                let range = ByteRange { offset: Bytes(0), length: Bytes(u64::MAX) };
+                let seed = run.limits.seed;
+                let workload = Workload { seed, ..Workload::over(range, Bytes::kib(4)) };
+                &Scenario { spans: vec![Span::of(vec![Job::on(&run.directory.to_string_lossy(), workload)])] }
+            }
+        };
+        let [span] = scenario.spans.as_slice() else {
+            return Err(refuse("a level is one span: what has several cannot be compared"));
+        };
+        if span.steady.is_some() || span.latency_target.is_some() || span.precondition {
+            return Err(refuse(
+                "steady, latency-target and precondition cannot be compared: blocks are repeated as they are",
+            ));
+        }
+        let mut span = Span { warmup: Warmup::For(Nanos::ZERO), ..span.clone() };
+        for job in &mut span.jobs {
+            job.workload.stop = Stop::after(block);
+        }
+        if let [job] = &mut *span.jobs {
+            job.name.clone_from(&self.name);
+        }
+        Ok(span)
+    }
+}
+
+impl Experiment {
+    /// A span for each level, as long as a block is measured.
+    ///
+    /// # Errors
+    /// If a level is something else than one span that can be repeated as it is.
+    pub fn scenario(&self) -> Result<Scenario, LevelError> {
+        let block = self.block_length();
+        let spans: Vec<Span> = self.levels.iter().map(|level| level.span(block)).collect::<Result<_, _>>()?;
+        if !self.together {
+            return Ok(Scenario { spans });
+        }
+        let is_single = |level: &Level, span: &Span| matches!((&level.work, &*span.jobs), (Work::Load(_), [job]) if job.targets.len() == 1);
+        if let Some((level, _)) = self.levels.iter().zip(&spans).find(|(level, span)| !is_single(level, span))
+        {
+            let because = "levels that run at the same time have one job on one target each";
+            return Err(LevelError { level: level.name.clone(), because });
+        }
+        let all = spans.into_iter().reduce(|mut all, span| {
+            all.jobs.extend(span.jobs);
+            all
+        });
+        Ok(Scenario { spans: all.into_iter().collect() })
+    }
+
+    /// What is asked of the blocks. If the figure that decides is not said, it is the rate; with a schedule, which decides the rate, the 99th
+    /// percentile.
+    pub fn question(&self) -> Question {
+        let is_scheduled = |level: &Level| match &level.work {
+            Work::Load(scenario) => {
+                let mut jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+                jobs.any(|job| job.workload.rate != Rate::Unlimited)
+            }
+            Work::Profile(_) => false,
+        };
+        let figure = match (self.is_of_profile(), self.levels.iter().any(is_scheduled)) {
+            (true, _) => PROFILE_FIGURE,
+            (_, true) => SCHEDULED_FIGURE,
+            _ => DEFAULT_FIGURE,
+        };
+        Question {
+            factor: self.factor.clone(),
+            levels: self.levels.iter().map(|level| level.name.clone()).collect(),
+            figure: self.figure.clone().unwrap_or_else(|| figure.to_owned()),
+            terms: self.terms,
+            limits: self.limits.clone(),
+        }
+    }
+
+    /// How many turns a round has.
+    pub(crate) fn turns_in_round(&self) -> usize {
+        if self.together { 1 } else { self.levels.len() }
+    }
+
+    /// Whether the blocks are runs of a profile.
+    pub(crate) fn is_of_profile(&self) -> bool {
+        self.levels.iter().any(|level| matches!(level.work, Work::Profile(_)))
+    }
+
+    /// What the fewest blocks take that are run, their warm-up left out. A smaller budget cannot be kept.
+    pub fn budget_least(&self) -> Nanos {
+        let blocks = self.turns_in_round() * (PRACTICE + Design::ROUNDS_USUAL);
+        Nanos(self.block.unwrap_or(BLOCK_MIN).0.saturating_mul(blocks as u64))
+    }
+
+    /// How long a block is measured: as was said, or so that the planned rounds fit into the budget.
+    pub(crate) fn block_length(&self) -> Nanos {
+        let blocks = self.turns_in_round() as u64 * (ROUNDS_PLANNED + PRACTICE as u64);
+        let each = self.budget.0 / blocks * WARMUP_SHARE / (WARMUP_SHARE + 1);
+        self.block.unwrap_or(Nanos(each.clamp(BLOCK_MIN.0, BLOCK_MAX.0)))
+    }
+}

@@ -1,0 +1,52 @@
+//! Quantiles of the normal distribution, and of Student's.
+
+/// Beyond so many deviations there is no double that could say the share.
+const FARTHEST: f64 = 40.0;
+/// The same of Student's with one degree of freedom, at the shares that are asked for.
+const FARTHEST_STUDENT: f64 = 1e6;
+
+/// The value below which `share` of a standard normal variable lies; infinite at 0 and 1.
+pub fn normal(share: f64) -> f64 {
+    if share > 0.5 {
+        return -normal(1.0 - share);
+    }
+    if share <= 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    last([-FARTHEST, 0.0], |value| 0.5 * libm::erfc(-value / std::f64::consts::SQRT_2) < share)
+}
+
+/// The value below which `share`, at least a half, of Student's variable with so many degrees of freedom lies: within 1e6 of 0.
+pub fn student(share: f64, freedom: u32) -> f64 {
+    last([0.0, FARTHEST_STUDENT], |value| between(value, freedom) < 2.0 * share - 1.0)
+}
+
+/// Which share of Student's variable lies within `value` of 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn between(value: f64, freedom: u32) -> f64 {
+    let angle = libm::atan(value / f64::from(freedom).sqrt());
+    let (sine, cosine) = (libm::sin(angle), libm::cos(angle));
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if is_odd { cosine } else { 1.0 }, 0.0);
+    let mut next = if is_odd { 1 } else { 0 };
+    while next + 2 <= freedom {
+        sum += term;
+        term *= cosine * cosine * f64::from(next + 1) / f64::from(next + 2);
+        next += 2;
+    }
+    if is_odd { std::f64::consts::FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
+}
+
+/// Where `is_below` ends to hold between two values: each step halves what is left, until there is no double between.
+fn last([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
+    loop {
+        let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return middle;
+        }
+        if is_below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}

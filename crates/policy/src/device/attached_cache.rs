@@ -1,0 +1,87 @@
+//! Write-back caches of plumb that are block devices of this machine. What is durable when is said by the mode of such a cache and by
+//! what is below it; the device that stands for it has no write cache of its own that could be switched.
+
+use plumb_linux::inventory::{Block, BlockKind};
+use plumb_path::{AttachedCache, Cache, LayerKind};
+
+use super::standing::Paths;
+use crate::gateway::Gateway;
+use crate::state::Found;
+use crate::view::{DeviceView, Protection, ProtectionRank, Refusal};
+
+/// Who changes it.
+pub(super) const CHANGED_BY: &str = "the mode of the cache (`plumb cache mode`)";
+
+/// A disk below a cache.
+pub(super) struct Disk {
+    pub(super) name: String,
+    /// Whether plumb can change its write cache.
+    pub(super) is_changeable: bool,
+}
+
+/// The cache that `block` is; `None` if it is none.
+pub(super) fn of(gateway: &dyn Gateway, block: &Block) -> Option<AttachedCache> {
+    let may_be = matches!(block.kind, BlockKind::Loop | BlockKind::Remote);
+    may_be.then(|| AttachedCache::of(gateway.tree(), gateway.probe(), &block.name)).flatten()
+}
+
+/// Says in `view` that it is `cache`, and what is changed instead: its mode, and the `disks` below it.
+pub(super) fn describe(view: &mut DeviceView, cache: &AttachedCache, paths: &Paths, disks: &[Disk]) {
+    let below = paths.below(&view.name);
+    let layers = [view.name.as_str()].into_iter().chain(below);
+    let layer =
+        layers.filter_map(|name| paths.layer(name)).find(|layer| layer.kind == LayerKind::WriteBackCache);
+    let holds = layer.map_or(Cache::Unknown, |layer| layer.cache);
+    let names = |is_changeable| {
+        let those = disks.iter().filter(|disk| disk.is_changeable == is_changeable);
+        those.map(|disk| disk.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let beneath = match (&*names(true), &*names(false)) {
+        ("", "") => "the disks of its log and beneath it, of which none is seen from here".to_owned(),
+        ("", fixed) => format!(
+            "see with `plumb policy show` why the write caches of the disks below it cannot be changed: {fixed}"
+        ),
+        (disks, "") => format!("the write caches of the disks below it: {disks}"),
+        (disks, fixed) => format!(
+            "the write caches of the disks below it: {disks} (not those of {fixed}: `plumb policy show` says why)"
+        ),
+    };
+    let AttachedCache { name, mode } = &cache;
+    let mode = mode
+        .as_deref()
+        .map_or_else(|| "in a mode that cannot be read".to_owned(), |mode| format!("in the mode {mode}"));
+    let log = match (cache.is_protected(), holds) {
+        (true, Cache::Volatile) => "its log is not flushed and is volatile, as far as its devices say",
+        (true, Cache::Unknown) => "its log is not flushed; whether that is volatile is not known",
+        (true, Cache::None | Cache::Protected) => {
+            "its log is not flushed, and nothing says that it is volatile"
+        }
+        (false, Cache::Volatile) => "its log is volatile until a flush, which it is sent",
+        (false, Cache::Unknown) => "whether its log is volatile is not known; it is sent flushes",
+        (false, Cache::None | Cache::Protected) => "its log keeps what it acknowledges",
+    };
+    "cache".clone_into(&mut view.transport);
+    view.model = Some(format!("write-back cache {name} of plumb, {mode}: {log}"));
+    view.state = match holds {
+        _ if cache.is_protected() => Found::Protected,
+        Cache::Volatile => Found::On,
+        Cache::None | Cache::Protected => Found::Off,
+        Cache::Unknown => Found::Unknown,
+    };
+    view.device.wce_unknown_because = Some(
+        "a cache of plumb has a mode instead, and its devices have write caches of their own".to_owned(),
+    );
+    view.protection = cache.is_protected().then(|| Protection {
+        claim: format!("whoever set the mode protected of the cache {name}, for the devices of its log"),
+        rank: ProtectionRank::AdministratorsWord,
+        until: None,
+    });
+    CHANGED_BY.clone_into(&mut view.changeable_by);
+    view.refusal = Some(Refusal::new(
+        format!(
+            "{} is the write-back cache {name} of plumb, {mode}: what is durable when is its mode, not a drive's write cache",
+            view.name
+        ),
+        format!("change the mode (`plumb cache mode {name} MODE`), or {beneath}"),
+    ));
+}

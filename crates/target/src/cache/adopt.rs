@@ -1,0 +1,104 @@
+//! A cache whose configuration is lost is made known again: its devices say all but its name, its mode, and where they are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::{Bytes, Device, Payload, Pool, PoolShape, RealClock, Request, Tag, Time};
+use plumb_cache::driver::carry_out;
+use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode};
+
+use super::config::CacheConfig;
+use super::create::may_be_named;
+use super::member::Member;
+use super::named::NamedCache;
+use crate::error::{Error, Result};
+
+/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of a mirror may be left out. The log is
+/// read and checked before, and nothing but the configuration is written.
+///
+/// # Errors
+/// The refusal: the devices are of no cache, or do not belong together.
+pub fn adopt(
+    directory: &Path,
+    name: &str,
+    (backing, legs): (&str, &[String]),
+    mode: Mode,
+) -> Result<CacheConfig> {
+    let _alone = CacheConfig::alone(directory)?;
+    may_be_named(directory, name)?;
+    let time = Time::Real(Arc::new(RealClock::start()));
+    let config = found(name, (backing, legs), mode, &time)?;
+    for known in CacheConfig::names(directory)? {
+        if CacheConfig::load(directory, &known).is_ok_and(|known| known.uuid == config.uuid) {
+            let shown = format!("cache:{name}");
+            let remedy = format!("use it by that name, `plumb cache status {known}`");
+            return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
+        }
+    }
+    let open = NamedCache::look(config, Degraded::No, false, &time)?;
+    open.config.save(directory)?;
+    Ok(open.config)
+}
+
+/// What the devices say.
+fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time) -> Result<CacheConfig> {
+    let backing = Member::open(backing, time)?;
+    let (Some(marker), place) = backing.marker()? else {
+        let remedy = "name the device that was cached";
+        return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
+    };
+    let mut paths: Vec<Option<String>> = Vec::new();
+    let mut known: Option<Leg> = None;
+    for typed in legs {
+        let member = Member::open(typed, time)?;
+        let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
+        let Some(leg) = leg.filter(|leg| leg.settings.cache == marker.cache) else {
+            let found = format!(
+                "it is no device of the log of cache {}, which {} needs",
+                marker.cache, backing.shown
+            );
+            return Err(Error::refused(&member.shown, found, "name the devices of that log"));
+        };
+        paths.resize(paths.len().max(leg.legs), None);
+        if paths[leg.number].replace(member.path).is_some() {
+            let found = format!("it is device {} of the log, as another one that was named", leg.number);
+            return Err(Error::refused(&member.shown, found, "name each device of the log once"));
+        }
+        known = Some(leg);
+    }
+    let Some(Leg { settings, .. }) = known else {
+        return Err(Error::usage(name, "no device of the log was named", "name it with --log"));
+    };
+    // By a path that leads nowhere it is found missing, and the others say whether it counts.
+    let missing = |(number, path): (usize, Option<String>)| {
+        path.unwrap_or_else(|| format!("/dev/disk/by-id/missing-device-{number}-of-the-log-of-{name}"))
+    };
+    Ok(CacheConfig {
+        schema: CacheConfig::SCHEMA.to_owned(),
+        name: name.to_owned(),
+        uuid: marker.cache,
+        backing_uuid: marker.backing,
+        mode,
+        layout: settings.layout,
+        size: settings.size.0,
+        backing: backing.path.clone(),
+        marker: place,
+        legs: paths.into_iter().enumerate().map(missing).collect(),
+    })
+}
+
+/// Which device of which log this is; `None` if of none.
+pub(super) fn leg_of(device: &dyn Device) -> plumb_block::Result<Option<Leg>> {
+    let pool = Pool::new(PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) })?;
+    let read = |range| Some(Request::read_into(Tag(0), range, pool.take(Bytes(LOG_BLOCK))?));
+    // Any may be torn.
+    let mut found = None;
+    for request in Cache::superblocks_of(&device.info()).into_iter().filter_map(read) {
+        for payload in carry_out(device, [request]).unwrap_or_default() {
+            if let Payload::Into(bytes) = payload {
+                found = found.or_else(|| Cache::leg_of(&bytes));
+            }
+        }
+    }
+    Ok(found)
+}

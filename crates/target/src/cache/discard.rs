@@ -1,0 +1,79 @@
+//! A cache is given up without opening its log. Three steps, each durable before the next:
+//!
+//! 1. zeroes where the devices of the log say that they are its devices;
+//! 2. the backing device does not say any more that it needs the cache;
+//! 3. the configuration goes.
+//!
+//! | A power cut, or the end of the process | leaves |
+//! |---|---|
+//! | before or within step 1 | a cache that is opened as before, or refused because of what its log lacks |
+//! | after step 1, or within step 2 | a backing device that needs a cache of which there is no log: refused, until this is done again |
+//! | after step 2 | a backing device and a log that know nothing of each other, and a name that is refused until this is done again |
+//!
+//! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it were in use.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plumb_block::{RealClock, Time};
+use plumb_cache::{Uuid, driver};
+
+use super::adopt::leg_of;
+use super::config::CacheConfig;
+use super::member::Member;
+use crate::error::{Error, Kind, Result};
+
+/// What a cache that was given up leaves behind.
+#[derive(Debug)]
+pub struct Discarded {
+    /// Why devices of the log could not be looked at, of each: they were not erased.
+    pub not_erased: Vec<Error>,
+    /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache still.
+    pub backing_gone: Option<Error>,
+}
+
+/// Gives up the cache of this name: what only its log holds is lost. What is of another cache, or of none, stays as it is.
+///
+/// # Errors
+/// If `uuid` is not the cache's, its backing device is in use, or a device fails; it can be done again then.
+pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
+    let config = CacheConfig::load(directory, name)?;
+    if config.uuid != uuid {
+        let found = format!("its UUID is {}, not {uuid}", config.uuid);
+        let remedy = "type the UUID of the cache whose data may be lost";
+        return Err(Error::refused(&format!("cache:{name}"), found, remedy));
+    }
+    let time = Time::Real(Arc::new(RealClock::start()));
+    let (backing, backing_gone) = match Member::open(&config.backing, &time) {
+        Ok(backing) => (Some(backing), None),
+        Err(error) if error.is_gone() => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
+    let marked = match backing.as_ref().map(Member::marker) {
+        Some(Ok((Some(marker), place))) if marker.cache == uuid => Some(place),
+        None | Some(Ok(_)) => None,
+        // Something else is in its place by now.
+        Some(Err(error)) if error.kind() == Kind::Refused => None,
+        Some(Err(error)) => return Err(error),
+    };
+    let mut not_erased = Vec::new();
+    for path in &config.legs {
+        match Member::open(path, &time) {
+            Ok(leg) => erase_if_of(uuid, &leg)?,
+            Err(error) => not_erased.push(error),
+        }
+    }
+    if let (Some(backing), Some(place)) = (backing, marked) {
+        backing.set_marker(place, None)?;
+    }
+    CacheConfig::forget(directory, name)?;
+    Ok(Discarded { not_erased, backing_gone })
+}
+
+fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {
+    let failed = |error| Error::device(&leg.shown, &error);
+    match leg_of(&*leg.device).map_err(failed)? {
+        Some(found) if found.settings.cache == cache => driver::erase(&*leg.device).map_err(failed),
+        _ => Ok(()),
+    }
+}
