@@ -6,8 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::cache_support::{Place, Server};
-use crate::common::{document, said};
-use crate::drive_documents::matches_schema;
+use crate::common::{document, holds, said};
 
 fn load(place: &Place, uri: &str, arguments: &[&str]) {
     let common = ["load", uri, "--overwrite", "--json", "--no-record", "--seed", "5", "--bytes", "8M"];
@@ -41,12 +40,12 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
     let name = &place.name;
     let replaced = place.cache(&["replace-leg", name, "--lost", "log2", "--log", "log3"]);
-    matches_schema(&replaced, "cache-status");
+    holds("cli/cache-status", &replaced);
     assert_eq!(states(&replaced), ["live", "live"]);
     assert!(replaced["legs"][1]["path"].as_str().unwrap().ends_with("log3"), "{replaced}");
     let before = replaced["log_size"].as_u64().unwrap();
     let grown = place.cache(&["grow", name, "--size", "96M"]);
-    matches_schema(&grown, "cache-status");
+    holds("cli/cache-status", &grown);
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
@@ -119,7 +118,7 @@ fn a_cache_is_known_again_by_its_devices() {
     assert_eq!(alone.status.code(), Some(4), "the other one may have more: {}", said(&alone));
     let adopted = adopt(&["--log", "log2", "--log", "log"]);
     assert!(adopted.status.success() && said(&adopted).contains("write-back"), "{}", said(&adopted));
-    matches_schema(&document(&adopted), "cache-status");
+    holds("cli/cache-status", &document(&adopted));
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "0"]);
     let mode = place.cache(&["mode", &place.name, "protected"]);
@@ -151,7 +150,7 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let found = place.try_cache(&["status", name]);
     assert_eq!(found.status.code(), Some(1), "what is lost is a finding");
     let status = document(&found);
-    matches_schema(&status, "cache-status");
+    holds("cli/cache-status", &status);
     assert!(status["unreadable"][0]["length"].as_u64() >= Some(4096), "{status}");
     assert_eq!(status["dirty_bytes"], 0);
     place.cache(&["stop", name]);

@@ -9,7 +9,7 @@ use crate::load_support::{Place, start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const SCHEMA: &str = "../report/schemas/compare.schema.json";
+const SCHEMA: &str = "report/compare";
 
 /// Compares what was typed, parted at bars; the document and the exit code.
 fn compared(place: &Place, typed: &str) -> (Value, Option<i32>) {

@@ -3,8 +3,8 @@
 //!
 //! Where figures matter `-n` stands: otherwise the first threads of all tests that run now share one processor.
 
-use crate::common::{can_mount, document, entries, in_own_mounts, said};
-use crate::load_support::{Place, Zram, assert_is_valid, stderr};
+use crate::common::{can_mount, document, entries, holds, in_own_mounts, said};
+use crate::load_support::{Place, Zram, stderr};
 use serde_json::Value;
 
 /// Whether it is one XML element with all elements within closed, and no text that is no XML.
@@ -86,7 +86,7 @@ fn json_is_one_document_and_nothing_else() {
     let output = place.run("diskspd -c4M -n --json -b4k -w20 -W0 -d1 -Rxml -Zr f");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let document = document(&output);
-    assert_is_valid(&document);
+    holds("report/load", &document);
     assert_eq!(document["targets"][0]["application"]["io_bytes_mean"], 4096.0);
 }
 
@@ -208,7 +208,7 @@ const fn edges(application: u64) -> u64 {
 fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     let text = std::fs::read(place.path(&format!("{row}.json"))).unwrap();
     let document: Value = serde_json::from_slice(&text).unwrap();
-    assert_is_valid(&document);
+    holds("report/load", &document);
     let target = &document["targets"][0];
     let of = |pointer: &str| {
         target.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{row}: {target:#}"))

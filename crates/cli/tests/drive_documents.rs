@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{document, plumb, said};
+use crate::common::{document, holds, plumb, said};
 use crate::drive_support::Server;
 use serde_json::Value;
 
@@ -11,46 +11,22 @@ fn drive(arguments: &[&str]) -> Output {
     plumb().arg("drive").args(arguments).output().unwrap()
 }
 
-/// Against the schema in the file `name`, every object of which must be known to the last key.
-pub(crate) fn matches_schema(document: &Value, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{name}.schema.json"));
-    let mut schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    close(&mut schema);
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(wrong.is_empty(), "{name}: {wrong:?} in {document}");
-}
-
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            if object.contains_key("properties") {
-                object.insert("additionalProperties".to_owned(), Value::Bool(false));
-            }
-            object.values_mut().for_each(close);
-        }
-        Value::Array(items) => items.iter_mut().for_each(close),
-        _ => {}
-    }
-}
-
 #[test]
 fn models_are_listed_and_shown_as_documents() {
     let list = document(&drive(&["list", "--json"]));
-    matches_schema(&list, "drive-list");
+    holds("cli/drive-list", &list);
     let models = list["models"].as_array().unwrap();
     assert!(models.len() >= 10, "{list}");
     for model in models {
         let shown = document(&drive(&["show", model["name"].as_str().unwrap(), "--json"]));
-        matches_schema(&shown, "drive-model");
+        holds("cli/drive-model", &shown);
         assert_eq!(shown["kind"], model["kind"]);
         for parameter in shown["parameters"].as_array().unwrap() {
             assert!(parameter["source"].is_string(), "a shipped figure without a source: {parameter}");
         }
     }
     let with_figures = document(&drive(&["show", "null", "--figures", "--json"]));
-    matches_schema(&with_figures, "drive-model");
+    holds("cli/drive-model", &with_figures);
     assert!(with_figures["figures"].is_array(), "{with_figures}");
 }
 
@@ -59,7 +35,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nbd");
     let server = Server::start(&["consumer-nvme-ssd", "--size", "16M", "--nbd", socket.to_str().unwrap()]);
-    matches_schema(&server.document, "drive-status");
+    holds("cli/drive-status", &server.document);
     assert_eq!(server.document["schema"], "plumb/drive-serve/1");
     for (order, arguments) in [
         ("status", &[][..]),
@@ -72,7 +48,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
         ("power-on", &[]),
     ] {
         let status = server.order(order, arguments);
-        matches_schema(&status, "drive-status");
+        holds("cli/drive-status", &status);
         assert_eq!(status["schema"], "plumb/drive-status/1", "{order}");
         let armed = arguments.contains(&"--at-flush").then_some("flush=2");
         assert_eq!(status["cut_armed"].as_str(), armed, "{order} {arguments:?}");
@@ -82,7 +58,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
     let name = server.name.as_str();
     assert!(drives["drives"].as_array().unwrap().iter().any(|drive| drive["name"] == name), "{}", said(&all));
     let last = server.order("detach", &[]);
-    matches_schema(&last, "drive-status");
+    holds("cli/drive-status", &last);
     assert_eq!(server.wait().0, Some(0));
 }
 

@@ -4,8 +4,8 @@
 use std::fs::{File, OpenOptions};
 use std::process::{Output, Stdio};
 
-use crate::common::{can_mount, document, entries, in_own_mounts, plumb, said};
-use crate::load_support::{LoopDevice, Place, assert_is_valid, start, stderr, wait_for};
+use crate::common::{can_mount, document, entries, holds, in_own_mounts, plumb, said};
+use crate::load_support::{LoopDevice, Place, start, stderr, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         let output = interrupted(&place, &typed, "measuring", signal);
         assert_eq!(output.status.code(), Some(3), "{words}: {}", said(&output));
         let document = document(&output);
-        assert_is_valid(&document);
+        holds("report/load", &document);
         assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &false.into()), "{words}");
         assert_eq!(document["incomplete_because"], "interrupted by a signal", "{words}");
         let again = plumb().args(["report", "--json"]).arg(place.run_directory()).output().unwrap();
@@ -101,7 +101,7 @@ fn a_disk_that_fills_up_ends_the_load() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("No space left on device"), "{}", said(&output));
     let document = document(&output);
-    assert_is_valid(&document);
+    holds("report/load", &document);
     assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
     let write = &document["targets"][0]["write"];
     assert_eq!(write["errors"], 1, "{write:#}");
@@ -113,7 +113,7 @@ fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
     let Some(output) = on_a_full_disk("--continue-on-error") else { return };
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let document = document(&output);
-    assert_is_valid(&document);
+    holds("report/load", &document);
     let write = &document["targets"][0]["write"];
     let (done, errors) = (write["ios"].as_u64().unwrap(), write["errors"].as_u64().unwrap());
     assert!(done + errors == 128 && done <= 32 && errors >= 96, "{write:#}");
@@ -176,7 +176,7 @@ fn a_disk_that_vanishes_ends_the_load() {
     drop(progress);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     let document = document(&output);
-    assert_is_valid(&document);
+    holds("report/load", &document);
     assert!(document["incomplete_because"].as_str().unwrap().contains("Input/output error"), "{document:#}");
 }
 
@@ -195,7 +195,7 @@ fn a_flush_that_fails_always_ends_the_load() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("flush"), "{}", said(&output));
     let document = document(&output);
-    assert_is_valid(&document);
+    holds("report/load", &document);
     assert_eq!(document["failed"], true);
     assert_eq!(document["targets"][0]["sync"]["errors"], 1, "{:#}", document["targets"][0]["sync"]);
 }

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 
-use crate::common::{document, plumb, said};
-use crate::load_support::{Place, assert_is_valid};
+use crate::common::{document, holds, plumb, said};
+use crate::load_support::Place;
 
 /// Starts the command, and waits until a result that holds `text` has been written to the directory.
 pub(crate) fn start_until_result(run: &Path, text: &str, command: &mut Command) -> Child {
@@ -66,7 +66,7 @@ fn a_killed_profile_leaves_what_it_measured() {
         child.wait().unwrap();
         let run = place.run_directory();
         let found = document(&report(&run, "json"));
-        assert_is_valid(&found);
+        holds("report/load", &found);
         assert_eq!(found["complete"], false, "{profile}");
         let transactions = &found["transactions"];
         assert!(transactions["count"].as_u64() > Some(1), "{profile}: {found:#}");
@@ -96,7 +96,7 @@ fn a_killed_load_leaves_what_it_measured() {
         let run = place.run_directory();
         let output = report(&run, "json");
         let found = document(&output);
-        assert_is_valid(&found);
+        holds("report/load", &found);
         assert_eq!(found["complete"], false, "{typed}");
         let sides = &found["targets"][0];
         let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());

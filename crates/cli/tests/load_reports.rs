@@ -1,7 +1,7 @@
 //! `plumb report` of runs of each dialect, in each format, from the recording alone.
 
-use crate::common::{document, has_run, plumb, said};
-use crate::load_support::{Place, assert_is_valid};
+use crate::common::{document, has_run, holds, plumb, said};
+use crate::load_support::Place;
 
 #[test]
 fn every_format_is_made_from_every_dialects_run() {
@@ -39,7 +39,7 @@ fn every_format_is_made_from_every_dialects_run() {
             match format {
                 "json" => {
                     let document = document(&report);
-                    assert_is_valid(&document);
+                    holds("report/load", &document);
                     assert!(document["environment"].to_string().contains(named), "{typed}: {document:#}");
                 }
                 "fio" => assert!(document(&report)["jobs"].is_array(), "{typed}"),

@@ -17,8 +17,6 @@ mod check_document;
 mod check_ends;
 mod check_places;
 mod check_simulated;
-#[path = "../../report/tests/closed_schema.rs"]
-mod closed_schema;
 mod common;
 mod compare;
 mod diskspd_command;

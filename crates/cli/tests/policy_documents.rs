@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use crate::common;
-use crate::common::{document, plumb, said, scratch};
+use crate::common::{document, holds, plumb, said, scratch};
 use serde_json::Value;
 
 /// What this machine's administrators have claimed counts for nothing here.
@@ -14,16 +14,6 @@ fn policy(arguments: &[&str]) -> Output {
         command.args(["--claims", "/nonexistent/claims.toml"]);
     }
     command.output().unwrap()
-}
-
-/// The document is as its shipped schema says.
-fn validates(name: &str, document: &Value) {
-    let path = format!("{}/../policy/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let complaints: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert_eq!(complaints, [""; 0], "{name}: {document:#}");
 }
 
 fn has_keys(value: &Value, keys: &[&str]) {
@@ -41,7 +31,7 @@ fn show_holds_what_is_promised_of_every_disk_and_of_what_is_none() {
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
         let document = document(&output);
         assert_eq!(document["schema"], "plumb/policy/1");
-        validates("policy", &document);
+        holds("policy/policy", &document);
         for device in document["devices"].as_array().unwrap() {
             has_keys(
                 device,
@@ -84,7 +74,7 @@ fn a_plan_is_the_same_document_on_stdout_and_in_its_file() {
     has_keys(&plan, &["schema", "hash", "asked", "changes", "refused", "unchanged", "boot_id", "made_at"]);
     has_keys(&plan["refused"][0], &["name", "reason", "remedy"]);
     assert_eq!(plan["asked"], "on");
-    validates("policy-plan", &plan);
+    holds("policy/policy-plan", &plan);
     assert!(plan["hash"].as_str().unwrap().starts_with("sha256:"));
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written, plan);
@@ -108,7 +98,7 @@ fn a_watch_ends_when_it_was_told_to_and_leaves_metrics() {
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let change: Value = serde_json::from_str(line).unwrap();
         assert_eq!(change["schema"], "plumb/policy-change/1");
-        validates("policy-change", &change);
+        holds("policy/policy-change", &change);
         has_keys(&change, &["at", "name", "identity", "what"]);
     }
     let watched = std::fs::read_to_string(&file).unwrap();
@@ -128,7 +118,7 @@ fn what_is_kept_and_enforced_nowhere_is_said_so() {
     let kept = policy(&["persist", "--root", place, "--json"]);
     assert_eq!(kept.status.code(), Some(0), "{}", said(&kept));
     let kept = document(&kept);
-    validates("policy-persist", &kept);
+    holds("policy/policy-persist", &kept);
     assert_eq!(
         (&kept["schema"], kept["kept"].as_array().unwrap().len()),
         (&"plumb/policy-persist/1".into(), 0)
@@ -193,7 +183,7 @@ fn what_a_raid_program_says_is_said_beside_the_disks() {
     };
     let good = report("NRWBD", "Optimal");
     assert_eq!(document(&good)["raid"]["volumes"][0]["write_policy"], "write-back", "{}", said(&good));
-    validates("policy", &document(&good));
+    holds("policy/policy", &document(&good));
     let risky = report("NRAWBD", "Failed");
     assert_eq!(
         document(&risky)["raid"]["volumes"][0]["write_policy"],
@@ -213,7 +203,7 @@ fn a_simulated_drive_is_shown_and_never_planned() {
     let place = root.path().to_str().unwrap();
     for (name, state) in [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off")] {
         let shown = document(&policy(&["show", name, "--json"]));
-        validates("policy", &shown);
+        holds("policy/policy", &shown);
         let device = &shown["devices"][0];
         assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
         assert_eq!(device["transport"], "sim");

@@ -83,7 +83,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     }
     let place = scratch();
     let found = proved(&place, &["--subject", LOSES, "--seed", "7", "--out", "run"], 1);
-    holds("../report/schemas/prove.schema.json", &found);
+    holds("report/prove", &found);
     assert_eq!(
         (&found["proved"], &found["level"], &found["seed"]),
         (&false.into(), &"danger".into(), &7.into())
@@ -112,7 +112,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
     let output = prove(&place, &[&replay[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    holds("schemas/prove-replay.schema.json", &document(&output));
+    holds("cli/prove-replay", &document(&output));
     assert_eq!(
         (&document(&output)["reproduced"], &document(&output)["found"]),
         (&true.into(), &failure["class"])

@@ -3,7 +3,7 @@
 use crate::common::{document, entries, holds, plumb, said, scratch};
 use serde_json::Value;
 
-const SCHEMA: &str = "../report/schemas/study.schema.json";
+const SCHEMA: &str = "report/study";
 
 /// The document of a study, which must end well.
 fn studied(typed: &str) -> Value {

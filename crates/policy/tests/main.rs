@@ -5,8 +5,6 @@
 mod apply_of_a_thousand;
 mod apply_refusals;
 mod apply_states;
-#[path = "../../report/tests/closed_schema.rs"]
-mod closed_schema;
 mod crash_everywhere;
 mod device_recordings;
 mod device_views;

@@ -24,18 +24,13 @@ use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::Watcher;
 use plumb_policy::wire::ocp_log::PowerLoss;
 use plumb_policy::wire::sct::WriteCache;
+use plumb_testkit::schema::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::closed_schema::{closed, complaints, schema};
-
-fn file(name: &str) -> String {
-    format!("schemas/{name}.schema.json")
-}
-
 fn validates(name: &str, document: &impl Serialize) -> Value {
     let document = serde_json::to_value(document).unwrap();
-    assert_eq!(complaints(&closed(&file(name)), &document), [""; 0], "{name}: {document:#}");
+    Schema::closed(&format!("policy/{name}")).assert_holds(&document);
     document
 }
 
@@ -58,17 +53,11 @@ fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str])
             _ => {}
         }
     }
-    let validator = jsonschema::validator_for(&schema(&file(name))).unwrap();
+    let schema = Schema::open(&format!("policy/{name}"));
     let mut places = Vec::new();
     objects(document, "", &mut places);
     for place in places {
-        let keys: Vec<String> =
-            document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect();
-        for key in keys.iter().filter(|key| !optional.contains(&key.as_str())) {
-            let mut without = document.clone();
-            without.pointer_mut(&place).unwrap().as_object_mut().unwrap().remove(key);
-            assert!(!complaints(&validator, &without).is_empty(), "{name}: {place}/{key} is not required");
-        }
+        schema.assert_requires_keys(document, &place, &|key| optional.contains(&key));
     }
 }
 

@@ -1,6 +1,5 @@
 //! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
 
-mod closed_schema;
 mod common;
 mod exports;
 mod foreign_documents;

@@ -2,17 +2,16 @@
 //! do not know, and no promised key can be missing. Guards against a field that is added to a type and
 //! forgotten in the schema.
 
-use crate::closed_schema::{closed, complaints, schema};
 use crate::common;
-use jsonschema::Validator;
 use plumb_measure::{DeviceIdentity, Manifest, Out, RunDirectory};
 use plumb_report::{Format, RunRecording, Style, render};
+use plumb_testkit::schema::Schema;
 use serde_json::{Value, json};
 
-const LOAD: &str = "schemas/load.schema.json";
-const CHECK: &str = "schemas/check.schema.json";
-const PROVE: &str = "schemas/prove.schema.json";
-const MANIFEST: &str = "../measure/schemas/manifest.schema.json";
+const LOAD: &str = "report/load";
+const CHECK: &str = "report/check";
+const PROVE: &str = "report/prove";
+const MANIFEST: &str = "measure/manifest";
 
 /// What `plumb load --json` prints for a sample.
 fn printed(name: &str) -> Value {
@@ -26,20 +25,20 @@ fn json_of(recording: &RunRecording) -> Value {
 
 #[test]
 fn every_document_validates_and_holds_nothing_else() {
-    let (load, check) = (closed(LOAD), closed(CHECK));
+    let (load, check) = (Schema::closed(LOAD), Schema::closed(CHECK));
     for name in common::LOADS {
-        assert_eq!(complaints(&load, &printed(name)), [""; 0], "{name}");
+        load.assert_holds(&printed(name));
     }
     for name in common::NAMES {
         let document = json_of(&common::recording(name));
-        assert_eq!(complaints(&check, &document), [""; 0], "{name}");
+        check.assert_holds(&document);
         assert!(document["level"].is_string() && document["headline"].is_string(), "{name}");
     }
 }
 
 #[test]
 fn a_check_with_a_promised_key_missing_does_not_validate() {
-    let validator = jsonschema::validator_for(&schema(CHECK)).unwrap();
+    let validator = Schema::open(CHECK);
     let good = json_of(&common::recording("virtual-machine"));
     let later = ["accounting", "failed", "level", "headline", "workload"];
     let optional = |key: &str| key.ends_with("_because") || later.contains(&key);
@@ -52,19 +51,19 @@ fn a_check_with_a_promised_key_missing_does_not_validate() {
         "/io/0/application",
         "/sync/0/storage",
     ];
-    every_key_is_required(&validator, &good, &pointers, &optional);
+    pointers.iter().for_each(|pointer| validator.assert_requires_keys(&good, pointer, &optional));
     let mut bad = json_of(&common::recording("interrupted"));
     bad.as_object_mut().unwrap().remove("incomplete_because");
-    assert!(!complaints(&validator, &bad).is_empty(), "incomplete for no reason");
+    assert!(!validator.complaints(&bad).is_empty(), "incomplete for no reason");
 }
 
 #[test]
 fn a_proof_validates_and_every_key_of_it_is_required() {
-    let (open, closed) = (jsonschema::validator_for(&schema(PROVE)).unwrap(), closed(PROVE));
+    let (open, closed) = (Schema::open(PROVE), Schema::closed(PROVE));
     for name in common::PROOFS {
         let text = render(&common::proof(name), Format::Json, Style::default()).expect("a document");
         let document: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(complaints(&closed, &document), [""; 0], "{name}");
+        closed.assert_holds(&document);
         if name != "lost" {
             continue;
         }
@@ -82,25 +81,7 @@ fn a_proof_validates_and_every_key_of_it_is_required() {
             "/profiles/0",
             "/flushes",
         ];
-        every_key_is_required(&open, &document, &pointers, &|_| false);
-    }
-}
-
-fn every_key_is_required(
-    validator: &Validator,
-    good: &Value,
-    pointers: &[&str],
-    optional: &dyn Fn(&str) -> bool,
-) {
-    for pointer in pointers {
-        let object = good.pointer(pointer).and_then(Value::as_object).expect("an object");
-        let keys: Vec<String> = object.keys().cloned().collect();
-        for key in keys.into_iter().filter(|key| !optional(key)) {
-            let mut bad = good.clone();
-            let object = bad.pointer_mut(pointer).and_then(Value::as_object_mut);
-            object.expect("an object").remove(&key);
-            assert!(!complaints(validator, &bad).is_empty(), "{pointer}/{key} is not required");
-        }
+        pointers.iter().for_each(|pointer| open.assert_requires_keys(&document, pointer, &|_| false));
     }
 }
 
@@ -110,7 +91,7 @@ fn manifest() -> Manifest {
 
 #[test]
 fn a_manifest_validates_at_every_status() {
-    let validator = closed(MANIFEST);
+    let validator = Schema::closed(MANIFEST);
     let root = tempfile::tempdir().unwrap();
     let written = || -> Value {
         serde_json::from_slice(&std::fs::read(root.path().join("manifest.json")).unwrap()).unwrap()
@@ -118,7 +99,7 @@ fn a_manifest_validates_at_every_status() {
     for reason in [None, Some("Ctrl-C".to_owned())] {
         let out = Out::At { path: root.path().to_owned(), replace: true };
         let mut run = RunDirectory::create(&out, &manifest()).unwrap().unwrap();
-        assert_eq!(complaints(&validator, &written()), [""; 0]);
+        validator.assert_holds(&written());
         run.update_manifest(|manifest| {
             manifest.devices = vec![
                 DeviceIdentity { name: "vda".into(), identity: None },
@@ -127,15 +108,15 @@ fn a_manifest_validates_at_every_status() {
             manifest.kernel = Some("6.12".into());
         })
         .unwrap();
-        assert_eq!(complaints(&validator, &written()), [""; 0]);
+        validator.assert_holds(&written());
         run.finish(reason, "2026-01-02T03:05:00Z").unwrap();
-        assert_eq!(complaints(&validator, &written()), [""; 0]);
+        validator.assert_holds(&written());
     }
 }
 
 #[test]
 fn a_manifest_that_contradicts_itself_does_not_validate() {
-    let validator = jsonschema::validator_for(&schema(MANIFEST)).unwrap();
+    let validator = Schema::open(MANIFEST);
     let good = serde_json::to_value(manifest()).unwrap();
     for (key, value) in [
         ("status", json!("interrupted")),
@@ -147,13 +128,13 @@ fn a_manifest_that_contradicts_itself_does_not_validate() {
     ] {
         let mut bad = good.clone();
         bad[key] = value.clone();
-        assert!(!complaints(&validator, &bad).is_empty(), "{key} = {value} was taken");
+        assert!(!validator.complaints(&bad).is_empty(), "{key} = {value} was taken");
     }
 }
 
 #[test]
 fn a_promised_key_that_is_missing_is_noticed() {
-    let validator = jsonschema::validator_for(&schema(LOAD)).unwrap();
+    let validator = Schema::open(LOAD);
     let good = printed("all-wrong");
     let optional = |key: &str| key.ends_with("_because") || key == "failed" || key == "errors_by";
     let pointers = [
@@ -170,10 +151,10 @@ fn a_promised_key_that_is_missing_is_noticed() {
         "/spans/0/jobs/0",
         "/environment",
     ];
-    every_key_is_required(&validator, &good, &pointers, &optional);
+    pointers.iter().for_each(|pointer| validator.assert_requires_keys(&good, pointer, &optional));
     let mut bad = good;
     bad.as_object_mut().unwrap().remove("incomplete_because");
-    assert!(!complaints(&validator, &bad).is_empty(), "incomplete for no reason");
+    assert!(!validator.complaints(&bad).is_empty(), "incomplete for no reason");
 }
 
 #[test]

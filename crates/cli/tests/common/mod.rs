@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::closed_schema::{closed, complaints};
+use plumb_testkit::schema::Schema;
 
 /// The program under test.
 pub(crate) fn plumb() -> Command {
@@ -81,7 +81,7 @@ pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
         .unwrap()
 }
 
-/// Asserts that the document is as the schema in a file says, and holds nothing else.
+/// Asserts that the document is as a schema (`report/load`) says, and holds nothing else.
 pub(crate) fn holds(schema: &str, document: &Value) {
-    assert_eq!(complaints(&closed(schema), document), [""; 0], "{schema}: {document:#}");
+    Schema::closed(schema).assert_holds(document);
 }

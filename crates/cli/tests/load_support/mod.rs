@@ -52,7 +52,7 @@ impl Place {
         let document = document(&output);
         let code = if code == 0 && document["level"] == "warning" { 1 } else { code };
         assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
-        assert_is_valid(&document);
+        holds("report/load", &document);
         document
     }
 
@@ -74,18 +74,6 @@ impl Place {
         std::fs::write(self.path(name), &noise).unwrap();
         noise
     }
-}
-
-/// Holds a document of a load against its schema.
-pub(crate) fn assert_is_valid(document: &Value) {
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../report/schemas/load.schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(document)
-        .map(|error| format!("{error} at {}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
 }
 
 /// What was said on stderr.

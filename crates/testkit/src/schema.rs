@@ -1,0 +1,99 @@
+//! JSON documents, held against the schemas that are shipped.
+//!
+//! Debian's python3-jsonschema does it, in one process for all tests of a program: as a library of Rust a validator brings more than
+//! fifty crates, most of them for text in all languages, which take longer to build than all of the checks to run.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+/// A schema of those that are shipped.
+pub struct Schema {
+    name: String,
+    schema: Value,
+}
+
+impl Schema {
+    /// The schema of that name, as it is: what a document must hold, now and later. `report/load` is that of the crate in `crates/report`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn open(name: &str) -> Self {
+        let (of, file) = name.split_once('/').expect("a crate and a name");
+        let path = format!("{}/../{of}/schemas/{file}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect(&path);
+        Self { name: name.to_owned(), schema: serde_json::from_str(&text).expect(&path) }
+    }
+
+    /// The same with every object closed: what a document may hold today.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn closed(name: &str) -> Self {
+        let mut open = Self::open(name);
+        close(&mut open.schema);
+        open
+    }
+
+    /// What it says against the document.
+    ///
+    /// # Panics
+    /// If python3-jsonschema is not installed; `cargo xtask test` installs it.
+    pub fn complaints(&self, document: &Value) -> Vec<String> {
+        let mut validator = VALIDATOR.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, answers) = &mut *validator;
+        let mut answer = String::new();
+        let told = writeln!(asked, "{}", json!([self.schema, document]))
+            .and_then(|()| answers.read_line(&mut answer));
+        assert!(
+            told.is_ok_and(|length| length > 0),
+            "python3-jsonschema is not here: cargo xtask test installs it"
+        );
+        serde_json::from_str(&answer).expect("a list of complaints")
+    }
+
+    /// Asserts that the document is as it says.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn assert_holds(&self, document: &Value) {
+        assert_eq!(self.complaints(document), [""; 0], "{}: {document:#}", self.name);
+    }
+
+    /// Asserts that a key that is missing in the object at `pointer` is noticed, whichever it is but one of the `optional`.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn assert_requires_keys(&self, document: &Value, pointer: &str, optional: &dyn Fn(&str) -> bool) {
+        let object = document.pointer(pointer).and_then(Value::as_object).expect("an object");
+        for key in object.keys().filter(|key| !optional(key)) {
+            let mut without = document.clone();
+            without.pointer_mut(pointer).and_then(Value::as_object_mut).expect("an object").remove(key);
+            assert!(!self.complaints(&without).is_empty(), "{}: {pointer}/{key} is not required", self.name);
+        }
+    }
+}
+
+/// The process that holds documents against schemas, which ends with the input that this one closes.
+static VALIDATOR: LazyLock<Mutex<(ChildStdin, BufReader<ChildStdout>)>> = LazyLock::new(|| {
+    let mut python = Command::new("python3");
+    python.args(["-c", include_str!("schema.py")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = python.spawn().expect("python3 is needed: cargo xtask test installs it");
+    let (asked, answers) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    Mutex::new((asked, BufReader::new(answers)))
+});
+
+fn close(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("type") == Some(&json!("object")) && fields.contains_key("properties") {
+                fields.insert("additionalProperties".to_owned(), json!(false));
+            }
+            fields.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
