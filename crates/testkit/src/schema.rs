@@ -4,7 +4,7 @@
 //! fifty crates, most of them for text in all languages, which take longer to build than all of the checks to run.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -43,7 +43,8 @@ impl Schema {
     /// If python3-jsonschema is not installed; `cargo xtask test` installs it.
     pub fn complaints(&self, document: &Value) -> Vec<String> {
         let mut validator = VALIDATOR.lock().unwrap_or_else(PoisonError::into_inner);
-        let (asked, answers) = &mut *validator;
+        let (python, answers) = &mut *validator;
+        let asked = python.stdin.as_mut().expect("a pipe");
         let mut answer = String::new();
         let told = writeln!(asked, "{}", json!([self.schema, document]))
             .and_then(|()| answers.read_line(&mut answer));
@@ -77,12 +78,12 @@ impl Schema {
 }
 
 /// The process that holds documents against schemas, which ends with the input that this one closes.
-static VALIDATOR: LazyLock<Mutex<(ChildStdin, BufReader<ChildStdout>)>> = LazyLock::new(|| {
+static VALIDATOR: LazyLock<Mutex<(Child, BufReader<ChildStdout>)>> = LazyLock::new(|| {
     let mut python = Command::new("python3");
     python.args(["-c", include_str!("schema.py")]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = python.spawn().expect("python3 is needed: cargo xtask test installs it");
-    let (asked, answers) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-    Mutex::new((asked, BufReader::new(answers)))
+    let mut python = python.spawn().expect("python3 is needed: cargo xtask test installs it");
+    let answers = BufReader::new(python.stdout.take().expect("a pipe"));
+    Mutex::new((python, answers))
 });
 
 fn close(value: &mut Value) {

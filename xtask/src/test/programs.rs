@@ -21,11 +21,11 @@ const SKIPPED: &str = "PLUMB_SKIPPED";
 /// Programs that take long, the longest first: they are started before the others, so that none is left over at the end.
 const LONGEST: [&str; 6] = [
     "plumb/all",
-    "plumb-serve/all",
-    "plumb-linux/all",
+    "plumb-prove/all",
     "plumb-report/all",
-    "plumb-dialect/all",
-    "plumb-linux",
+    "plumb-cache/all",
+    "plumb-serve/all",
+    "plumb-compare/all",
 ];
 
 /// What became of a program.
