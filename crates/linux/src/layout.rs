@@ -2,7 +2,8 @@
 //!
 //! Blocks that were only reserved are read without the device, and bytes that compress or repeat may be stored elsewhere
 //! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
-//! verifies later knows what a block must hold before it was ever overwritten.
+//! verifies later knows what a block must hold before it was ever overwritten. Or of zeroes, for whoever only needs the blocks to be
+//! written: the first write to a block that was reserved is durable only with the file system's own records.
 //!
 //! They go past the page cache where the file system allows it, in whole blocks of the device (4 KiB on some), several
 //! large requests at once; what is left over, off that grid, goes through the page cache after them, and is synced on the
@@ -57,6 +58,32 @@ pub struct Filling<'a> {
 /// [`Invalid`](ErrorKind::Invalid) for a range off the grid and for what is no regular file; as open(2) and
 /// write(2); ENOSPC (or EDQUOT) before anything is written where the file system can reserve; EINTR when stopped.
 pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling: Filling<'_>) -> Result<()> {
+    let Filling { seed, stop, progress } = filling;
+    lay_out(path, (from, to), (logical_block, Some(seed)), stop, progress)
+}
+
+/// The same with zeroes; `from` and `to` are multiples of 512. `stop` and `progress` as in [`Filling`].
+///
+/// # Errors
+/// As [`write`].
+pub fn write_zeroes(
+    path: &Path,
+    from: Bytes,
+    to: Bytes,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Bytes),
+) -> Result<()> {
+    lay_out(path, (from, to), (SECTOR, None), stop, progress)
+}
+
+/// Writes noise of a seed, in blocks that are stamped, or zeroes.
+fn lay_out(
+    path: &Path,
+    (from, to): (Bytes, Bytes),
+    (logical_block, seed): (Bytes, Option<u64>),
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Bytes),
+) -> Result<()> {
     let place = path.display().to_string();
     check(from, to, logical_block, &place)?;
     if from == to {
@@ -64,7 +91,7 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
     }
     reserve(path, from, to, &place)?;
     let block = if logical_block < STAMPED_MIN { SECTOR } else { logical_block };
-    let mut layout = Layout { place, block, filling, written: Bytes(0), unsynced: Bytes(0) };
+    let mut layout = Layout { place, block, seed, stop, progress, written: Bytes(0), unsynced: Bytes(0) };
     let begins = match direct(path)? {
         Some(device) => layout.past_the_page_cache(&device, from, to)?,
         None => from,
@@ -136,23 +163,29 @@ struct Layout<'a> {
     place: String,
     /// What one stamp is for.
     block: Bytes,
-    filling: Filling<'a>,
+    /// Of the noise; zeroes are written without one.
+    seed: Option<u64>,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn FnMut(Bytes),
     written: Bytes,
     unsynced: Bytes,
 }
 
 impl Layout<'_> {
-    /// The block with this number, and those that follow.
-    fn pattern(&self, lba: u64) -> Pattern {
-        Pattern { seed: self.filling.seed, lba: Lba(lba), generation: 0 }
+    /// Makes the block with this number, and those that follow.
+    fn fill(&self, lba: u64, bytes: &mut [u8]) {
+        match self.seed {
+            Some(seed) => Pattern { seed, lba: Lba(lba), generation: 0 }.fill(self.block.0 as usize, bytes),
+            None => bytes.fill(0),
+        }
     }
 
     /// Says how far it is, and whether to go on.
     fn count(&mut self, length: u64) -> Result<()> {
         self.written += Bytes(length);
         self.unsynced += Bytes(length);
-        (self.filling.progress)(self.written);
-        if self.filling.stop.load(Ordering::Relaxed) {
+        (self.progress)(self.written);
+        if self.stop.load(Ordering::Relaxed) {
             let error = Error::new(ErrorKind::Os(Errno::EINTR), "lay out", self.place.as_str());
             return Err(error.because("stopped as asked"));
         }
@@ -177,7 +210,7 @@ impl Layout<'_> {
                 let mut bytes = pool.take(Bytes(length)).ok_or_else(|| {
                     Error::new(ErrorKind::Os(Errno(libc::ENOMEM)), "lay out", self.place.as_str())
                 })?;
-                self.pattern(next / block).fill(block as usize, &mut bytes);
+                self.fill(next / block, &mut bytes);
                 let range = LbaRange::new(Lba(next / sector), length / sector);
                 // The tag of a write is its length.
                 let request = Request::write(Tag(length), range, Payload::Bytes(bytes.freeze()));
@@ -237,7 +270,7 @@ impl Layout<'_> {
             // Whole blocks are made, of which those at the ends may be used in part.
             let first = at / block;
             bytes.resize((end.div_ceil(block) - first) as usize * block as usize, 0);
-            self.pattern(first).fill(block as usize, &mut bytes);
+            self.fill(first, &mut bytes);
             let skipped = (at - first * block) as usize;
             let piece = &bytes[skipped..skipped + (end - at) as usize];
             file.write_all_at(piece, at).map_err(|error| os(&error, "lay out"))?;
@@ -277,6 +310,14 @@ mod tests {
         }
     }
 
+    fn assert_written(path: &Path) {
+        let clock = Arc::new(RealClock::start());
+        let device = FileDevice::open(path, FileOptions::read_buffered(), clock).unwrap();
+        let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).unwrap();
+        let is_written = |state| matches!(state, ExtentState::Written | ExtentState::Unknown);
+        assert!(extents.iter().all(|extent| is_written(extent.state)), "{extents:?}");
+    }
+
     #[test]
     fn every_block_is_written_with_its_own_pattern() {
         let directory = tempfile::tempdir().unwrap();
@@ -286,11 +327,7 @@ mod tests {
         assert_eq!(lay_out(&path, 0, size).unwrap(), Bytes(size));
         assert_eq!(path.metadata().unwrap().len(), size);
         assert_stamped(&path, 0, size);
-        let device =
-            FileDevice::open(&path, FileOptions::read_buffered(), Arc::new(RealClock::start())).unwrap();
-        let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).unwrap();
-        let is_written = |state| matches!(state, ExtentState::Written | ExtentState::Unknown);
-        assert!(extents.iter().all(|extent| is_written(extent.state)), "{extents:?}");
+        assert_written(&path);
     }
 
     #[test]
@@ -353,6 +390,20 @@ mod tests {
         assert_eq!(lay_out(&path, 4 << 20, 5 << 20).unwrap(), Bytes::mib(1));
         assert_stamped(&path, 4 << 20, 5 << 20);
         assert_eq!(path.metadata().unwrap().len(), 5 << 20);
+    }
+
+    #[test]
+    fn zeroes_are_written_and_not_only_reserved() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, vec![9; 5 << 20]).unwrap();
+        let (stop, mut told) = (AtomicBool::new(false), Bytes(0));
+        write_zeroes(&path, Bytes(4096), Bytes::mib(8), &stop, &mut |done| told = done).unwrap();
+        assert_eq!(told, Bytes((8 << 20) - 4096));
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 8 << 20);
+        assert!(bytes[..4096].iter().all(|byte| *byte == 9) && bytes[4096..].iter().all(|byte| *byte == 0));
+        assert_written(&path);
     }
 
     #[test]
