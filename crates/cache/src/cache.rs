@@ -312,6 +312,14 @@ impl Cache {
         self.core_at(now)?.replace_leg(by).map_err(invalid)
     }
 
+    /// Whether [`grow`](Cache::grow) would begin now.
+    ///
+    /// # Errors
+    /// As [`grow`](Cache::grow).
+    pub fn may_grow(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<()> {
+        self.core().ok_or_else(not_serving)?.grown_to(size, legs).map(drop).map_err(invalid)
+    }
+
     /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs` are the legs as they are now; a
     /// part of the log may have to be destaged first. It is given up if that fails.
     ///

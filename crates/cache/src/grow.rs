@@ -12,8 +12,8 @@ use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
 
 impl Core {
-    /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
-    pub(crate) fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
+    /// How many segments a leg has once the log has grown so: see [`Cache::may_grow`](crate::Cache::may_grow).
+    pub(crate) fn grown_to(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
         let geometry = self.log.geometry;
         let per_leg = Geometry::per_leg(size, geometry.segment_blocks);
         let grown = Geometry { per_leg, ..geometry };
@@ -36,8 +36,13 @@ impl Core {
                 ));
             }
         }
+        Ok(per_leg)
+    }
+
+    /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
+    pub(crate) fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
+        self.log.grows_to = Some(self.grown_to(size, &legs)?);
         self.io.legs = legs;
-        self.log.grows_to = Some(per_leg);
         Ok(())
     }
 

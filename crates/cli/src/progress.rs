@@ -1,6 +1,7 @@
 //! Progress of a run on stderr: a line that is redrawn on a terminal, one line for each phase elsewhere.
 
 use std::io::IsTerminal;
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
@@ -23,8 +24,8 @@ pub(crate) struct Bar {
     expected: Option<Nanos>,
     /// How long what comes after the phase takes.
     after: Nanos,
-    /// Bytes that the phase moves, if it is measured in bytes.
-    bytes: Option<Bytes>,
+    /// Bytes that the phase moves, if it is measured in bytes; and since when.
+    bytes: Option<(Bytes, Instant)>,
     /// When the phase began.
     begun: Nanos,
     /// The last look: when, and the operations and flushes until then.
@@ -76,6 +77,12 @@ impl Bar {
     }
 }
 
+/// How long what has done this share of its work `since` then still takes, in whole seconds; `None` before it can be told.
+pub(crate) fn left(since: Instant, share: f64) -> Option<Nanos> {
+    let left = since.elapsed().as_secs_f64() * (1.0 / share - 1.0);
+    (0.0 < share && share < 1.0).then(|| Nanos::from_secs_f64(left.ceil()))
+}
+
 impl Watcher for Bar {
     fn begins(&mut self, scenario: &Scenario) {
         let length = |job: &Job| job.workload.stop.duration.unwrap_or(Nanos::ZERO);
@@ -87,7 +94,7 @@ impl Watcher for Bar {
         self.bytes = None;
         let (is_measured, name) = match phase {
             Phase::LayingOut { path, size } => {
-                self.bytes = Some(*size);
+                self.bytes = Some((*size, Instant::now()));
                 (false, format!("prepare: laying out {path}, {size}"))
             }
             Phase::Preconditioning => (false, "preconditioning".to_owned()),
@@ -114,8 +121,10 @@ impl Watcher for Bar {
     }
 
     fn bytes(&mut self, done: Bytes) {
-        let share = self.bytes.map_or(0.0, |all| done.0 as f64 / all.0.max(1) as f64);
-        self.set(share, format!("{}: {done}", self.phase));
+        let share = self.bytes.map_or(0.0, |(all, _)| done.0 as f64 / all.0.max(1) as f64);
+        let left = self.bytes.and_then(|(_, since)| left(since, share));
+        let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
+        self.set(share, format!("{}: {done}{left}", self.phase));
     }
 
     fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {

@@ -111,9 +111,13 @@ impl Server {
         self.document["device"].as_str().unwrap()
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Asks it to end, as systemd does.
     pub(crate) fn terminate(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
     }
 
     /// Asks it to end, again and again, until it says something with these words.

@@ -8,6 +8,7 @@ mod cache_cuts;
 mod cache_documents;
 mod cache_gone;
 mod cache_killed;
+mod cache_layout;
 mod cache_refusals;
 mod cache_roles;
 mod cache_support;

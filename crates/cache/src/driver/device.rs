@@ -150,13 +150,27 @@ impl CachedDevice {
         Ok(())
     }
 
+    /// Whether [`grow`](Self::grow) would begin now.
+    ///
+    /// # Errors
+    /// As [`grow`](Self::grow).
+    pub fn may_grow(&self, size: Bytes) -> Result<()> {
+        let legs = self.legs();
+        self.look(|core| core.may_grow(size, &legs))
+    }
+
     /// Has the log use `size` of each device: see [`Cache::grow`].
     ///
     /// # Errors
     /// If the log would not become larger, or a device has not that much.
     pub fn grow(&self, size: Bytes) -> Result<()> {
-        let legs = self.members().legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect();
+        let legs = self.legs();
         self.with(|core, now| core.grow(size, legs, now))
+    }
+
+    /// The devices of the log as they are now.
+    fn legs(&self) -> Vec<Option<DeviceInfo>> {
+        self.members().legs.iter().map(|leg| leg.as_ref().map(|leg| leg.info())).collect()
     }
 }
 

@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode};
 use plumb_target::Permission;
-use plumb_target::cache::{self, CreateWanted};
+use plumb_target::cache::{self, CreateWanted, LayingOut};
 use plumb_trial::TrialError;
 
 use super::Setting;
@@ -101,7 +102,8 @@ impl Setting for CacheSetting {
             permission,
             discard_dirty: None,
         };
-        cache::create(&cache::directory(), &wanted)?;
+        let laying_out = &mut LayingOut { stop: &AtomicBool::new(false), progress: &mut |_, _, _| {} };
+        cache::create(&cache::directory(), &wanted, laying_out)?;
         Ok(())
     }
 

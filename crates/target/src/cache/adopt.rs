@@ -27,7 +27,7 @@ pub fn adopt(
     let _alone = CacheConfig::alone(directory)?;
     may_be_named(directory, name)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let config = found(name, (backing, legs), mode, &time)?;
+    let config = found(name, (backing, legs), mode, &time)?.in_mode(mode)?;
     for known in CacheConfig::names(directory)? {
         if CacheConfig::load(directory, &known).is_ok_and(|known| known.uuid == config.uuid) {
             let shown = format!("cache:{name}");
@@ -36,8 +36,9 @@ pub fn adopt(
         }
     }
     let open = NamedCache::look(config, Degraded::No, false, &time)?;
-    open.config.save(directory)?;
-    Ok(open.config)
+    let config = open.config().clone();
+    config.save(directory)?;
+    Ok(config)
 }
 
 /// What the devices say.

@@ -4,116 +4,185 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, ErrorKind, RealClock, Time};
-use rustix::fs::{Mode, OFlags};
+use plumb_cache::LOG_BLOCK;
 
 use super::config;
 use super::create::{guarded, in_whole_blocks, without_made};
-use super::member::{Member, allocate};
+use super::laying_out::{LayingOut, may_hold_log_of, reserve};
+use super::member::Member;
 use super::named::{NamedCache, refused};
 use crate::error::{Error, Result};
 use crate::permission::Permission;
 
 impl NamedCache {
-    /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it goes. It is copied to after
-    /// this returns. A leg may be replaced by itself.
+    /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it goes; a file is laid out
+    /// before. It is copied to after this returns. A leg may be replaced by itself.
     ///
     /// # Errors
-    /// The refusal; the leg is then out if the new device could not take its place. A file that was made for it is taken away again, and the
-    /// configuration is as it was.
-    pub fn replace_leg(&mut self, leg: usize, typed: &str, permission: &Permission) -> Result<()> {
-        let shown = format!("cache:{}", self.config.name);
-        let Some(old) = self.config.legs.get(leg).cloned() else {
-            let (found, count) = (format!("its log has no device {leg}"), self.config.legs.len());
+    /// The refusal, EINTR when laying out was stopped; the leg is then out if the new device could not take its place. A file that was made
+    /// for it is taken away again, and the configuration is as it was.
+    pub fn replace_leg(
+        &self,
+        leg: usize,
+        typed: &str,
+        permission: &Permission,
+        laying_out: &mut LayingOut<'_>,
+    ) -> Result<()> {
+        let (shown, before) = (self.shown(), self.config().clone());
+        let Some(old) = before.legs.get(leg) else {
+            let (found, count) = (format!("its log has no device {leg}"), before.legs.len());
             return Err(Error::usage(&shown, found, format!("name one of 0 to {}, or its path", count - 1)));
         };
-        let (size, own) = (Bytes(self.config.size), self.config.uuid);
-        let open = || {
+        let (size, own) = (Bytes(before.size), before.uuid);
+        let mut open = || {
             let time = Time::Real(Arc::new(RealClock::start()));
             let made = guarded(&[typed.to_owned()], size, (permission, Some(own)), &time)?;
-            match Member::open(typed, &time).and_then(|member| member.take_for_log(size).map(|()| member)) {
+            let taken = Member::open(typed, &time).and_then(|member| {
+                may_hold_log_of(self.config().mode, &member.path)?;
+                member.reserve_for_log(size)?;
+                member.take_for_log(size, laying_out).map(|()| member)
+            });
+            match taken {
                 Ok(member) => Ok((member, made)),
                 Err(error) => Err(without_made(error, made)),
             }
         };
         let place = |path: &str| std::fs::canonicalize(path).ok();
-        let is_same = place(typed).is_some_and(|new| Some(new) == place(&old));
+        let is_same = place(typed).is_some_and(|new| Some(new) == place(old));
         // One that is of no use takes no leg out. The old device itself is free only when it is.
         let new = if is_same { None } else { Some(open()?) };
         if let Err(error) = self.device.retire_leg(leg) {
             let (error, made) = (refused(&shown, &error), new.map(|(_, made)| made));
             return Err(without_made(error, made.unwrap_or_default()));
         }
+        self.files()[leg] = None;
         let (new, made) = new.map_or_else(open, Ok)?;
-        let config = &mut self.config;
+        let path_is = |path: &str| {
+            let mut config = self.config();
+            path.clone_into(&mut config.legs[leg]);
+            config.save(&config::directory())
+        };
         let known = || {
-            config.legs[leg].clone_from(&new.path);
-            config.save(&config::directory()).map_err(|error| {
+            path_is(&new.path).map_err(|error| {
                 plumb_block::Error::new(ErrorKind::Invalid, "keep the configuration of", &shown)
                     .because(error.to_string())
             })
         };
         let replaced = self.device.replace_leg(leg, Arc::clone(&new.device), known);
         replaced.map_err(|error| {
-            self.config.legs[leg] = old;
-            let error = refused(&shown, &error).after_clearing_up(self.config.save(&config::directory()));
+            let error = refused(&shown, &error).after_clearing_up(path_is(old));
             without_made(error, made)
-        })
-    }
-
-    /// Has the log take `size` of each device, which happens after this returns: the status says when. Files are made longer, and the
-    /// configuration names the size, before the log is told; a process that is killed in between leaves longer files, which are no obstacle
-    /// to open the cache and to do it again.
-    ///
-    /// # Errors
-    /// If the log would not become larger, or a device has not that much; files and configuration are as they were then.
-    pub fn grow(&mut self, size: Bytes) -> Result<()> {
-        in_whole_blocks(size)?;
-        let (shown, before) = (format!("cache:{}", self.config.name), self.config.size);
-        let mut longer = Vec::new();
-        let grown = self.lengthen(size, &mut longer);
-        let grown = grown.and_then(|()| self.name_size(before.max(size.0)));
-        let grown = grown.and_then(|()| self.device.grow(size).map_err(|error| refused(&shown, &error)));
-        grown.map_err(|error| {
-            let error = error.after_clearing_up(self.name_size(before));
-            longer.into_iter().fold(error, |error, file: Longer| error.after_clearing_up(file.undo()))
-        })
-    }
-
-    /// Makes the files of the log at least `size` long.
-    fn lengthen(&self, size: Bytes, longer: &mut Vec<Longer>) -> Result<()> {
-        for path in &self.config.legs {
-            // A leg that is lost is not asked for room.
-            let Ok(file) = rustix::fs::open(path.as_str(), OFlags::RDWR | OFlags::NONBLOCK, Mode::empty())
-            else {
-                continue;
-            };
-            let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(path, "make longer", errno))?;
-            let before = stat.st_size.cast_unsigned();
-            if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() && before < size.0 {
-                allocate(&file, path, size)?;
-                longer.push(Longer { file, path: path.clone(), before });
-            }
-        }
+        })?;
+        self.files()[leg] = new.file().cloned();
         Ok(())
     }
 
-    fn name_size(&mut self, size: u64) -> Result<()> {
-        self.config.size = size;
-        self.config.save(&config::directory())
+    /// Has the log take `size` of each device, which happens after this returns: the status says when. Files are made longer and laid out, and
+    /// the configuration names the size, before the log is told; a process that is killed in between leaves longer files, which are no
+    /// obstacle to open the cache and to do it again.
+    ///
+    /// # Errors
+    /// If the log would not become larger, or a device has not that much, EINTR when laying out was stopped; files are as long and the
+    /// configuration is as before then.
+    pub fn grow(&self, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+        in_whole_blocks(size)?;
+        let (shown, before) = (self.shown(), self.config().size);
+        let files = self.log_files()?;
+        let mut grow = || {
+            let refused = |error| refused(&shown, &error);
+            files.iter().try_for_each(|file| reserve(&file.file, &file.path, size))?;
+            self.device.may_grow(size).map_err(refused)?;
+            files.iter().try_for_each(|file| file.lay_out(Bytes(before), size, laying_out))?;
+            self.name_size(size.0)?;
+            self.device.grow(size).map_err(refused)
+        };
+        grow().map_err(|error| {
+            let error = error.after_clearing_up(self.name_size(before));
+            files.iter().fold(error, |error, file| error.after_clearing_up(file.undo()))
+        })
+    }
+
+    /// The files of the log, as they are. A leg that is lost is not asked for room.
+    fn log_files(&self) -> Result<Vec<LogFile>> {
+        let paths = self.config().legs.clone();
+        let files = self.files().clone();
+        let files = paths.into_iter().zip(files).filter_map(|(path, file)| Some((path, file?)));
+        let with_length = |(path, file): (String, Arc<OwnedFd>)| {
+            let stat = rustix::fs::fstat(&file).map_err(|errno| Error::os(&path, "make longer", errno))?;
+            Ok(LogFile { file, path, before: Bytes(stat.st_size.cast_unsigned()) })
+        };
+        files.map(with_length).collect()
+    }
+
+    fn name_size(&self, size: u64) -> Result<()> {
+        let mut config = self.config();
+        config.size = size;
+        config.save(&config::directory())
     }
 }
 
-/// A file of the log that was made longer.
-struct Longer {
-    file: OwnedFd,
+/// A file of the log that may be made longer.
+struct LogFile {
+    file: Arc<OwnedFd>,
     path: String,
-    before: u64,
+    before: Bytes,
 }
 
-impl Longer {
+impl LogFile {
+    /// Lays out what a log that takes `used` of it does not use yet of `size`. The superblocks at its end are in use wherever that is: they
+    /// stay, so that they are there if it does not grow. First what is new, where room may be missing.
+    fn lay_out(&self, used: Bytes, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+        let end = self.before.round_down(Bytes(LOG_BLOCK));
+        let superblocks = Bytes(end.0.saturating_sub(2 * LOG_BLOCK));
+        let parts = [(end.max(used), size), (used, superblocks.min(size))];
+        let parts: Vec<_> = parts.into_iter().filter(|(from, to)| from < to).collect();
+        laying_out.write(&self.file, &self.path, &parts)
+    }
+
     /// Makes it as long as it was. The log has not used the rest.
-    fn undo(self) -> Result<()> {
-        rustix::fs::ftruncate(&self.file, self.before)
+    fn undo(&self) -> Result<()> {
+        rustix::fs::ftruncate(&self.file, self.before.0)
             .map_err(|errno| Error::os(&self.path, "make as long as before", errno))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// A file of nines that is this long, laid out from `used` to `size`; which whole blocks of it are zeroes then.
+    fn zeroed(length: u64, used: u64, size: u64) -> Vec<u64> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, vec![9; length as usize]).unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let log = LogFile { file: Arc::new(file.into()), path: "log".to_owned(), before: Bytes(length) };
+        let mut told = Bytes(0);
+        let mut progress = |_: &str, done: Bytes, _: Bytes| told = done;
+        let laying_out = &mut LayingOut { stop: &AtomicBool::new(false), progress: &mut progress };
+        log.lay_out(Bytes(used), Bytes(size), laying_out).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len() as u64, length.max(size));
+        let is_zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
+        let zeroed: Vec<_> = (0..).zip(bytes.chunks(4096)).filter(|(_, block)| is_zero(block)).collect();
+        assert_eq!(told.0, 4096 * zeroed.len() as u64, "progress ends with all of it");
+        zeroed.into_iter().map(|(block, _)| block).collect()
+    }
+
+    #[test]
+    fn superblocks_at_the_end_of_a_file_stay_whether_it_becomes_longer_or_not() {
+        const BLOCK: u64 = 4096;
+        // As long as the log was; longer, and as long as the log is to be; longer than that; and in between.
+        assert_eq!(zeroed(16 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());
+        assert_eq!(zeroed(32 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..30).collect::<Vec<_>>());
+        assert_eq!(zeroed(64 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());
+        assert_eq!(zeroed(24 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..22).chain(24..32).collect::<Vec<_>>());
+        // Its last two whole blocks.
+        assert_eq!(
+            zeroed(24 * BLOCK + 100, 16 * BLOCK, 32 * BLOCK),
+            (16..22).chain(24..32).collect::<Vec<_>>()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A cache is made: its log is written, its backing device marked, and its configuration kept, in this order. What fails on the way
-//! leaves no cache behind; after a crash a marker may be left, which names the cache to discard.
+//! A cache is made: its log is laid out and written, its backing device marked, and its configuration kept, in this order. What fails on
+//! the way leaves no cache behind; after a crash a marker may be left, which names the cache to discard.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use plumb_serve::named::registry;
 use super::adopt::leg_of;
 use super::config::{CacheConfig, MarkerPlace};
 use super::last_block::{is_left_free, take_off};
+use super::laying_out::{LayingOut, may_hold_log_of};
 use super::marker::Marker;
 use super::member::{Member, new_uuid};
 use crate::error::{Error, Kind, Result};
@@ -47,9 +48,12 @@ pub struct CreateWanted<'a> {
 /// Makes a cache, which is then known by its name.
 ///
 /// # Errors
-/// The refusal, or the system's failure.
-pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig> {
-    let _alone = CacheConfig::alone(directory)?;
+/// The refusal, or the system's failure; EINTR when laying out was stopped.
+pub fn create(
+    directory: &Path,
+    wanted: &CreateWanted<'_>,
+    laying_out: &mut LayingOut<'_>,
+) -> Result<CacheConfig> {
     may_be_named(directory, wanted.name)?;
     in_whole_blocks(wanted.size)?;
     let time = Time::Real(Arc::new(RealClock::start()));
@@ -76,13 +80,14 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
     }
     let permission = backing.without_own_name(wanted.permission);
     let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = written(wanted, &backing.cached(place).info(), &time).and_then(|(settings, legs)| {
-        let marker = Marker {
-            cache: settings.cache,
-            backing: settings.backing,
-            session: 0,
-            size: backing.cached(place).info().size,
-        };
+    let made = legs_of(wanted, &time, laying_out).and_then(|legs| {
+        // Laying out takes long, and others need not wait for that.
+        let _alone = CacheConfig::alone(directory)?;
+        may_be_named(directory, wanted.name)?;
+        let info = backing.cached(place).info();
+        let settings = written(wanted, &legs, &info)?;
+        let Settings { cache, backing: uuid, .. } = settings;
+        let marker = Marker { cache, backing: uuid, session: 0, size: info.size };
         if is_log {
             // As a part of the cached device it must not look like a log any more.
             driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
@@ -91,8 +96,8 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
         let config = CacheConfig {
             schema: CacheConfig::SCHEMA.to_owned(),
             name: wanted.name.to_owned(),
-            uuid: settings.cache,
-            backing_uuid: settings.backing,
+            uuid: cache,
+            backing_uuid: uuid,
             mode: wanted.mode,
             layout: wanted.layout,
             size: wanted.size.0,
@@ -105,7 +110,7 @@ pub fn create(directory: &Path, wanted: &CreateWanted<'_>) -> Result<CacheConfig
     made.map_err(|error| without_made(error, opened))
 }
 
-/// The error, with the files taken away that [`guarded`] has made.
+/// The error, with the files that [`guarded`] has made taken away, or as long as before.
 pub(super) fn without_made(error: Error, mut made: Vec<Opened>) -> Error {
     made.iter_mut().fold(error, |error, leg| error.after_clearing_up(leg.remove_if_made()))
 }
@@ -161,7 +166,7 @@ pub(super) fn needs(shown: &str, marker: &Marker) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Has the guard judge the devices of the log, which makes files that are missing. Files that are the log of the cache `own`, and show
+/// Has the guard judge the devices of the log, which makes files that are missing, and those longer that are short: these come back. Files that are the log of the cache `own`, and show
 /// no sign of another use, may be written.
 /// Block devices are let go again, so that they can be claimed as a cache claims them.
 pub(super) fn guarded(
@@ -182,18 +187,26 @@ pub(super) fn guarded(
     });
     let legs = legs.collect::<Result<Vec<_>>>()?;
     let mut opened = open_all(&legs, &permission, time)?;
-    opened.retain(|leg| leg.made);
+    opened.retain(|leg| leg.needs_layout.is_some());
     Ok(opened)
+}
+
+/// The devices of the log, laid out, if they do for the mode.
+fn legs_of(wanted: &CreateWanted<'_>, time: &Time, laying_out: &mut LayingOut<'_>) -> Result<Vec<Member>> {
+    let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
+    legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
+    // All of them before anything is written.
+    legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
+    legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out))?;
+    Ok(legs)
 }
 
 /// Writes what makes a cache to the devices of the log.
 fn written(
     wanted: &CreateWanted<'_>,
+    legs: &[Member],
     backing: &plumb_block::DeviceInfo,
-    time: &Time,
-) -> Result<(Settings, Vec<Member>)> {
-    let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
-    legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size))?;
+) -> Result<Settings> {
     let settings = Settings {
         cache: new_uuid()?,
         backing: new_uuid()?,
@@ -204,5 +217,5 @@ fn written(
     let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
     driver::create(&settings, &devices, backing)
         .map_err(|error| Error::device(&format!("cache:{}", wanted.name), &error))?;
-    Ok((settings, legs))
+    Ok(settings)
 }

@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::config::MarkerPlace;
+use super::laying_out::{LayingOut, reserve};
 use super::marker::{BLOCK, InLastBlock, Marker};
 use super::part::Part;
 use crate::error::{Error, Result};
@@ -141,7 +142,7 @@ impl Member {
 
     /// What the device says of the cache that it needs, wherever it says so, and where a new cache would have it said.
     pub(super) fn marker(&self) -> Result<(Option<Marker>, MarkerPlace)> {
-        if let (false, Some(file)) = (self.is_block, &self.held) {
+        if let Some(file) = self.file() {
             match Marker::of_file(file.as_fd()) {
                 Ok(found) => return Ok((found, MarkerPlace::Attribute)),
                 Err(Errno::OPNOTSUPP) => {}
@@ -186,27 +187,24 @@ impl Member {
         if size == info.size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
     }
 
-    /// Takes up the room of a file, so that a full file system cannot fail a write to the log later. It is the medium of no drive from then
-    /// on.
-    pub(super) fn take_for_log(&self, size: Bytes) -> Result<()> {
-        let Some(file) = self.held.as_ref().filter(|_| !self.is_block) else { return Ok(()) };
-        allocate(file, &self.shown, size)?;
-        match rustix::fs::fremovexattr(file, crate::MEDIUM) {
-            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
-            Err(errno) => Err(Error::os(&self.shown, "take the mark off", errno)),
-        }
+    /// The file, if it is one: read-write.
+    pub(super) fn file(&self) -> Option<&Arc<OwnedFd>> {
+        self.held.as_ref().filter(|_| !self.is_block)
     }
-}
 
-/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter. If there is no room it is as long as before.
-pub(super) fn allocate(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
-    let failed = |errno| Error::os(shown, "allocate", errno);
-    let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
-        // Where the file system cannot promise room, writes may fail: the log is then lost as a leg is.
-        Ok(()) | Err(Errno::OPNOTSUPP) => rustix::fs::fsync(file).map_err(failed),
-        // What it could take up it has kept.
-        Err(errno) => rustix::fs::ftruncate(file, before).map_err(failed).and(Err(failed(errno))),
+    /// Takes up the room that a log takes of a file.
+    pub(super) fn reserve_for_log(&self, size: Bytes) -> Result<()> {
+        self.file().map_or(Ok(()), |file| reserve(file, &self.shown, size))
+    }
+
+    /// Lays out what a log takes of a file. It is the medium of no drive from then on.
+    pub(super) fn take_for_log(&self, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+        let Some(file) = self.file() else { return Ok(()) };
+        match rustix::fs::fremovexattr(file, crate::MEDIUM) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(Error::os(&self.shown, "take the mark off", errno)),
+        }
+        laying_out.write(file, &self.shown, &[(Bytes(0), size)])
     }
 }
 

@@ -16,12 +16,14 @@
 
 mod adopt;
 mod change;
+mod changing;
 mod config;
 mod create;
 mod discard;
 mod follower;
 mod inline;
 mod last_block;
+mod laying_out;
 mod marker;
 mod member;
 mod named;
@@ -35,9 +37,10 @@ pub use create::{CreateWanted, clear_place_of_marker, create};
 pub use discard::{Discarded, discard};
 pub(crate) use inline::drives_of;
 pub use inline::open_simulated;
+pub use laying_out::LayingOut;
 pub(crate) use marker::{forget_marker, has_marker};
 pub use member::Member;
 pub use named::{NamedCache, survey};
 pub(crate) use named::{is_meant, open_all};
 pub use on_one_drive::{CacheOnOneDrive, ParseCacheError};
-pub use served::{CacheControls, CacheOrder, CacheStatus, serve_cache};
+pub use served::{CacheControls, CacheOrder, CacheStatus, LaidOut, serve_cache};

@@ -1,6 +1,7 @@
 //! A cache that was made before, opened over its devices; and caches as targets.
 
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
@@ -28,11 +29,12 @@ const BUFFERS: u32 = 48;
 
 /// A cache that serves, with its devices.
 pub struct NamedCache {
-    /// Where it is.
-    pub config: CacheConfig,
+    config: Mutex<CacheConfig>,
     /// The cache.
     pub device: CachedDevice,
     backing: Arc<Member>,
+    /// The files of the log, by the number of the leg.
+    files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     /// None of one that is only looked at.
     follower: Option<Follower>,
 }
@@ -78,10 +80,10 @@ impl NamedCache {
     fn served(config: CacheConfig, how: Opening, time: &Time) -> Result<Self> {
         let (mut open, marker) = Self::recovered(config, how, time)?;
         let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
-        let (backing, place) = (Arc::clone(&open.backing), open.config.marker);
+        let (backing, place) = (Arc::clone(&open.backing), open.config().marker);
         let mark = move |session| backing.set_marker(place, Some(&Marker { session, ..marker }));
         mark(session)?;
-        let shown = format!("cache:{}", open.config.name);
+        let shown = open.shown();
         let follower = Follower::start(open.device.clone(), mark);
         open.follower = Some(follower.map_err(|error| Error::device(&shown, &error))?);
         Ok(open)
@@ -114,6 +116,7 @@ impl NamedCache {
         let Opening { degraded, dry_run, gives_up_lost } = how;
         let options = Options { degraded, dry_run, gives_up_lost, identity: Some(identity), ..options };
         let is_one_missing = legs.iter().any(Option::is_none);
+        let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
         let members = Members { legs, backing: cached };
         let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
@@ -127,7 +130,23 @@ impl NamedCache {
                 refusal
             }
         })?;
-        Ok((Self { config, device, backing: Arc::new(backing), follower: None }, marker))
+        let (config, files) = (Mutex::new(config), Mutex::new(files));
+        Ok((Self { config, device, backing: Arc::new(backing), files, follower: None }, marker))
+    }
+
+    /// Where it is.
+    pub fn config(&self) -> MutexGuard<'_, CacheConfig> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files among the devices of the log, by the number of the leg: each is locked for as long as it is here, or its device is in use.
+    pub(super) fn files(&self) -> MutexGuard<'_, Vec<Option<Arc<OwnedFd>>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its name for people.
+    pub(super) fn shown(&self) -> String {
+        format!("cache:{}", self.config().name)
     }
 
     /// Stops it: what was acknowledged is durable then, on the log or the backing device.
@@ -152,8 +171,8 @@ impl NamedCache {
             State::Latched { because } | State::Failed { because } => Some(Err(because)),
             State::Recovering | State::Serving => None,
         })?;
-        let place = &self.config.name;
         ended.map_err(|because| {
+            let place = self.config().name.clone();
             plumb_block::Error::new(plumb_block::ErrorKind::Invalid, "stop the cache", place).because(because)
         })
     }
@@ -170,7 +189,7 @@ impl NamedCache {
     /// If not everything could be written to the backing device; the cache stays then. If the log could not be erased: the cache is gone
     /// all the same.
     pub fn detached(mut self, gives_up: bool) -> Result<()> {
-        let shown = format!("cache:{}", self.config.name);
+        let shown = self.shown();
         let failed = |error| Error::device(&shown, &error);
         self.stopped().map_err(failed)?;
         let (state, status) = self.device.look(|core| (core.state(), core.status()));
@@ -182,15 +201,16 @@ impl NamedCache {
             return Err(self.not_everything(&shown, &unreadable));
         }
         self.follower = None;
-        self.backing.set_marker(self.config.marker, None)?;
-        CacheConfig::forget(&config::directory(), &self.config.name)?;
+        let CacheConfig { name, marker, .. } = self.config().clone();
+        self.backing.set_marker(marker, None)?;
+        CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
         legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)
     }
 
     /// The refusal to detach a cache of which the backing device does not have everything.
     fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
-        let CacheConfig { name, uuid, .. } = &self.config;
+        let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
             let found = "not everything is on the backing device";
             return Error::refused(shown, found, format!("do it again: `plumb cache detach {name}`"));
@@ -202,8 +222,8 @@ impl NamedCache {
             count => format!(", and {} places more", count - 1),
         };
         let found = format!(
-            "the log cannot be read where {length} from byte {offset} of {} on are{more}: the backing device has something older there",
-            self.config.backing
+            "the log cannot be read where {length} from byte {offset} of {backing} on are{more}: the backing device has something older \
+             there"
         );
         let remedy = format!(
             "serve the cache and write these bytes again, or give them up with `plumb cache detach {name} --give-up-unreadable {uuid}`"

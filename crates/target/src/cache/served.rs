@@ -10,7 +10,9 @@ use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, Servi
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::changing::Changing;
 use super::config::{self, CacheConfig};
+use super::laying_out::LayingOut;
 use super::named::NamedCache;
 use crate::error::Result;
 use crate::permission::Permission;
@@ -84,6 +86,9 @@ pub struct CacheStatus {
     /// Whether it is about to become larger.
     #[serde(default)]
     pub growing: bool,
+    /// What is being laid out before the log changes; left out of one that does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laying_out: Option<LaidOut>,
     /// Whether everything is being written back.
     #[serde(default)]
     pub draining: bool,
@@ -139,6 +144,17 @@ pub struct ByteExtent {
     pub offset: u64,
     /// How long it is.
     pub length: u64,
+}
+
+/// A file of the log that is being laid out for a change of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaidOut {
+    /// Its path.
+    pub path: String,
+    /// How much of it is written.
+    pub done_bytes: u64,
+    /// Of how much; 0 until that is known.
+    pub size_bytes: u64,
 }
 
 /// A device of the log.
@@ -223,7 +239,7 @@ impl CacheStatus {
 
     /// Of a cache that is open.
     pub fn open(cache: &NamedCache) -> Self {
-        let unserved = Self::unserved(&cache.config);
+        let unserved = Self::unserved(&cache.config());
         let backing = Arc::clone(&cache.device.members().backing);
         let block = backing.info().logical_block.0;
         let extents = |ranges: &[LbaRange]| {
@@ -307,7 +323,8 @@ const fn leg_word(state: LegState) -> &'static str {
 
 /// The controls of a cache.
 pub struct CacheControls {
-    cache: NamedCache,
+    cache: Arc<NamedCache>,
+    changing: Option<Changing>,
 }
 
 /// Opens a cache and serves it.
@@ -325,10 +342,11 @@ pub fn serve_cache(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let service = Service::open(service, |_| {
-        let size = Bytes(cache.config.size);
-        let description = format!("cache of {} ({size} of log)", cache.config.backing);
+        let CacheConfig { size, backing, .. } = cache.config().clone();
+        let description = format!("cache of {backing} ({} of log)", Bytes(size));
         let device = Arc::new(cache.device.clone());
-        Ok(Served { device, description, controls: CacheControls { cache } })
+        let controls = CacheControls { cache: Arc::new(cache), changing: None };
+        Ok(Served { device, description, controls })
     });
     service.map(Ok)
 }
@@ -344,6 +362,35 @@ fn not_done(error: &crate::Error) -> Refused {
 }
 
 impl CacheControls {
+    /// Begins a change of the log, or goes on waiting for it, for as long as others can wait to be heard: the status says whether it goes on.
+    fn change(
+        &mut self,
+        order: &CacheOrder,
+        path: String,
+        work: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> Result<()> + Send + 'static,
+    ) -> std::result::Result<(), Refused> {
+        let mut changing = match self.changing.take() {
+            Some(changing) if changing.is_meant_by(order) => changing,
+            Some(changing) if changing.is_running() => {
+                let why = "its log is being changed: `status` shows how far that is; wait until it is over";
+                self.changing = Some(changing);
+                return Err(Refused::unsafe_now(why.to_owned()));
+            }
+            _ => {
+                let cache = Arc::clone(&self.cache);
+                let begun = Changing::begin(order.clone(), path, move |laying_out| work(&cache, laying_out));
+                begun.map_err(|error| not_done(&error))?
+            }
+        };
+        match changing.ended() {
+            Some(outcome) => outcome.map_err(|error| not_done(&error)),
+            None => {
+                self.changing = Some(changing);
+                Ok(())
+            }
+        }
+    }
+
     /// Waits until what a mode took to be durable is, if that mode was left.
     fn settled(&self) -> std::result::Result<(), Refused> {
         let settled = self.cache.device.wait_for(|core| match core.state() {
@@ -369,30 +416,47 @@ impl Controls for CacheControls {
             device: exports.block_device(),
             control: Some(exports.control().display().to_string()),
             pid: Some(std::process::id()),
+            laying_out: self
+                .changing
+                .as_ref()
+                .filter(|changing| changing.is_untold())
+                .map(Changing::laid_out),
             ..CacheStatus::open(&self.cache)
         }
     }
 
     fn carry_out(&mut self, order: CacheOrder) -> std::result::Result<(), Refused> {
-        match order {
+        match &order {
             CacheOrder::Mode { mode } => {
-                self.cache.config.mode = mode;
-                let saved = self.cache.config.save(&config::directory());
-                saved.map_err(|error| Refused::failed(error.to_string()))?;
+                let mode = *mode;
+                let mut config = self.cache.config();
+                *config = config.clone().in_mode(mode).map_err(|error| not_done(&error))?;
+                config.save(&config::directory()).map_err(|error| Refused::failed(error.to_string()))?;
+                drop(config);
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
                 self.settled()?;
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
             CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {
-                let permission = Permission { overwrite, destroy, ..Permission::default() };
-                self.cache.replace_leg(leg, &log, &permission).map_err(|error| not_done(&error))?;
+                let (leg, log) = (*leg, log.clone());
+                let permission =
+                    Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
+                self.change(&order, log.clone(), move |cache, laying_out| {
+                    cache.replace_leg(leg, &log, &permission, laying_out)
+                })?;
             }
-            CacheOrder::Grow { size } => self.cache.grow(Bytes(size)).map_err(|error| not_done(&error))?,
+            CacheOrder::Grow { size } => {
+                let size = Bytes(*size);
+                self.change(&order, self.cache.shown(), move |cache, laying_out| {
+                    cache.grow(size, laying_out)
+                })?;
+            }
         }
         Ok(())
     }
 
     fn shut_down(&mut self) -> plumb_block::Result<()> {
+        self.changing = None;
         self.cache.stop()
     }
 }

@@ -1,17 +1,20 @@
 //! `plumb cache replace-leg` and `grow`: what changes the log of a cache, served or not.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
 use plumb_target::Permission;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, NamedCache};
+use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache};
 
 use super::follow::Followed;
+use super::laying_out::watched;
 use super::{order, refused, status};
 use crate::arguments::cache::ReplaceLegArguments;
 use crate::exit::{Exit, Refusal};
+use crate::progress::left;
 use crate::stop;
 
 /// Puts a device into the place of one of the log, and waits until everything is on it.
@@ -35,8 +38,9 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, json: bool) -> anyhow
     let (overwrite, destroy) = (arguments.overwrite, arguments.destroy.clone());
     let given = CacheOrder::ReplaceLeg { leg, log: log.clone(), overwrite, destroy: destroy.clone() };
     let is_over = |now: &CacheStatus| now.legs[leg].state != "resilvering";
-    let end = changed(config, &given, is_over, "is being copied to the new device", |open| {
-        open.replace_leg(leg, &log, &Permission { overwrite, destroy, ..Permission::default() })
+    let end = changed(config, &given, is_over, "is being copied to the new device", |open, laying_out| {
+        let permission = Permission { overwrite, destroy, ..Permission::default() };
+        open.replace_leg(leg, &log, &permission, laying_out)
     })?;
     let Some((_, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.legs[leg].state != "live" {
@@ -57,8 +61,10 @@ fn same(typed: &str, path: &str) -> bool {
 pub(super) fn grow(name: &str, size: Bytes, json: bool) -> anyhow::Result<Exit> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     let given = CacheOrder::Grow { size: size.0 };
-    let end =
-        changed(config, &given, |now| !now.growing, "makes room for a larger log", |open| open.grow(size))?;
+    let is_over = |now: &CacheStatus| !now.growing;
+    let end = changed(config, &given, is_over, "makes room for a larger log", |open, laying_out| {
+        open.grow(size, laying_out)
+    })?;
     let Some((before, end)) = end else { return Ok(Exit::NotMeasured) };
     if end.log_size <= before.log_size {
         let message = format!(
@@ -76,7 +82,7 @@ fn changed(
     given: &CacheOrder,
     is_over: impl Fn(&CacheStatus) -> bool,
     what: &str,
-    change: impl FnOnce(&mut NamedCache) -> plumb_target::Result<()>,
+    change: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> plumb_target::Result<()>,
 ) -> anyhow::Result<Option<(CacheStatus, CacheStatus)>> {
     let (name, interrupted) = (config.name.clone(), stop::on_signals()?);
     let what = |_: &CacheStatus, _: Bytes| what.to_owned();
@@ -84,9 +90,15 @@ fn changed(
         Followed { look, is_over: &is_over, what: &what }.end(now, &interrupted)
     };
     let look = || order(&name, &Order::Status);
+    // Given again the order is not carried out again: it tells how far it is.
+    let give = || order(&name, &Order::Own(given.clone()));
     if let Some(before) = look()?
-        && let Some(now) = order(&name, &Order::Own(given.clone()))?
+        && let Some(now) = give()?
     {
+        let begun = Instant::now();
+        let what = |now: &CacheStatus, _: Bytes| laying_out(now, begun);
+        let laid_out = Followed { look: &give, is_over: &|now| now.laying_out.is_none(), what: &what };
+        let Some(now) = laid_out.end(now, &interrupted)? else { return Ok(None) };
         let end = followed(now, &look)?;
         return Ok(end.map(|end| (before, end)));
     }
@@ -96,11 +108,19 @@ fn changed(
         CacheOrder::ReplaceLeg { leg, .. } => Degraded::Without(*leg),
         _ => Degraded::No,
     };
-    let mut open = NamedCache::open(config, degraded, &time).map_err(refused)?;
+    let open = NamedCache::open(config, degraded, &time).map_err(refused)?;
     let before = CacheStatus::open(&open);
-    change(&mut open).map_err(refused)?;
+    watched(&interrupted, |laying_out| change(&open, laying_out))?;
     let look = || Ok(Some(CacheStatus::open(&open)));
     let end = followed(CacheStatus::open(&open), &look);
     open.stop()?;
     Ok(end?.map(|end| (before, end)))
+}
+
+/// How far a served cache is with laying out a file, since that was ordered.
+fn laying_out(now: &CacheStatus, begun: Instant) -> String {
+    let Some(LaidOut { path, done_bytes, size_bytes }) = &now.laying_out else { return String::new() };
+    let left = left(begun, *done_bytes as f64 / (*size_bytes).max(1) as f64);
+    let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
+    format!("is laying out {path}: {} of {}{left}", Bytes(*done_bytes), Bytes(*size_bytes))
 }

@@ -2,12 +2,13 @@
 
 use plumb_block::Bytes;
 use plumb_target::Permission;
-use plumb_target::cache::{self, CacheStatus, CreateWanted};
+use plumb_target::cache::{self, CacheStatus, CreateWanted, LayingOut};
 
+use super::laying_out::watched;
 use super::{refused, status};
 use crate::arguments::cache::{AdoptArguments, CreateArguments, ModeWord};
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
+use crate::{stop, terminal};
 
 /// Makes a cache known again.
 pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
@@ -43,7 +44,9 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
         permission: &permission,
         discard_dirty: arguments.discard_dirty,
     };
-    let config = cache::create(&cache::directory(), &wanted).map_err(refused)?;
+    let interrupted = stop::on_signals()?;
+    let create = |laying_out: &mut LayingOut<'_>| cache::create(&cache::directory(), &wanted, laying_out);
+    let config = watched(&interrupted, create)?;
     if json {
         let status = CacheStatus::unserved(&config);
         let schema = CacheStatus::SCHEMA_CREATE.to_owned();

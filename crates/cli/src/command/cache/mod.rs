@@ -5,6 +5,7 @@ mod change;
 mod create;
 mod end;
 mod follow;
+mod laying_out;
 mod live;
 mod offline;
 mod serve;
@@ -50,6 +51,10 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
     }
 }
 
+/// What to do about a server that does not answer.
+const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`) `kill -CONT` lets it go on, if a device of it does not answer the kernel's \
+                           log says so; else ask again: it may be making things durable. Killed, it loses nothing that was acknowledged";
+
 /// Where the control sockets of caches are: apart from those of drives.
 fn sockets() -> PathBuf {
     super::drive::directory().join("cache")
@@ -69,7 +74,9 @@ fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheSt
                 }
                 _ => Exit::Failed,
             };
-            Err(Refusal::because(exit, error).into())
+            let is_silent = matches!(error, ControlError::Silent { .. });
+            let Refusal { exit, message } = Refusal::because(exit, error);
+            Err(Refusal::new(exit, if is_silent { message + WHEN_SILENT } else { message }).into())
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn mode(name: &str, mode: Mode, json: bool) -> anyhow::Result<Exit> {
     let status = match order(name, &Order::Own(CacheOrder::Mode { mode }))? {
         Some(status) => status,
         None => {
-            let config = CacheConfig { mode, ..config };
+            let config = config.in_mode(mode).map_err(refused)?;
             config.save(&cache::directory()).map_err(refused)?;
             CacheStatus::unserved(&config)
         }

@@ -1,0 +1,32 @@
+//! Files of a log that this process lays out: shown on stderr as those of a load are, and stopped by a signal.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::Bytes;
+use plumb_target::cache::LayingOut;
+use plumb_trial::{Phase, Watcher as _};
+
+use super::refused;
+use crate::exit::{Exit, Refusal};
+use crate::progress::Bar;
+
+/// Does what lays out files. An interruption is an error with a code of its own: what was made is undone then.
+pub(super) fn watched<R>(
+    interrupted: &AtomicBool,
+    lay_out: impl FnOnce(&mut LayingOut<'_>) -> plumb_target::Result<R>,
+) -> anyhow::Result<R> {
+    let (mut bar, mut shown) = (Bar::on_stderr(), None);
+    let mut progress = |path: &str, done: Bytes, size: Bytes| {
+        if shown.as_deref() != Some(path) {
+            bar.phase(0, &Phase::LayingOut { path: path.to_owned(), size }, None);
+            shown = Some(path.to_owned());
+        }
+        bar.bytes(done);
+    };
+    let ended = lay_out(&mut LayingOut { stop: interrupted, progress: &mut progress });
+    bar.finish();
+    ended.map_err(|error| match interrupted.load(Ordering::Acquire) {
+        true => Refusal::new(Exit::NotMeasured, format!("interrupted: {error}")).into(),
+        false => refused(error),
+    })
+}

@@ -1,0 +1,117 @@
+//! A log that is a file is written out with zeroes before it is used.
+//!
+//! Of a block that was only reserved its file system notes that it was written only with the next flush. Without that note it reads as
+//! zeroes, though the disk has kept what was written: in the mode `protected`, in which no flush goes to the log, a power cut would take
+//! back what was acknowledged. In every mode these notes would go with the flushes of the first lap.
+//!
+//! A file system that never writes in place makes such a note at each write. No file there holds the log of a protected cache.
+
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::Bytes;
+use plumb_cache::Mode;
+use plumb_linux::layout;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::config::CacheConfig;
+use crate::error::{Error, Result};
+
+/// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h, and the sources of ZFS and
+/// bcachefs).
+const ELSEWHERE: [(u64, &str); 5] = [
+    (0x9123_683e, "btrfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xca45_1a4e, "bcachefs"),
+    (0xf2f5_2010, "f2fs"),
+    (0x3434, "nilfs2"),
+];
+
+/// Who watches the files of a log being laid out, and may stop that.
+pub struct LayingOut<'a> {
+    /// Set by somebody else to stop: it then ends with EINTR.
+    pub stop: &'a AtomicBool,
+    /// Told of which file how many bytes are written, of how many.
+    pub progress: &'a mut dyn FnMut(&str, Bytes, Bytes),
+}
+
+impl LayingOut<'_> {
+    /// Writes zeroes to these ranges of a file, in this order, and makes them durable. On an error the file stays as it is then.
+    pub(super) fn write(&mut self, file: &OwnedFd, shown: &str, ranges: &[(Bytes, Bytes)]) -> Result<()> {
+        // By its descriptor, so that it is this very file, whatever its name leads to by now.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let size = ranges.iter().map(|(from, to)| *to - *from).sum();
+        let mut before = Bytes(0);
+        for (from, to) in ranges {
+            let mut progress = |done| (self.progress)(shown, before + done, size);
+            layout::write_zeroes(Path::new(&path), *from, *to, self.stop, &mut progress).map_err(
+                |error| Error::device(shown, &plumb_block::Error { place: shown.to_owned(), ..error }),
+            )?;
+            before += *to - *from;
+        }
+        Ok(())
+    }
+}
+
+/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter, so that a full file system is found before anything
+/// is written. If there is no room it is as long as before.
+pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
+    let failed = |errno| Error::os(shown, "allocate", errno);
+    let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size.0) {
+        Ok(()) => Ok(()),
+        // Where the file system cannot promise room, laying out finds out.
+        Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(file, before.max(size.0)).map_err(failed),
+        // What it could take up it has kept.
+        Err(errno) => rustix::fs::ftruncate(file, before).map_err(failed).and(Err(failed(errno))),
+    }
+}
+
+impl CacheConfig {
+    /// The same in another mode.
+    ///
+    /// # Errors
+    /// The refusal, if it is `protected` and a device of the log is a file on a file system that never writes in place.
+    pub fn in_mode(self, mode: Mode) -> Result<Self> {
+        self.legs.iter().try_for_each(|leg| may_hold_log_of(mode, leg))?;
+        Ok(Self { mode, ..self })
+    }
+}
+
+/// Refuses the mode `protected` over a file on a file system that never writes in place. Other file systems are taken at their word, and what
+/// is not there is not looked at.
+pub(super) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
+    let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
+    if mode != Mode::Protected || !rustix::fs::stat(leg).is_ok_and(is_file) {
+        return Ok(());
+    }
+    let system = rustix::fs::statfs(leg).ok().and_then(|system| writes_elsewhere(system.f_type as u64));
+    let Some(system) = system else { return Ok(()) };
+    let found = format!(
+        "it is a file on {system}, which writes elsewhere what is overwritten and notes where only with a flush: in the mode protected, \
+         which sends none, a power cut would take back what was acknowledged"
+    );
+    let remedy = "take the mode write-back, or a log on a block device, or in a file on ext4 or xfs";
+    Err(Error::refused(leg, found, remedy))
+}
+
+/// The name of the file system, if what is overwritten in it goes elsewhere.
+fn writes_elsewhere(kind: u64) -> Option<&'static str> {
+    ELSEWHERE.iter().find(|(magic, _)| *magic == kind & 0xffff_ffff).map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_writes_elsewhere_is_known_however_its_number_is_extended() {
+        assert_eq!(writes_elsewhere(0x9123_683e), Some("btrfs"));
+        // As a 32-bit kernel's signed word becomes 64 bits.
+        assert_eq!(writes_elsewhere(0xffff_ffff_9123_683e), Some("btrfs"));
+        // ext4, xfs, tmpfs.
+        assert_eq!([0xef53, 0x5846_5342, 0x0102_1994].map(writes_elsewhere), [None; 3]);
+    }
+}
