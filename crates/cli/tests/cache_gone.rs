@@ -1,7 +1,9 @@
-//! Caches whose devices are gone: how they are taken away, and what is said of what is lost. It guards against a cache that stays for
-//! ever because its backing device does not come back.
+//! Caches whose devices or servers are gone: how they are taken away, and what is said of what is lost. It guards against a cache that
+//! stays for ever because its backing device does not come back, and against a status that waits for a server that does not answer.
 
 use std::fs;
+
+use rustix::process::Signal;
 
 use crate::cache_support::{Place, refused};
 use crate::common::{document, said};
@@ -34,4 +36,15 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     let again = ["create", "--name", name, "--backing", "backing", "--log", "log", "--size", "64M"];
     refused(&place, &again, 4, &[&uuid, "--discard-dirty"]);
     place.cache(&[&again[..], &["--discard-dirty", &uuid]].concat());
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named_with_what_to_do() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let server = place.serve();
+    server.signal(Signal::STOP);
+    refused(&place, &["status", &place.name], 5, &["did not answer within 5s", "kill -CONT"]);
+    server.signal(Signal::CONT);
+    assert_eq!(place.cache(&["status", &place.name])["state"], "serving");
 }

@@ -15,6 +15,8 @@ use super::registry;
 const LINE_MAX: u64 = 1 << 16;
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same where nothing is to be done for it: whoever looks at a device wants to know soon that it hangs.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for taking the device away: everything is made durable first, by a device that may be slow or not answer.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
@@ -163,7 +165,11 @@ pub fn give<O: Serialize, S: DeserializeOwned>(
     name: &str,
     order: &Order<O>,
 ) -> Result<S, ControlError> {
-    let timeout = if matches!(order, Order::Detach { .. }) { DETACH_TIMEOUT } else { ANSWER_TIMEOUT };
+    let timeout = match order {
+        Order::Status => STATUS_TIMEOUT,
+        Order::Detach { .. } => DETACH_TIMEOUT,
+        Order::Own(_) => ANSWER_TIMEOUT,
+    };
     give_within(directory, name, order, timeout)
 }
 
