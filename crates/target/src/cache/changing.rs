@@ -36,14 +36,14 @@ impl Changing {
     /// Begins the `work` that is ordered, on the device `path`.
     pub(super) fn begin(
         order: CacheOrder,
-        path: String,
+        path: &str,
         work: impl FnOnce(&mut LayingOut<'_>) -> Result<()> + Send + 'static,
     ) -> Result<Self> {
         let failed = |error: &std::io::Error| {
             let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::AGAIN);
-            Error::os(&path, "start a thread for", errno)
+            Error::os(path, "start a thread for", errno)
         };
-        let laid_out = LaidOut { path: path.clone(), done_bytes: 0, size_bytes: 0 };
+        let laid_out = LaidOut { path: path.to_owned(), done_bytes: 0, size_bytes: 0 };
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), laid_out: Mutex::new(laid_out) });
         let (tell, outcome) = channel();
         let of_thread = Arc::clone(&shared);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_change_is_waited_for_by_the_same_order_alone_and_tells_how_it_ended() {
         let (go_on, waits) = channel::<()>();
-        let mut changing = Changing::begin(ORDER, "log".to_owned(), move |laying_out| {
+        let mut changing = Changing::begin(ORDER, "log", move |laying_out| {
             (laying_out.progress)("log", Bytes(4), Bytes(8));
             waits.recv().unwrap();
             Err(Error::usage("log", "it is full", ""))
@@ -141,7 +141,7 @@ mod tests {
             tell.send("undone").unwrap();
             Ok(())
         };
-        drop(Changing::begin(ORDER, "log".to_owned(), work).unwrap());
+        drop(Changing::begin(ORDER, "log", work).unwrap());
         assert_eq!(told.try_recv(), Ok("undone"));
     }
 }

@@ -366,7 +366,7 @@ impl CacheControls {
     fn change(
         &mut self,
         order: &CacheOrder,
-        path: String,
+        path: &str,
         work: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> Result<()> + Send + 'static,
     ) -> std::result::Result<(), Refused> {
         let mut changing = match self.changing.take() {
@@ -438,16 +438,16 @@ impl Controls for CacheControls {
             }
             CacheOrder::Drain => self.cache.device.with(Cache::drain),
             CacheOrder::ReplaceLeg { leg, log, overwrite, destroy } => {
-                let (leg, log) = (*leg, log.clone());
+                let (leg, path, log) = (*leg, log.as_str(), log.clone());
                 let permission =
                     Permission { overwrite: *overwrite, destroy: destroy.clone(), ..Permission::default() };
-                self.change(&order, log.clone(), move |cache, laying_out| {
+                self.change(&order, path, move |cache, laying_out| {
                     cache.replace_leg(leg, &log, &permission, laying_out)
                 })?;
             }
             CacheOrder::Grow { size } => {
                 let size = Bytes(*size);
-                self.change(&order, self.cache.shown(), move |cache, laying_out| {
+                self.change(&order, &self.cache.shown(), move |cache, laying_out| {
                     cache.grow(size, laying_out)
                 })?;
             }
