@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use serde_json::Value;
 
-use crate::cache_support::Place;
+use crate::cache_support::{Place, served_mounted};
 use crate::common::{document, holds, said};
 
 fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
@@ -113,6 +113,35 @@ fn the_survey_of_a_cache_shows_its_devices_and_opens_nothing() {
     drop(server);
     let unknown = place.plumb().args(["survey", "cache:none"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+}
+
+/// Whoever looks at a cache opens nothing: it may be served, and recovery writes to its log.
+#[test]
+fn the_policy_of_a_cache_is_shown_by_its_name_and_by_what_is_mounted_on_it() {
+    let show = |place: &Place, target: &str| {
+        let output = place.plumb().args(["policy", "show", target, "--json"]).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+        document(&output)["devices"][0].clone()
+    };
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let target = format!("cache:{}", place.name);
+    let before = std::fs::read(place.path("log")).unwrap();
+    let view = show(&place, &target);
+    assert_eq!((&view["name"], &view["transport"]), (&target.clone().into(), &"cache".into()), "{view:#}");
+    assert!(view["refusal"]["remedy"].as_str().unwrap().contains("plumb cache mode"), "{view:#}");
+    assert!(std::fs::read(place.path("log")).unwrap() == before, "the log was written");
+    let server = place.serve();
+    assert_eq!(show(&place, &target), view);
+    place.cache(&["mode", &place.name, "protected"]);
+    assert_eq!(show(&place, &target)["state"], "protected");
+    let plan = place.plumb().args(["policy", "plan", "off", &target, "--json"]).output().unwrap();
+    assert!(said(&plan).contains("is a write-back cache"), "{}", said(&plan));
+    drop(server);
+    let Some((place, server, at, _mounted)) = served_mounted() else { return };
+    let view = show(&place, at.path().to_str().unwrap());
+    let device = server.device().strip_prefix("/dev/").unwrap();
+    assert!(view["refusal"]["remedy"].as_str().unwrap().contains(device), "{view:#}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Devices that the kernel does not know, as one entry of the same document: what such a device reports of itself is all
 //! that there is. There is no kernel's view of it that could be wrong, and nothing that plumb could change on this machine.
 
-use plumb_block::{DeviceInfo, VolatileCache};
-use plumb_path::{DeviceKind, Finding, Severity};
+use plumb_block::{Bytes, DeviceInfo, VolatileCache};
+use plumb_path::{Cache, DeviceKind, Finding, LayerKind, Severity, Survey};
 
 use super::attached_cache::CHANGED_BY;
 use crate::state::Found;
@@ -25,6 +25,28 @@ pub fn foreign(name: &str, info: &DeviceInfo, kind: DeviceKind) -> DeviceView {
         device,
         findings: vec![no_kernel_view(name, info)],
         ..DeviceView::no_disk(name, transport, changeable_by, refusal(name, kind))
+    }
+}
+
+/// The view of a cache of plumb that was made, as the survey of it says: it is not opened for that, since it may be served. `is_protected`
+/// says whether its mode is.
+pub fn surveyed_cache(name: &str, survey: &Survey, is_protected: bool) -> DeviceView {
+    let path = survey.paths.first();
+    let layer =
+        path.and_then(|path| path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache));
+    let volatile_cache = match layer.map(|layer| layer.cache) {
+        Some(Cache::Volatile) => VolatileCache::Enabled,
+        Some(Cache::None | Cache::Protected) => VolatileCache::None,
+        Some(Cache::Unknown) | None => VolatileCache::Unknown,
+    };
+    let plain = DeviceInfo::plain("write-back cache of plumb", Bytes(0), Bytes(512));
+    let view = foreign(name, &DeviceInfo { volatile_cache, ..plain }, DeviceKind::Cache);
+    let state = if is_protected { Found::Protected } else { view.state };
+    DeviceView {
+        size: None,
+        state,
+        findings: path.map(|path| path.findings.clone()).unwrap_or_default(),
+        ..view
     }
 }
 
@@ -78,8 +100,6 @@ fn refusal(name: &str, kind: DeviceKind) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use plumb_block::Bytes;
-
     use super::*;
     use crate::view::KernelSide;
 

@@ -22,7 +22,7 @@ mod standing;
 mod target;
 
 pub use claims::{Claim, Claims, ClaimsError};
-pub use foreign::foreign;
+pub use foreign::{foreign, surveyed_cache};
 pub use kernel::{KernelPaths, kernel_paths};
 pub use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 pub use reader::Reader;

@@ -52,8 +52,14 @@ pub(super) fn resolve<'a>(
 }
 
 fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView {
-    let kind = inventory.mount_of(path).map_or("path", |mount| mount.kind.as_str());
-    let disks: Vec<&str> = inventory.disks_under_path(path).into_iter().collect();
+    let mount = inventory.mount_of(path);
+    let kind = mount.map_or("path", |mount| mount.kind.as_str());
+    let mut disks: Vec<&str> = inventory.disks_under_path(path).into_iter().collect();
+    if disks.is_empty() {
+        // A cache of plumb that is attached: its view names what is beneath.
+        let device = mount.and_then(|mount| inventory.by_number(mount.device));
+        disks.extend(device.map(|device| device.name.as_str()));
+    }
     let remedy = match disks.as_slice() {
         [] => {
             "change the disks on the machine that has them; `plumb survey` shows what can be seen from here"

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
+use plumb_cache::Mode;
 use plumb_policy::apply::{Progress, Session};
 use plumb_policy::claims::Claims;
-use plumb_policy::device::{Reader, foreign};
+use plumb_policy::device::{Reader, foreign, surveyed_cache};
 use plumb_policy::error::{ErrorKind, PolicyError};
 use plumb_policy::file::FileError;
 use plumb_policy::gateway::{Gateway, LiveGateway};
 use plumb_policy::plan::PlanError;
 use plumb_policy::select::Selection;
 use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
+use plumb_target::cache;
 
 use crate::arguments::policy::{Chosen, Shared};
 use crate::exit::{Exit, Refusal};
@@ -94,21 +96,28 @@ impl Host {
 
 /// What was named, to be looked at: also a simulated drive, or what an NBD server exports.
 fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
-    if let Some(device) = named::device(name.as_ref())? {
-        return Ok(foreign(&device.opened.shown, &device.opened.device.info(), device.kind));
+    match elsewhere(name)? {
+        Some(view) => Ok(view),
+        None => Ok(reader.one(name).map_err(|unknown| Refusal::because(Exit::Usage, unknown))?),
     }
-    Ok(reader.one(name).map_err(|unknown| Refusal::because(Exit::Usage, unknown))?)
+}
+
+/// The view of what the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served, and
+/// opening it would recover its log.
+fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
+    if let Some(survey) = cache::survey(name).map_err(named::refusal)? {
+        let own = name.strip_prefix("cache:").unwrap_or(name);
+        let config = cache::CacheConfig::load(&cache::directory(), own).map_err(named::refusal)?;
+        return Ok(Some(surveyed_cache(name, &survey, config.mode == Mode::Protected)));
+    }
+    let device = named::device(name.as_ref())?;
+    Ok(device.map(|device| foreign(&device.opened.shown, &device.opened.device.info(), device.kind)))
 }
 
 /// Refuses what is named with a scheme: it can be shown, and is no disk whose policy could be changed.
 pub(super) fn no_disk_of_this_machine(name: &str) -> anyhow::Result<()> {
-    match named::device(name.as_ref())? {
-        None => Ok(()),
-        Some(device) => {
-            let view = foreign(&device.opened.shown, &device.opened.device.info(), device.kind);
-            view.refusal.map_or(Ok(()), |refused| Err(refused_disk(name, &refused)))
-        }
-    }
+    let refused = elsewhere(name)?.and_then(|view| view.refusal);
+    refused.map_or(Ok(()), |refused| Err(refused_disk(name, &refused)))
 }
 
 /// The expression of `--where`.
