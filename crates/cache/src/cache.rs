@@ -12,7 +12,6 @@ use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::io::{Asked, Io};
 use crate::recovery::Recovery;
-use crate::resilver::Replacement;
 use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options, Settings};
 use crate::status::{State, Status};
 
@@ -294,22 +293,22 @@ impl Cache {
         self.core_at(now)?.retire_leg(leg).map_err(invalid)
     }
 
-    /// The device that is to [`replace`](Cache::replace_leg) leg `leg`: before it does, zeroes have to be durable where its
-    /// [superblocks](Cache::superblocks_of) are.
+    /// Whether a device can [replace](Cache::replace_leg) a leg.
     ///
     /// # Errors
     /// A sentence: it is too small, or its blocks are none that a cache can use.
-    pub fn replacement(&self, leg: usize, by: DeviceInfo) -> Result<Replacement> {
-        self.core().ok_or_else(not_serving)?.replacement(leg, by).map_err(invalid)
+    pub fn may_replace(&self, by: &DeviceInfo) -> Result<()> {
+        self.core().ok_or_else(not_serving)?.may_replace(by).map_err(invalid)
     }
 
-    /// Puts a device into the place of a leg that was taken out, and of which every action is answered. It is written from now on, and
-    /// read once everything was copied to it: [`status`](Cache::status) shows it as live then.
+    /// Puts a device into the place of a leg that was taken out, and of which every action is answered. Zeroes have to be durable by now where
+    /// its [superblocks](Cache::superblocks_of) are. It is written from now on, and read once everything was copied to it:
+    /// [`status`](Cache::status) shows it as live then.
     ///
     /// # Errors
-    /// A sentence: the leg still counts, or another one is being copied to.
-    pub fn replace_leg(&mut self, by: Replacement, now: Nanos) -> Result<()> {
-        self.core_at(now)?.replace_leg(by).map_err(invalid)
+    /// A sentence: the leg still counts, another one is being copied to, or the device does not do.
+    pub fn replace_leg(&mut self, leg: usize, by: DeviceInfo, now: Nanos) -> Result<()> {
+        self.core_at(now)?.replace_leg(leg, by).map_err(invalid)
     }
 
     /// Whether [`grow`](Cache::grow) would begin now.

@@ -46,7 +46,6 @@ pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
 pub use cache::{Cache, InitialWrite, Leg};
 pub use format::superblock::LegState;
 pub use recovery::{Findings, LegFindings};
-pub use resilver::Replacement;
 pub use settings::{
     BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,
     ParseUuidError, Settings, Uuid,

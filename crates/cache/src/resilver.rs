@@ -39,13 +39,6 @@ struct Piece {
     blocks: u32,
 }
 
-/// A device that is to take the place of a leg.
-#[derive(Debug, Clone)]
-pub struct Replacement {
-    leg: usize,
-    info: DeviceInfo,
-}
-
 impl Core {
     /// Takes a leg out, if it counts: see [`Cache::retire_leg`](crate::Cache::retire_leg).
     pub(crate) fn retire_leg(&mut self, leg: usize) -> Result<(), String> {
@@ -74,14 +67,9 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a device can be the next leg of this number: see [`Cache::replacement`](crate::Cache::replacement).
-    pub(crate) fn replacement(&self, leg: usize, info: DeviceInfo) -> Result<Replacement, String> {
-        block_fits(&info)?;
-        self.has_room(&info)?;
-        Ok(Replacement { leg, info })
-    }
-
-    fn has_room(&self, info: &DeviceInfo) -> Result<(), String> {
+    /// Whether a device can be a leg: see [`Cache::may_replace`](crate::Cache::may_replace).
+    pub(crate) fn may_replace(&self, info: &DeviceInfo) -> Result<(), String> {
+        block_fits(info)?;
         let (name, found, size) = (&info.name, info.size.0, self.superblock.leg_size().0);
         if found >= size {
             Ok(())
@@ -91,8 +79,7 @@ impl Core {
     }
 
     /// Begins to copy to a device that takes the place of a leg: see [`Cache::replace_leg`](crate::Cache::replace_leg).
-    pub(crate) fn replace_leg(&mut self, by: Replacement) -> Result<(), String> {
-        let Replacement { leg, info } = by;
+    pub(crate) fn replace_leg(&mut self, leg: usize, info: DeviceInfo) -> Result<(), String> {
         let is_growing = self.log.grows_to.is_some();
         if self.condition != Condition::Serving || self.resilver.is_some() || is_growing {
             return Err(
@@ -100,7 +87,7 @@ impl Core {
                     .to_owned(),
             );
         }
-        self.has_room(&info)?;
+        self.may_replace(&info)?;
         if self.superblocks.legs_durable().get(leg) != Some(&LegState::Lost) {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }

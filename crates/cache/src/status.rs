@@ -6,11 +6,10 @@ use serde::Serialize;
 use crate::core::Core;
 use crate::format::superblock::LegState;
 use crate::recovery::Findings;
-use crate::settings::{LOG_BLOCK, Layout, Mode, Uuid};
+use crate::settings::{LOG_BLOCK, Layout, Mode};
 
 /// How a cache is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// It reads its log, and makes its legs equal. Requests wait.
     Recovering,
@@ -92,16 +91,9 @@ pub struct Figures {
 }
 
 /// The state of an open cache. Sizes in bytes, durations in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// The cache.
-    pub cache: Uuid,
-    /// The backing device.
-    pub backing: Uuid,
-    /// How often it was opened.
-    pub session: u64,
     /// How it is.
-    #[serde(flatten)]
     pub state: State,
     /// When writes are acknowledged.
     pub mode: Mode,
@@ -124,8 +116,6 @@ pub struct Status {
     pub is_ordered: bool,
     /// How long the oldest record has been in the log, if there is one.
     pub oldest: Option<Nanos>,
-    /// How many extents the index has.
-    pub extents: u64,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub drain_rate: f64,
     /// How long it would take to destage everything at that rate.
@@ -166,9 +156,6 @@ impl Core {
         let rate = self.pace.rate();
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
-            cache: self.superblock.cache,
-            backing: self.superblock.backing,
-            session: self.superblock.session,
             state: self.state(),
             mode: self.io.options.mode,
             layout: geometry.layout,
@@ -180,7 +167,6 @@ impl Core {
             unreadable: self.unreadable_now(),
             is_ordered: self.log.tail >= self.log.ordered_at,
             oldest: oldest.map(|segment| self.io.now.since(segment.opened_at)),
-            extents: self.index.len() as u64,
             drain_rate: rate,
             drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
             is_growing: self.log.grows_to.is_some(),

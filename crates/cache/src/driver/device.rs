@@ -141,11 +141,12 @@ impl CachedDevice {
         by: Arc<dyn Device>,
         before: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let replacement = self.with(|core, _| core.replacement(leg, by.info()))?;
+        let info = by.info();
+        self.look(|core| core.may_replace(&info))?;
         erase(&*by)?;
         before()?;
         self.running.add_member(Member::Leg(leg), queue_of(&*by, &self.memory)?)?;
-        self.with(|core, now| core.replace_leg(replacement, now))?;
+        self.with(|core, now| core.replace_leg(leg, info, now))?;
         self.members().legs[leg] = Some(by);
         Ok(())
     }

@@ -5,7 +5,6 @@
 //! highest rank counts.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
-use serde::Serialize;
 
 use crate::format::block::{Put, Take};
 use crate::geometry::Geometry;
@@ -19,8 +18,7 @@ const VERSION: u32 = 2;
 pub(crate) const UNREADABLE_MAX: usize = 240;
 
 /// Whether a leg counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LegState {
     /// It holds all that was acknowledged.

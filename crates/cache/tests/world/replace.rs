@@ -35,7 +35,7 @@ impl World {
             Err(_) if self.setup.faults != Faults::OneLeg => return Ok(()),
             Err(why) => return Err(format!("leg {leg} cannot be replaced: {why}")),
         }
-        let by = self.cache().replacement(leg, info).map_err(|why| why.to_string())?;
+        self.cache().may_replace(&info).map_err(|why| why.to_string())?;
         self.members[leg].is_dead = true;
         self.faults.retain(|(at, ..)| *at != leg);
         for _ in 0..PATIENCE {
@@ -47,7 +47,7 @@ impl World {
             }
             let now = self.now;
             let is_out = self.status().is_some_and(|status| status.legs[leg] == LegState::Lost);
-            if is_out && self.cache().replace_leg(by.clone(), now).is_ok() {
+            if is_out && self.cache().replace_leg(leg, info.clone(), now).is_ok() {
                 self.put_in(leg, is_same, chance);
                 self.is_replaced = true;
                 self.away.retain(|away| *away != leg);
