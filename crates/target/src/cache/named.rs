@@ -39,20 +39,6 @@ pub struct NamedCache {
     follower: Option<Follower>,
 }
 
-/// How a cache is opened.
-#[derive(Clone, Copy)]
-struct Opening {
-    degraded: Degraded,
-    dry_run: bool,
-    gives_up_lost: bool,
-}
-
-impl Default for Opening {
-    fn default() -> Self {
-        Self { degraded: Degraded::No, dry_run: false, gives_up_lost: false }
-    }
-}
-
 /// What a cache is opened with, but for what only its log says.
 pub(super) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
     let memory = Pool::new(PoolShape { buffer: BUFFER, count: BUFFERS, alignment: Bytes::kib(4) })?;
@@ -66,7 +52,7 @@ impl NamedCache {
     /// # Errors
     /// The refusal: its devices are missing or in use, or do not belong together. Nothing was written then.
     pub fn open(config: CacheConfig, degraded: Degraded, time: &Time) -> Result<Self> {
-        Self::served(config, Opening { degraded, ..Opening::default() }, time)
+        Self::served(config, |options| Options { degraded, ..options }, time)
     }
 
     /// Opens the cache with what its log has before the first durable record that is damaged or gone; what comes after it is lost.
@@ -74,10 +60,10 @@ impl NamedCache {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn salvage(config: CacheConfig, time: &Time) -> Result<Self> {
-        Self::served(config, Opening { gives_up_lost: true, ..Opening::default() }, time)
+        Self::served(config, |options| Options { gives_up_lost: true, ..options }, time)
     }
 
-    fn served(config: CacheConfig, how: Opening, time: &Time) -> Result<Self> {
+    fn served(config: CacheConfig, how: impl FnOnce(Options) -> Options, time: &Time) -> Result<Self> {
         let (mut open, marker) = Self::recovered(config, how, time)?;
         let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
         let (backing, place) = (Arc::clone(&open.backing), open.config().marker);
@@ -95,11 +81,15 @@ impl NamedCache {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn look(config: CacheConfig, degraded: Degraded, gives_up_lost: bool, time: &Time) -> Result<Self> {
-        let how = Opening { degraded, dry_run: true, gives_up_lost };
+        let how = |options| Options { degraded, dry_run: true, gives_up_lost, ..options };
         Self::recovered(config, how, time).map(|(open, _)| open)
     }
 
-    fn recovered(config: CacheConfig, how: Opening, time: &Time) -> Result<(Self, Marker)> {
+    fn recovered(
+        config: CacheConfig,
+        how: impl FnOnce(Options) -> Options,
+        time: &Time,
+    ) -> Result<(Self, Marker)> {
         let shown = format!("cache:{}", config.name);
         let (backing, marker) = backing_of(&config, time)?;
         let legs = legs_of(&config, time)?;
@@ -113,8 +103,8 @@ impl NamedCache {
         let identity =
             Identity { cache: config.uuid, backing: config.backing_uuid, session_min: marker.session };
         let options = options_of(config.mode).map_err(|error| Error::device(&shown, &error))?;
-        let Opening { degraded, dry_run, gives_up_lost } = how;
-        let options = Options { degraded, dry_run, gives_up_lost, identity: Some(identity), ..options };
+        let options = how(Options { identity: Some(identity), ..options });
+        let degraded = options.degraded;
         let is_one_missing = legs.iter().any(Option::is_none);
         let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
