@@ -29,28 +29,9 @@ pub enum Error {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// The directory holds something that is not a recording of plumb, so nothing is written there.
-    #[error("{} is not empty and not a run of plumb (found {found}): name an empty or a new directory", path.display())]
-    Occupied {
-        /// The directory.
-        path: PathBuf,
-        /// One of the entries found there.
-        found: String,
-    },
-    /// The directory holds a run already.
-    #[error("{} holds a recorded run: name another directory, or replace that run with --replace", path.display())]
-    Recorded {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The directory is to be made in one that is not there.
-    #[error("{}: there is no directory {}: make it, or name another place", path.display(), parent.display())]
-    NoParent {
-        /// The directory that was to be made.
-        path: PathBuf,
-        /// Where.
-        parent: PathBuf,
-    },
+    /// Nothing is written in the directory that was named; why, and what to do.
+    #[error("{0}")]
+    Place(String),
     /// A file of a recording does not read as what it should be.
     #[error("{}:{line}: {found}: expected {expected}", path.display())]
     Malformed {
@@ -63,27 +44,25 @@ pub enum Error {
         /// What should be.
         expected: &'static str,
     },
-    /// What is to be written cannot be expressed in the file's format.
-    #[error("cannot write {} to {}: expected {expected}", found, path.display())]
-    Inexpressible {
-        /// The file.
-        path: PathBuf,
-        /// What was to be written.
-        found: String,
-        /// What the format takes.
-        expected: &'static str,
-    },
+    /// What is to be written cannot be expressed in the file's format: what, where, and what the format takes.
+    #[error("cannot write {0}")]
+    Inexpressible(String),
 }
 
 impl Error {
     /// Whether the user named a place that cannot hold a recording.
     pub const fn is_of_the_place(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::Recorded { .. } | Self::NoParent { .. })
+        matches!(self, Self::Place(_))
     }
 
     /// Whether it failed because there is no room.
     pub const fn is_for_want_of_space(&self) -> bool {
         matches!(self, Self::Full { .. })
+    }
+
+    /// What `path` is to hold is written there as `expected`, and `found` is not that.
+    pub(crate) fn inexpressible(found: &str, path: &Path, expected: &str) -> Self {
+        Self::Inexpressible(format!("{found} to {}: expected {expected}", path.display()))
     }
 
     /// `operation` on `path` failed with `source`.

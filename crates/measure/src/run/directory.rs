@@ -49,7 +49,7 @@ impl RunDirectory {
                 Self::begin(path.clone(), manifest)
             }
             Out::Within { parents, stem } => {
-                let mut refused = Error::NoParent { path: stem.into(), parent: PathBuf::new() };
+                let mut refused = no_parent(stem.as_ref(), Path::new(""));
                 for (place, parent) in parents.iter().enumerate() {
                     match make_unique(parent, stem).and_then(|path| Self::begin(path, manifest)) {
                         Err(error) if place == 0 => refused = error,
@@ -83,10 +83,10 @@ impl RunDirectory {
             return check_free(path, *replace);
         }
         if path.symlink_metadata().is_ok() {
-            return Err(Error::Occupied { path: path.clone(), found: "a file in its place".to_owned() });
+            return Err(occupied(path, "a file in its place"));
         }
         if !parent.is_dir() {
-            return Err(Error::NoParent { path: path.clone(), parent: parent.to_owned() });
+            return Err(no_parent(path, parent));
         }
         Ok(())
     }
@@ -138,11 +138,7 @@ impl RunDirectory {
     /// If it cannot be written; an earlier one of the name is then still there.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         if Path::new(name).file_name() != Some(name.as_ref()) {
-            return Err(Error::Inexpressible {
-                path: self.path.clone(),
-                found: format!("the file `{name}`"),
-                expected: "a bare file name",
-            });
+            return Err(Error::inexpressible(&format!("the file `{name}`"), &self.path, "a bare file name"));
         }
         replace(&self.path.join(name), bytes)
     }
@@ -272,15 +268,31 @@ fn check_free(directory: &Path, replace: bool) -> Result<()> {
     let mut entries =
         fs::read_dir(directory).map_err(|source| Error::io("read the directory", directory, source))?;
     let Some(first) = entries.next() else { return Ok(()) };
-    let path = directory.to_owned();
+    let path = directory.display();
     match is_run(directory) {
         true if replace => Ok(()),
-        true => Err(Error::Recorded { path }),
+        true => Err(Error::Place(format!(
+            "{path} holds a recorded run: name another directory, or replace that run with --replace"
+        ))),
         false => {
             let found = first.map_or_else(|error| error.to_string(), |e| e.file_name().display().to_string());
-            Err(Error::Occupied { path, found })
+            Err(occupied(directory, &found))
         }
     }
+}
+
+/// The directory holds something that is not a recording of plumb, so nothing is written there.
+fn occupied(path: &Path, found: &str) -> Error {
+    let path = path.display();
+    Error::Place(format!(
+        "{path} is not empty and not a run of plumb (found {found}): name an empty or a new directory"
+    ))
+}
+
+/// The directory is to be made in one that is not there.
+fn no_parent(path: &Path, parent: &Path) -> Error {
+    let (path, parent) = (path.display(), parent.display());
+    Error::Place(format!("{path}: there is no directory {parent}: make it, or name another place"))
 }
 
 /// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.

@@ -58,11 +58,8 @@ pub(super) fn lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u
         .begin_log_with(&mut bytes, &mut serializer)
         .map_err(|source| Error::io("write", path, source))?;
     for line in histograms {
-        let inexpressible = |expected| Error::Inexpressible {
-            path: path.to_owned(),
-            found: format!("the tag `{}`", line.tag),
-            expected,
-        };
+        let inexpressible =
+            |expected| Error::inexpressible(&format!("the tag `{}`", line.tag), path, expected);
         let tag = Tag::new(&line.tag).filter(|tag| !tag.is_empty());
         let tag = tag.ok_or_else(|| inexpressible("a name without spaces and commas"))?;
         let (start, length) = (Duration::from(line.start), Duration::from(line.length));

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds and empty where
-//! nothing completed or they are not known. A line is complete if it ends with a line feed. Recordings of older
-//! versions have no percentiles: their lines end with `latency_max`.
+//! nothing completed or they are not known. A line is complete if it ends with a line feed.
 
 use std::path::Path;
 
@@ -21,9 +20,6 @@ use crate::result::SeriesPoint;
 /// The first line.
 pub(super) const HEADER: &str =
     "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99\n";
-
-/// What a line of any version begins with: the names of its fields are no figures.
-const HEADER_START: &[u8] = b"phase,";
 
 /// What a well-formed line is.
 const EXPECTED: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99";
@@ -75,11 +71,8 @@ pub(super) fn lines(path: &Path, rows: impl IntoIterator<Item = TimeseriesRow>) 
     for row in rows {
         let TimeseriesRow { phase, at, operations, bytes, .. } = &row;
         if phase.is_empty() || phase.contains([',', '"', '\n', '\r']) {
-            return Err(Error::Inexpressible {
-                path: path.to_owned(),
-                found: format!("the phase `{phase}`"),
-                expected: "a name without commas, quotes and line ends",
-            });
+            let expected = "a name without commas, quotes and line ends";
+            return Err(Error::inexpressible(&format!("the phase `{phase}`"), path, expected));
         }
         text.push_str(&format!("{phase},{},{operations},{bytes}", at.as_secs_f64()));
         for latency in [row.latency_mean, row.latency_max, row.latency_p50, row.latency_p99] {
@@ -104,7 +97,7 @@ fn nanoseconds(seconds: f64) -> String {
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TimeseriesRow>> {
     let mut rows = Vec::new();
     for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        if !line.ends_with(b"\n") || line.starts_with(HEADER_START) {
+        if !line.ends_with(b"\n") || line == HEADER.as_bytes() {
             continue;
         }
         rows.push(row(line).ok_or_else(|| Error::Malformed {
@@ -120,12 +113,7 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Vec<TimeseriesRow>> {
 fn row(line: &[u8]) -> Option<TimeseriesRow> {
     let line = std::str::from_utf8(line).ok()?.trim_end_matches(['\r', '\n']);
     let fields: Vec<&str> = line.split(',').collect();
-    let [phase, at, operations, bytes, mean, max, percentiles @ ..] = &fields[..] else { return None };
-    let (p50, p99) = match percentiles {
-        [] => ("", ""),
-        [p50, p99] => (*p50, *p99),
-        _ => return None,
-    };
+    let [phase, at, operations, bytes, mean, max, p50, p99] = &fields[..] else { return None };
     let seconds = |field: &str| match field {
         "" => Some(None),
         _ => field.parse::<f64>().ok().filter(|seconds| seconds.is_finite()).map(Some),
@@ -171,17 +159,17 @@ mod tests {
 
     #[test]
     fn a_broken_row_is_named() {
-        let text = format!("{HEADER}read,0.0,1,4096,0.1,0.1\nread,0.1,many,4096,0.1,0.1\n");
+        let text = format!("{HEADER}read,0.0,1,4096,0.1,0.1,,\nread,0.1,many,4096,0.1,0.1,,\n");
         assert_eq!(
             parse(Path::new("t.csv"), text.as_bytes()).unwrap_err().to_string(),
-            "t.csv:3: `read,0.1,many,4096,0.1,0.1`: expected phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99"
+            "t.csv:3: `read,0.1,many,4096,0.1,0.1,,`: expected phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99"
         );
         let comma = TimeseriesRow { phase: "a,b".to_owned(), ..TimeseriesRow::default() };
         assert!(lines(Path::new("t.csv"), [comma]).is_err());
     }
 
     #[test]
-    fn percentiles_are_read_back_and_older_recordings_have_none() {
+    fn percentiles_are_read_back() {
         let row = TimeseriesRow {
             phase: "target-0/sync".to_owned(),
             at: Nanos::millis(200),
@@ -192,10 +180,7 @@ mod tests {
         };
         let path = Path::new("timeseries.csv");
         assert_eq!(parse(path, &lines(path, [row.clone()]).unwrap()).unwrap(), [row]);
-        let older = b"phase,at_seconds,operations,bytes,latency_mean,latency_max\nread,0.1,4,4096,0.1,0.2\n";
-        let read = parse(path, older).unwrap();
-        assert_eq!((read.len(), read[0].latency_max, read[0].latency_p50), (1, Some(0.2), None));
-        for fields in ["read,0.1,4,4096,0.1\n", "read,0.1,4,4096,0.1,0.2,0.3\n"] {
+        for fields in ["read,0.1,4,4096,0.1,0.2\n", "read,0.1,4,4096,0.1,0.2,0.3\n"] {
             assert!(parse(path, fields.as_bytes()).is_err(), "{fields}");
         }
     }
