@@ -2,56 +2,18 @@
 
 use std::path::PathBuf;
 
-use plumb_block::{Bytes, ErrorKind};
+use plumb_block::ErrorKind;
 
 /// A profile that could not be run, or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such profile.
-    #[error("there is no profile `{typed}`: expected one of {known}{hint}")]
-    UnknownProfile {
-        /// What was typed.
-        typed: String,
-        /// Those that there are.
-        known: String,
-        /// More in words, or empty.
-        hint: &'static str,
-    },
-    /// No such variant.
-    #[error("profile {profile} has no variant `{typed}`: expected one of {known}")]
-    UnknownVariant {
-        /// Of which profile.
-        profile: &'static str,
-        /// What was typed.
-        typed: String,
-        /// Those that it has.
-        known: String,
-    },
-    /// The profile is a block workload: its scenario is for the ordinary engine.
-    #[error("profile {profile} is a block workload and does not run by calls on files: run its scenario")]
-    IsBlocks {
-        /// Which profile.
-        profile: &'static str,
-    },
-    /// The profile is not a block workload: there is no scenario of it.
-    #[error(
-        "profile {profile} works on files and cannot be written down as a block workload: run it in a directory"
-    )]
-    IsNotBlocks {
-        /// Which profile.
-        profile: &'static str,
-    },
+    /// No such profile or variant, or none that can be run so: what was typed, and what to do.
+    #[error("{0}")]
+    Unsuited(String),
     /// A limit makes no sense.
-    #[error("{field} is {value}: expected {expected}")]
-    Limit {
-        /// Which limit.
-        field: &'static str,
-        /// What it holds.
-        value: String,
-        /// What would have been accepted.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Limit(#[from] plumb_workload::Invalid),
     /// The profile's own directory could not be made or removed.
     #[error("cannot {operation} {}", path.display())]
     Directory {
@@ -73,19 +35,6 @@ pub enum Error {
         /// Why the run failed.
         #[source]
         source: Box<Error>,
-    },
-    /// Too little room even for a small version.
-    #[error(
-        "profile {profile} takes {room} and only {free} are free; half of that would be used, and less than 1 % of \
-         the profile says nothing: free some space or name another place"
-    )]
-    NoRoom {
-        /// Which profile.
-        profile: &'static str,
-        /// What it takes at full size.
-        room: Bytes,
-        /// What is free.
-        free: Bytes,
     },
     /// The file system became full.
     #[error("the file system is full: free some space, name another place, or run a smaller scale; stopped")]

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use plumb_block::{Bytes, FileStore, Nanos};
 use plumb_load::Progress;
+use plumb_workload::Invalid;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
 use crate::measured::Measured;
 
 /// Opens a directory as a store.
@@ -64,19 +64,18 @@ impl Limits {
     ///
     /// # Errors
     /// The first that makes no sense.
-    pub fn validate(&self) -> Result<(), Error> {
-        let wrong = |field, value: String, expected| Err(Error::Limit { field, value, expected });
+    pub fn validate(&self) -> Result<(), Invalid> {
         if self.duration == Some(Nanos::ZERO) {
-            return wrong("duration", Nanos::ZERO.to_string(), "a time above zero");
+            return Err(Invalid::new("duration", Nanos::ZERO, "a time above zero"));
         }
         if self.count == Some(0) {
-            return wrong("count", "0".to_owned(), "at least 1");
+            return Err(Invalid::new("count", 0, "at least 1"));
         }
         if let Some(threads) = self.threads.filter(|threads| !(1..=Self::THREADS_MAX).contains(threads)) {
-            return wrong("threads", threads.to_string(), "1 to 1024");
+            return Err(Invalid::new("threads", threads, "1 to 1024"));
         }
         if let Some(scale) = self.scale.filter(|scale| !(*scale > 0.0 && *scale <= 1.0)) {
-            return wrong("scale", scale.to_string(), "above 0, at most 1");
+            return Err(Invalid::new("scale", scale, "above 0, at most 1"));
         }
         Ok(())
     }

@@ -38,7 +38,10 @@ pub fn run(
         Conduct { clock, stop, duration, count, threads, call_bytes_max, seed: limits.seed }
     };
     match &profile.work {
-        Work::Blocks(_) => Err(Error::IsBlocks { profile: &profile.name }),
+        Work::Blocks(_) => Err(Error::Unsuited(format!(
+            "profile {} is a block workload and does not run by calls on files: run its scenario",
+            profile.name
+        ))),
         Work::Files(work) => {
             let (scale, note) = scale_of(profile, work, limits, directory.free)?;
             let own = variant.threads.or(work.threads).unwrap_or(1);
@@ -74,7 +77,12 @@ pub fn scenario(
     limits: &Limits,
 ) -> Result<Scenario, Error> {
     limits.validate()?;
-    let Work::Blocks(jobs) = &profile.work else { return Err(Error::IsNotBlocks { profile: &profile.name }) };
+    let Work::Blocks(jobs) = &profile.work else {
+        return Err(Error::Unsuited(format!(
+            "profile {} works on files and cannot be written down as a block workload: run it in a directory",
+            profile.name
+        )));
+    };
     let (duration, operations) = extent_of(profile, limits, 1.0);
     let stop = Stop { duration, operations, bytes: None };
     let of_variant = |work: &&BlockWork| work.variant.as_ref().is_none_or(|only| *only == variant.name);
@@ -140,7 +148,11 @@ fn scale_of(
         return Ok((1.0, None));
     }
     if fits < SCALE_MIN {
-        return Err(Error::NoRoom { profile: &profile.name, room, free });
+        return Err(Error::Unsuited(format!(
+            "profile {} takes {room} and only {free} are free; half of that would be used, and less than 1 % of the profile \
+             says nothing: free some space or name another place",
+            profile.name
+        )));
     }
     let note = format!(
         "the files were scaled to {:.0} % of the profile's, because it takes about {room} and only {free} are free",

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{Ending, Progress, Totals};
+use plumb_workload::Invalid;
 use rusqlite::{Connection, Statement};
 
 use crate::chance::Chance;
@@ -81,8 +82,7 @@ pub(crate) fn perform(
     tell: &mut dyn FnMut(&Moment<'_>),
 ) -> Result<Measured, Error> {
     if conduct.threads != 1 {
-        let value = conduct.threads.to_string();
-        return Err(Error::Limit { field: "threads", value, expected: "1: SQLite has one writer at a time" });
+        return Err(Invalid::new("threads", conduct.threads, "1: SQLite has one writer at a time").into());
     }
     let connection = open(journal, &directory.join("plumb.sqlite"))?;
     let client = Client::of(&connection, journal, conduct)?;

@@ -77,17 +77,17 @@ pub fn profiles() -> &'static [Profile] {
 pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> {
     let (name, variant) =
         typed.split_once(':').map_or((typed, None), |(name, variant)| (name, Some(variant)));
-    let profile =
-        profiles().iter().find(|profile| profile.name == name).ok_or_else(|| Error::UnknownProfile {
-            typed: name.to_owned(),
-            known: joined(profiles().iter().map(|profile| &*profile.name)),
-            hint: hint(name),
-        })?;
+    let profile = profiles().iter().find(|profile| profile.name == name).ok_or_else(|| {
+        let known = joined(profiles().iter().map(|profile| &*profile.name));
+        Error::Unsuited(format!("there is no profile `{name}`: expected one of {known}{}", hint(name)))
+    })?;
     let Some(variant) = variant else { return Ok((profile, profile.default_variant())) };
-    let found = profile.variant(variant).ok_or_else(|| Error::UnknownVariant {
-        profile: &profile.name,
-        typed: variant.to_owned(),
-        known: joined(profile.variants.iter().map(|variant| &*variant.name)),
+    let found = profile.variant(variant).ok_or_else(|| {
+        let known = joined(profile.variants.iter().map(|variant| &*variant.name));
+        Error::Unsuited(format!(
+            "profile {} has no variant `{variant}`: expected one of {known}",
+            profile.name
+        ))
     })?;
     Ok((profile, found))
 }

@@ -116,7 +116,7 @@ fn where_room_is_short_less_is_made_and_that_is_said() {
     let note = "the files were scaled to 2 % of the profile's, because it takes about 2 GiB and only 80 MiB are free";
     assert_eq!(measured.notes, [note]);
     let error = run_in("fileserver", &with_free(Bytes::mib(30)), &limits).unwrap_err();
-    assert!(matches!(error, Error::NoRoom { .. }), "{error:?}");
+    assert!(error.to_string().contains("takes 2 GiB and only 30 MiB are free"), "{error}");
     assert_empty(home.path(), "refused");
 }
 
@@ -139,7 +139,8 @@ fn what_makes_no_sense_is_refused() {
         |typed, place: &Directory<'_>, limits| run_in(typed, place, &limits).unwrap_err().to_string();
     assert!(refused("ceph-osd", &place(home.path()), small()).contains("run its scenario"));
     let (varmail, variant) = find("varmail").unwrap();
-    assert!(matches!(scenario(varmail, variant, "x", &small()), Err(Error::IsNotBlocks { .. })));
+    let no_blocks = scenario(varmail, variant, "x", &small()).unwrap_err();
+    assert!(no_blocks.to_string().contains("works on files"), "{no_blocks}");
     for (limits, field) in [
         (Limits { count: Some(0), ..small() }, "count"),
         (Limits { duration: Some(Nanos::ZERO), ..small() }, "duration"),
