@@ -1,6 +1,7 @@
 //! What the terminal and the page print alike: statistics, the two sides of a load, the head.
 
-use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, SeriesPoint, StorageSide};
+use plumb_measure::run::TimeseriesRow;
+use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};
 
 use crate::document::{Environment, Sides};
 use crate::printable::printable;
@@ -194,8 +195,8 @@ impl SideRow {
 }
 
 /// The width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider ones.
-pub(crate) fn bucket_seconds(points: &[SeriesPoint]) -> f64 {
-    let width = match points {
+pub(crate) fn bucket_seconds(rows: &[TimeseriesRow]) -> f64 {
+    let width = match rows {
         [first, second, ..] => second.at.as_secs_f64() - first.at.as_secs_f64(),
         _ => 0.0,
     };

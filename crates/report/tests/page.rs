@@ -198,9 +198,8 @@ fn a_run_without_operations_has_no_empty_charts_and_transactions_have_their_own(
     let mut recording = common::load_recording("side-by-side");
     for kept in &mut recording.targets {
         kept.histograms.clear();
-        kept.series.iter_mut().for_each(|point| point.operations = 0);
-        kept.series.iter_mut().for_each(|point| point.bytes = 0);
-        kept.series.iter_mut().for_each(|point| point.latency_max = Nanos::ZERO);
+        let idle = |row: &mut TimeseriesRow| *row = TimeseriesRow { at: row.at, ..TimeseriesRow::default() };
+        kept.series.iter_mut().for_each(idle);
     }
     let html = page(&recording);
     assert!(!html.contains("id=\"series\"") && html.contains("No distribution was kept"), "an empty chart");
@@ -326,7 +325,7 @@ fn the_page_is_small_and_asks_for_nothing() {
 fn a_day_long_run_of_many_phases_stays_small() {
     let mut recording = common::recording("raid-eight-disks");
     let points = recording.targets[0].series.clone();
-    let long: Vec<_> = points.iter().cycle().take(864_000).copied().collect();
+    let long: Vec<_> = points.iter().cycle().take(864_000).cloned().collect();
     for target in &mut recording.targets {
         target.series.clone_from(&long);
     }
@@ -367,7 +366,7 @@ fn every_load_draws_without_an_error_and_stays_small() {
 fn a_load_of_many_targets_stays_small() {
     let mut recording = common::load_recording("cache-or-disk");
     let mut kept = recording.targets[2].clone();
-    kept.series = kept.series.iter().cycle().take(16_384).copied().collect();
+    kept.series = kept.series.iter().cycle().take(16_384).cloned().collect();
     recording.document.targets = vec![recording.document.targets[2].clone(); 40];
     recording.targets = vec![kept; 40];
     let html = page(&recording);

@@ -76,31 +76,6 @@ fn every_format_comes_from_the_recording_alone() {
 }
 
 #[test]
-fn a_check_of_the_version_before_goes_by_its_phases() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let path = directory.path().join("run");
-    let recording = common::recording("virtual-machine");
-    let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
-    let mut run = begun(&path, &manifest);
-    let kept = &recording.targets[1].histograms;
-    for (tag, part) in [("durable", Part::Durable), ("write", Part::Write), ("sync", Part::Sync)] {
-        append_histogram(&mut run, format!("append-fdatasync/{tag}"), &kept[&part]);
-    }
-    append_series(&mut run, "append-fdatasync");
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/samples/virtual-machine.json");
-    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(sample).unwrap()).unwrap();
-    run.write_result(&result).expect("a result");
-    let read = RunRecording::open(&path).expect("a run").expect("a result");
-    let count = |recording: &RunRecording| recording.histogram(1, Part::Durable).map(Histogram::count);
-    assert_eq!(count(&read), count(&recording));
-    assert!(read.histogram(1, Part::Sync).is_some() && read.histogram(0, Part::Durable).is_none());
-    assert_eq!(read.series_of(1).len(), 30);
-    assert_eq!(read.document.label_of(1), "append-fdatasync");
-    assert_eq!(read.document.level, "none", "no verdicts were written");
-    assert!(read.document.headline.starts_with("An fsync here reaches vda"));
-}
-
-#[test]
 fn a_run_without_a_result_is_not_reported() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("run");

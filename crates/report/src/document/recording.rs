@@ -2,14 +2,13 @@
 //!
 //! In a run directory the histograms and the time series go by the place of the target in
 //! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and trims
-//! together, and its parts stand beside it: `target-0/storage`. Those of a check may go by the name of the phase instead: `overwrite-fdatasync/durable`, `read-direct/read`.
+//! together, and its parts stand beside it: `target-0/storage`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plumb_block::Nanos;
 use plumb_measure::run::{Recording, TimeseriesRow};
-use plumb_measure::{Histogram, SeriesPoint, TaggedHistogram};
+use plumb_measure::{Histogram, TaggedHistogram};
 use serde::de::DeserializeOwned;
 
 use super::check::CheckDocument;
@@ -62,7 +61,7 @@ pub struct TargetRecording {
     /// The distributions of latency.
     pub histograms: BTreeMap<Part, Histogram>,
     /// Reads, writes and trims together over time.
-    pub series: Vec<SeriesPoint>,
+    pub series: Vec<TimeseriesRow>,
     /// What else was kept over time.
     pub tracks: BTreeMap<Part, Vec<TimeseriesRow>>,
 }
@@ -121,6 +120,10 @@ impl Part {
             Self::Storage => "storage",
             Self::Transaction => "transaction",
         }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == name)
     }
 }
 
@@ -187,12 +190,7 @@ impl Recorded {
             }
             _ => return Err(OpenError::unknown(directory, kind.schema)),
         };
-        Ok(document.map(|mut document| {
-            if document.headline.is_empty() {
-                crate::verdict::summarise(&mut document);
-            }
-            Self::Run(Box::new(RunRecording::of(document, &recording)))
-        }))
+        Ok(document.map(|document| Self::Run(Box::new(RunRecording::of(document, &recording)))))
     }
 }
 
@@ -210,16 +208,11 @@ fn place_of(name: &str) -> Option<usize> {
 }
 
 /// Adds distributions to those of the targets whose place their names say.
-fn take_histograms(
-    targets: &mut [TargetRecording],
-    histograms: &[TaggedHistogram],
-    place: impl Fn(&str) -> Option<usize>,
-) {
+fn take_histograms(targets: &mut [TargetRecording], histograms: &[TaggedHistogram]) {
     for entry in histograms {
         let Some((name, part)) = entry.tag.split_once('/') else { continue };
-        let part = Part::ALL.into_iter().find(|known| known.name() == part);
-        let target = place(name).and_then(|place| targets.get_mut(place));
-        if let (Some(part), Some(target)) = (part, target) {
+        let target = place_of(name).and_then(|place| targets.get_mut(place));
+        if let (Some(part), Some(target)) = (Part::named(part), target) {
             target.histograms.entry(part).or_default().merge(&entry.histogram);
         }
     }
@@ -245,7 +238,7 @@ impl FleetRecording {
     /// A document with the distributions of its hosts, tagged as in a run directory.
     pub fn of(document: FleetDocument, histograms: &[TaggedHistogram]) -> Self {
         let mut hosts = vec![TargetRecording::default(); document.hosts.len()];
-        take_histograms(&mut hosts, histograms, place_of);
+        take_histograms(&mut hosts, histograms);
         Self { document, hosts }
     }
 }
@@ -277,29 +270,16 @@ impl RunRecording {
     /// The document with what `recording` kept of its targets.
     fn of(document: RunDocument, recording: &Recording) -> Self {
         let mut run = Self::without_distributions(document);
-        let names: Vec<Option<&str>> = run
-            .document
-            .targets
-            .iter()
-            .map(|target| run.document.job_of(target).filter(|_| run.document.is_check()))
-            .map(|job| job.map(|job| job.name.as_str()))
-            .collect();
-        let place = |name: &str| {
-            let named = names.iter().position(|phase| *phase == Some(name));
-            named.or_else(|| place_of(name))
-        };
-        take_histograms(&mut run.targets, &recording.histograms, place);
+        take_histograms(&mut run.targets, &recording.histograms);
         for row in &recording.timeseries {
             let (name, track) =
                 row.phase.split_once('/').map_or((&*row.phase, None), |(name, of)| (name, Some(of)));
-            let Some(target) = place(name).and_then(|place| run.targets.get_mut(place)) else { continue };
-            match track {
-                None => target.series.push(point(row)),
-                Some(track) => {
-                    if let Some(track) = Part::ALL.into_iter().find(|known| known.name() == track) {
-                        target.tracks.entry(track).or_default().push(row.clone());
-                    }
-                }
+            let Some(target) = place_of(name).and_then(|place| run.targets.get_mut(place)) else { continue };
+            match track.map(Part::named) {
+                None => target.series.push(row.clone()),
+                Some(track) => track.into_iter().for_each(|track| {
+                    target.tracks.entry(track).or_default().push(row.clone());
+                }),
             }
         }
         run
@@ -316,19 +296,7 @@ impl RunRecording {
     }
 
     /// The time series of a target; empty if it was not kept.
-    pub fn series_of(&self, target: usize) -> &[SeriesPoint] {
+    pub fn series_of(&self, target: usize) -> &[TimeseriesRow] {
         self.targets.get(target).map_or(&[], |target| &target.series)
-    }
-}
-
-fn point(row: &TimeseriesRow) -> SeriesPoint {
-    let mean = row.latency_mean.unwrap_or(0.0);
-    SeriesPoint {
-        at: row.at,
-        operations: row.operations,
-        bytes: row.bytes,
-        latency_sum: Nanos((mean * row.operations as f64 * 1e9) as u64),
-        latency_max: Nanos((row.latency_max.unwrap_or(0.0) * 1e9) as u64),
-        ..SeriesPoint::default()
     }
 }

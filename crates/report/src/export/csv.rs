@@ -5,7 +5,8 @@
 //! (also its level, and the states of its disks), in a check `sync` and `io`, `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds,
 //! sizes bytes, rates per second. What is not known has no row.
 
-use plumb_measure::{Latency, SeriesPoint};
+use plumb_measure::Latency;
+use plumb_measure::run::TimeseriesRow;
 use plumb_path::Finding;
 
 use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides};
@@ -136,17 +137,14 @@ impl Csv {
         }
     }
 
-    fn series(&mut self, name: &str, points: &[SeriesPoint]) {
-        let width = bucket_seconds(points);
-        for point in points {
-            let at = point.at.as_secs_f64();
-            self.at(name, at, "iops", point.operations as f64 / width, "operations/second");
-            self.at(name, at, "throughput", point.bytes as f64 / width, "bytes/second");
-            if point.operations > 0 {
-                let mean = point.latency_sum.as_secs_f64() / point.operations as f64;
-                self.at(name, at, "latency_mean", mean, "seconds");
-                self.at(name, at, "latency_max", point.latency_max.as_secs_f64(), "seconds");
-            }
+    fn series(&mut self, name: &str, rows: &[TimeseriesRow]) {
+        let width = bucket_seconds(rows);
+        for row in rows {
+            let at = row.at.as_secs_f64();
+            self.at(name, at, "iops", row.operations as f64 / width, "operations/second");
+            self.at(name, at, "throughput", row.bytes as f64 / width, "bytes/second");
+            row.latency_mean.iter().for_each(|mean| self.at(name, at, "latency_mean", *mean, "seconds"));
+            row.latency_max.iter().for_each(|max| self.at(name, at, "latency_max", *max, "seconds"));
         }
     }
 

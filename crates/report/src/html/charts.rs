@@ -121,8 +121,7 @@ pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
     let labels = document.labels();
     let mut charts = Vec::new();
     for (index, target) in document.targets.iter().enumerate().take(TARGETS_MAX) {
-        let points = recording.series_of(index).iter().map(|point| TimeseriesRow::of("", point));
-        let all = whole(points.collect(), target.sides.application.seconds);
+        let all = whole(recording.series_of(index).to_vec(), target.sides.application.seconds);
         let track = |part| recording.track(index, part);
         let directions = [("read", Part::Read), ("write", Part::Write), ("trim", Part::Trim)];
         let mut moving: Vec<(&'static str, Vec<TimeseriesRow>)> = directions

@@ -94,11 +94,6 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
 pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
-    summarise(document);
-}
-
-/// Writes down level and headline, made from the verdicts. Documents of older versions come without.
-pub(crate) fn summarise(document: &mut RunDocument) {
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     document.level = worst.map_or("none", Severity::word).to_owned();
     document.headline = Headline::of(document).verdict;

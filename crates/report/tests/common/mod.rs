@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use plumb_block::Nanos;
-use plumb_measure::{Histogram, Latency, SeriesPoint};
+use plumb_measure::run::TimeseriesRow;
+use plumb_measure::{Histogram, Latency};
 use plumb_report::document::Part;
 use plumb_report::document::proof::{TimelineItem, WindowResult};
 use plumb_report::{ProofDocument, RunDocument, RunRecording, verdict};
@@ -67,20 +68,20 @@ fn histogram(latency: &Latency) -> Histogram {
 }
 
 /// A series that swings by a tenth around its mean, after a first bucket that is slower.
-fn points(operations: u64, seconds: f64) -> Vec<SeriesPoint> {
+fn points(operations: u64, seconds: f64) -> Vec<TimeseriesRow> {
     let buckets = (seconds * 10.0).round() as u64;
     (0..buckets)
         .map(|bucket| {
             let swing =
                 1.0 + 0.1 * ((bucket * 7919) % 17) as f64 / 17.0 - if bucket == 0 { 0.4 } else { 0.05 };
             let operations = (operations as f64 / buckets as f64 * swing) as u64;
-            SeriesPoint {
+            TimeseriesRow {
                 at: Nanos::millis(100) * bucket,
                 operations,
                 bytes: operations * 8192,
-                latency_sum: Nanos(operations * 50_000),
-                latency_max: Nanos(300_000),
-                ..SeriesPoint::default()
+                latency_mean: (operations > 0).then_some(50e-6),
+                latency_max: (operations > 0).then_some(300e-6),
+                ..TimeseriesRow::default()
             }
         })
         .collect()

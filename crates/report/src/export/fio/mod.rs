@@ -8,7 +8,8 @@
 mod job;
 pub mod latency;
 
-use plumb_measure::{Histogram, Latency, SeriesPoint};
+use plumb_measure::run::TimeseriesRow;
+use plumb_measure::{Histogram, Latency};
 use serde_json::{Map, Value, json};
 
 pub use job::{DEPTHS, FioDirection, FioJob, Samples, batches, depths};
@@ -59,8 +60,8 @@ fn target_job(recording: &RunRecording, index: usize, label: &str) -> Value {
     let one_call = !sides.sync.is_used();
     let write = recording.histogram(index, Part::Write);
     let write = write.or_else(|| recording.histogram(index, Part::Durable).filter(|_| one_call));
-    let points = recording.series_of(index);
-    let of = |result: &DirectionResult, histogram| direction(result, seconds, histogram, points);
+    let rows = recording.series_of(index);
+    let of = |result: &DirectionResult, histogram| direction(result, seconds, histogram, rows);
     let percent = |used: f64| if seconds > 0.0 { used / seconds * 100.0 } else { 0.0 };
     let cpu = sides.cpu.unwrap_or_default();
     let failed = sides.used().iter().any(|(_, result)| result.errors > 0);
@@ -91,15 +92,15 @@ fn direction(
     result: &DirectionResult,
     seconds: f64,
     histogram: Option<&Histogram>,
-    points: &[SeriesPoint],
+    rows: &[TimeseriesRow],
 ) -> FioDirection {
-    let operations: u64 = points.iter().map(|point| point.operations).fold(0, u64::saturating_add);
-    let alone = if operations <= result.ios { points } else { &[] };
+    let operations: u64 = rows.iter().map(|row| row.operations).fold(0, u64::saturating_add);
+    let alone = if operations <= result.ios { rows } else { &[] };
     let width = bucket_seconds(alone);
-    let per_second = |of: fn(&SeriesPoint) -> u64| -> Vec<f64> {
-        alone.iter().map(|point| of(point) as f64 / width).collect()
+    let per_second = |of: fn(&TimeseriesRow) -> u64| -> Vec<f64> {
+        alone.iter().map(|row| of(row) as f64 / width).collect()
     };
-    let bandwidths: Vec<f64> = per_second(|point| point.bytes).iter().map(|bytes| bytes / 1024.0).collect();
+    let bandwidths: Vec<f64> = per_second(|row| row.bytes).iter().map(|bytes| bytes / 1024.0).collect();
     FioDirection {
         operations: result.ios,
         bytes: result.bytes,
@@ -110,7 +111,7 @@ fn direction(
         lat: times(histogram, result.latency.as_ref(), false),
         bandwidth: Samples::of(&bandwidths),
         share: 100.0,
-        rate: Samples::of(&per_second(|point| point.operations)),
+        rate: Samples::of(&per_second(|row| row.operations)),
     }
 }
 
