@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::document::json::pretty;
 use crate::document::{
     ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, Recorded,
     RunRecording, StudyDocument, TargetRecording,
@@ -184,11 +185,11 @@ impl Rendered<'_> {
     fn to_json(self) -> Result<String, serde_json::Error> {
         match self {
             Self::Run(recording) => recording.document.to_json(),
-            Self::Proof(document) => document.to_json(),
-            Self::Comparison(document) => document.to_json(),
-            Self::Study(document) => document.to_json(),
-            Self::Fleet(document, _) => document.to_json(),
-            Self::Observation(document) => document.to_json(),
+            Self::Proof(document) => pretty(document),
+            Self::Comparison(document) => pretty(document),
+            Self::Study(document) => pretty(document),
+            Self::Fleet(document, _) => pretty(document),
+            Self::Observation(document) => pretty(document),
         }
     }
 }

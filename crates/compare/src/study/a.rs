@@ -10,7 +10,7 @@ use plumb_sim::files::Host;
 
 use super::bench::{Bench, NOT_SWITCHED, SetBy, StudyError, is_file};
 use super::live_switch::switched;
-use super::row::{Learn, row};
+use super::row::row;
 use super::{Chapter, Found};
 use crate::explanation::main_cause;
 

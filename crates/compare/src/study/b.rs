@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::bench::{Bench, SimulatedPlace, StudyError, is_file};
-use super::row::{Learn, row, within};
+use super::row::{row, within};
 use super::{Chapter, Found};
 use crate::explanation::{explain, main_cause};
 

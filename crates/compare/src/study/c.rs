@@ -6,7 +6,7 @@ use plumb_report::document::study::{Expected, StudyRow, StudySeries, StudyUnit};
 use plumb_report::quantity::{rate, ratio};
 
 use super::bench::{Bench, Loaded, SetBy, StudyError, Switches};
-use super::row::{Learn, row};
+use super::row::row;
 use super::{Chapter, Found};
 
 const SOURCE: &str =

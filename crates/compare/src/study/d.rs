@@ -8,7 +8,7 @@ use plumb_report::quantity::duration;
 
 use super::bench::{Bench, NOT_SWITCHED, OFF, ON, StudyError};
 use super::object_store::{ObjectStore, Served, StoreLoad, Until};
-use super::row::{LATENCY_FIGURES, LatencyFigure, Learn, row, within};
+use super::row::{LATENCY_FIGURES, LatencyFigure, row, within};
 use super::{Chapter, Found};
 use crate::explanation::{explain, main_cause};
 

@@ -7,7 +7,7 @@ use plumb_report::quantity::{rate, ratio};
 use plumb_sim::files::Host;
 
 use super::bench::{Bench, NOT_SWITCHED, OFF, ON, PROTECTED, Profiled, StudyError};
-use super::row::{Learn, row};
+use super::row::row;
 use super::{Chapter, Found};
 use crate::explanation::{explain, main_cause};
 

@@ -102,14 +102,6 @@ impl ComparisonDocument {
     pub fn chapters(&self) -> &[Self] {
         if self.chapters.is_empty() { std::slice::from_ref(self) } else { &self.chapters }
     }
-
-    /// As indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        super::json::pretty(self)
-    }
 }
 
 /// One level.

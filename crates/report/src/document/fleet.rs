@@ -101,14 +101,6 @@ impl FleetDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/fleet/1";
 
-    /// As indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        super::json::pretty(self)
-    }
-
     /// What was measured together: by the hosts that did all, or, where none did, by all until they ended.
     pub fn measured(&self) -> Option<&Sides> {
         self.total.as_ref().or(self.unfinished.as_ref())

@@ -244,14 +244,6 @@ pub struct ObservationCost {
 impl ObservationDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/observation/1";
-
-    /// As indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        super::json::pretty(self)
-    }
 }
 
 impl ObservedDevice {

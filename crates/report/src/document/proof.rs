@@ -58,14 +58,6 @@ pub struct ProofDocument {
 impl ProofDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove/1";
-
-    /// As indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        super::json::pretty(self)
-    }
 }
 
 /// What was recorded, and how.

@@ -101,6 +101,56 @@ impl StudyRow {
     pub fn is_reproduced(&self) -> bool {
         self.came_out != Some(false) && self.is_near() != Some(false)
     }
+
+    /// So much was reported.
+    pub fn reported(mut self, value: f64) -> Self {
+        (self.reported, self.reported_unknown_because) = (Some(value), None);
+        self.judged()
+    }
+
+    /// So much or more was reported.
+    pub fn reported_at_least(mut self, value: f64) -> Self {
+        self.reported_at_least = true;
+        self.reported(value)
+    }
+
+    /// Nothing was reported, because.
+    pub fn unreported(mut self, because: &str) -> Self {
+        self.reported_unknown_because = Some(because.to_owned());
+        self
+    }
+
+    /// So much it is here.
+    pub fn ours(self, value: f64) -> Self {
+        self.ours_or(Some(value), "")
+    }
+
+    /// So much it is here; `None` if it could not be had, because.
+    pub fn ours_or(mut self, value: Option<f64>, because: &str) -> Self {
+        let value = value.filter(|value| value.is_finite());
+        self.ours = value;
+        self.ours_unknown_because = value.is_none().then(|| because.to_owned());
+        self.judged()
+    }
+
+    /// This is expected of ours.
+    pub fn expecting(mut self, expected: Expected) -> Self {
+        self.expected = Some(expected);
+        self.judged()
+    }
+
+    /// What makes it so.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
+    }
+
+    fn judged(mut self) -> Self {
+        self.ratio = self.reported.zip(self.ours).map(|(reported, ours)| ours / reported);
+        self.ratio = self.ratio.filter(|ratio| ratio.is_finite());
+        self.came_out = self.expected.zip(self.ours).map(|(expected, ours)| expected.holds(ours));
+        self
+    }
 }
 
 /// What is expected of a figure. Each end belongs to it; null is no end.
@@ -154,14 +204,6 @@ pub struct StudyPoint {
 impl StudyDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/study/1";
-
-    /// As indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        super::json::pretty(self)
-    }
 
     /// All figures.
     pub fn rows(&self) -> impl Iterator<Item = (&Study, &StudyRow)> {
