@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 
-use plumb_block::{Bytes, Nanos};
 use plumb_load::Progress;
-use plumb_trial::{Phase, TargetNow, Watcher};
+use plumb_trial::{TargetNow, Watcher};
 
 /// Prints dots, if any.
 pub(crate) struct Dots {
@@ -27,10 +26,6 @@ impl Dots {
 }
 
 impl Watcher for Dots {
-    fn phase(&mut self, _span: usize, _phase: &Phase, _expected: Option<Nanos>) {}
-
-    fn bytes(&mut self, _done: Bytes) {}
-
     fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
         let Some(every) = self.every else { return };
         let due = progress.total.operations() / u64::from(every);
@@ -38,8 +33,6 @@ impl Watcher for Dots {
         self.printed += missing;
         Self::print(&".".repeat(missing as usize));
     }
-
-    fn note(&mut self, _line: &str) {}
 
     fn end(self: Box<Self>) {
         if self.printed > 0 {

@@ -140,8 +140,6 @@ impl Watcher for Told<'_> {
         }
     }
 
-    fn end(self: Box<Self>) {}
-
     fn wants_latency(&self) -> bool {
         self.watcher.wants_latency()
     }

@@ -41,28 +41,28 @@ pub struct TargetNow {
     pub shares_devices: bool,
 }
 
-/// Watches.
+/// Watches. What one does not care for it leaves out.
 pub trait Watcher {
     /// What will be run is known.
     fn begins(&mut self, _scenario: &Scenario) {}
 
     /// A phase begins, of the span with this number; `expected` is how long it takes, if that is known.
-    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>);
+    fn phase(&mut self, _span: usize, _phase: &Phase, _expected: Option<Nanos>) {}
 
     /// So much of a file is laid out, or read back.
-    fn bytes(&mut self, done: Bytes);
+    fn bytes(&mut self, _done: Bytes) {}
 
     /// About ten times a second while a span runs. `targets` looks at each target of the span.
-    fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>);
+    fn progress(&mut self, _progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {}
 
     /// What is known before a turn, in place of what was known before the last.
     fn standing(&mut self, _lines: &[String]) {}
 
     /// Something that the user should know now.
-    fn note(&mut self, line: &str);
+    fn note(&mut self, _line: &str) {}
 
     /// Nothing more comes.
-    fn end(self: Box<Self>);
+    fn end(self: Box<Self>) {}
 
     /// Whether latencies are wanted while it runs: they cost a little.
     fn wants_latency(&self) -> bool {

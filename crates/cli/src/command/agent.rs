@@ -16,7 +16,7 @@ use plumb_fleet::stdio::{self, Link, Work};
 use plumb_fleet::{Agent, Identity, Level, MonotonicClock, Task, TaskResult};
 use plumb_load::{LoadOutcome, Progress, SpanResult};
 use plumb_measure::Series;
-use plumb_trial::{Context, Phase, TargetNow, Trial, Watcher};
+use plumb_trial::{Context, TargetNow, Trial, Watcher};
 use plumb_workload::Scenario;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
@@ -188,17 +188,9 @@ impl Together<'_> {
 }
 
 impl Watcher for Together<'_> {
-    fn phase(&mut self, _span: usize, _phase: &Phase, _expected: Option<Nanos>) {}
-
-    fn bytes(&mut self, _done: plumb_block::Bytes) {}
-
     fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
         self.lasted = progress.elapsed;
     }
-
-    fn note(&mut self, _line: &str) {}
-
-    fn end(self: Box<Self>) {}
 
     fn start_at(&mut self, now: Nanos, time: &Time) -> Nanos {
         self.before += std::mem::take(&mut self.lasted);

@@ -11,16 +11,13 @@ use plumb_block::{
 };
 use plumb_dialect::native::{Words, write};
 use plumb_linux::{FileOptions, Filling};
-use plumb_load::Progress;
 use plumb_measure::{Out, SeriesPoint};
 use plumb_report::RunDocument;
 use plumb_report::document::study::{StudyPoint, StudySeries};
 use plumb_report::document::{ComparisonDocument, Sides};
 use plumb_sim::files::{Host, SimulatedFiles};
 use plumb_target::{Intent, Name, Opened, Wanted, open_all};
-use plumb_trial::{
-    Context, Phase, ProfileRun, Request, TargetNow, Trial, TrialEnded, TrialError, Watcher, run, run_profile,
-};
+use plumb_trial::{Context, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher, run, run_profile};
 use plumb_workload::Scenario;
 
 use super::StudyPlan;
@@ -460,10 +457,4 @@ impl<T> Whole for (T, TrialEnded) {
 /// Nobody looks on: what is simulated is over before it could be shown.
 struct Unseen;
 
-impl Watcher for Unseen {
-    fn phase(&mut self, _: usize, _: &Phase, _: Option<Nanos>) {}
-    fn bytes(&mut self, _: Bytes) {}
-    fn progress(&mut self, _: &Progress, _: &dyn Fn() -> Vec<TargetNow>) {}
-    fn note(&mut self, _: &str) {}
-    fn end(self: Box<Self>) {}
-}
+impl Watcher for Unseen {}

@@ -57,8 +57,4 @@ impl Observer for Switch<'_> {
             self.switched = self.device.set_wce(over.is_multiple_of(2));
         }
     }
-
-    fn look(&mut self, _: &Progress) {}
-    fn window_begins(&mut self, _: Nanos, _: bool) {}
-    fn window_ends(&mut self) {}
 }
