@@ -7,11 +7,11 @@ use plumb_path::Severity;
 use crate::document::ComparisonDocument;
 use crate::document::comparison::{Block, Contrast, Estimate, Outcome, Prediction, Term};
 use crate::facts::{Fact, Figure, facts_of};
-use crate::headline::{Headline, capital, sentence};
+use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, mebibytes, or_dash, percent, rate, ratio, three_digits};
-use crate::terminal::{Cell, Ink, Side, Table};
+use crate::terminal::{Cell, Ink, Table};
 
 /// What every report of interleaved blocks says beside its result.
 const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
@@ -118,14 +118,13 @@ fn headline(document: &ComparisonDocument) -> Headline {
     let meanings = document.chapters().iter().map(|chapter| (chapter, meaning(chapter)));
     let meanings = meanings.filter(|(_, meaning)| !meaning.is_empty());
     let meanings: Vec<String> = meanings.map(|(chapter, meaning)| before_title(chapter) + &meaning).collect();
-    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
     Headline {
         severity: exceeded.then_some(Severity::Warning),
         label,
         verdict: capital(&sentence(&document.headline)),
         meaning: meanings.join(" "),
         quality: String::new(),
-        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+        incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
 }
 
@@ -214,32 +213,21 @@ const fn outcome_words(outcome: Outcome) -> &'static str {
 }
 
 fn ratios(document: &ComparisonDocument) -> Table {
-    let mut table = Table::new(&[
-        ("", Side::Left),
-        ("figure", Side::Left),
-        ("ratio", Side::Right),
-        ("interval", Side::Left),
-        ("outcome", Side::Left),
-    ]);
-    for contrast in document.contrasts() {
+    let rows = document.contrasts().flat_map(|contrast| {
         let name = printable(&format!("{} / {}", contrast.compared, contrast.against));
-        let row = |name: String, figure: &str, of: Option<Estimate>, outcome: &str, ink| {
-            vec![
-                Cell::plain(name),
-                Cell::plain(figure),
-                Cell::inked(ink, or_dash(of.map(|of| of.median), ratio)),
-                Cell::plain(or_dash(of, |of| ends(&of, ratio))),
-                Cell::plain(outcome),
-            ]
-        };
         let outcome = outcome_words(contrast.outcome);
-        table.row(row(name, &document.figure, contrast.ratio, outcome, Ink::Bold));
+        let main = (name, &document.figure, contrast.ratio, outcome, Ink::Bold);
         let others = contrast.ratios.iter().filter(|(figure, _)| **figure != document.figure);
-        for (figure, other) in others {
-            table.row(row(String::new(), figure, Some(*other), "", Ink::Plain));
-        }
-    }
-    table
+        let others = others.map(|(figure, of)| (String::new(), figure, Some(*of), "", Ink::Plain));
+        std::iter::once(main).chain(others)
+    });
+    Table::of(rows)
+        .left("", |(name, ..)| name.clone())
+        .left("figure", |(_, figure, ..)| *figure)
+        .right("ratio", |(_, _, of, _, ink)| Cell::inked(*ink, or_dash(of.map(|of| of.median), ratio)))
+        .left("interval", |(_, _, of, ..)| or_dash(*of, |of| ends(&of, ratio)))
+        .left("outcome", |(_, _, _, outcome, _)| *outcome)
+        .table()
 }
 
 /// What a term of an explanation is called.
@@ -267,38 +255,25 @@ pub(crate) fn signed(seconds: f64) -> String {
 }
 
 fn explanation(contrast: &Contrast) -> Option<Table> {
-    let mut table = Table::new(&[
-        ("term", Side::Left),
-        ("share", Side::Right),
-        ("time", Side::Right),
-        ("figures", Side::Left),
-    ]);
-    for term in &contrast.explanation {
-        table.row(vec![
-            Cell::plain(term_words(term)),
-            Cell::inked(Ink::Bold, or_dash(term.share, percent)),
-            Cell::plain(signed(term.seconds)),
-            Cell::plain(printable(&term.sentence)),
-        ]);
-    }
-    (!contrast.explanation.is_empty()).then_some(table)
+    Table::of(&contrast.explanation)
+        .left("term", |term| term_words(term))
+        .right("share", |term| Cell::inked(Ink::Bold, or_dash(term.share, percent)))
+        .right("time", |term| signed(term.seconds))
+        .left("figures", |term| printable(&term.sentence))
+        .if_any()
 }
 
 fn limits(document: &ComparisonDocument) -> Option<Table> {
-    let mut table = Table::new(&[("limit", Side::Left), ("of", Side::Left), ("result", Side::Left)]);
-    for limit in &document.limits {
-        let (ink, result) = match limit.exceeded {
-            Some(true) => (Ink::Red, "exceeded by the whole interval"),
-            Some(false) => (Ink::Green, "kept by the whole interval"),
-            None => (Ink::Yellow, "not decided: the limit is inside the interval, or there is none"),
-        };
-        table.row(vec![
-            Cell::plain(printable(&limit.limit)),
-            Cell::plain(printable(&limit.compared)),
-            Cell::inked(ink, result),
-        ]);
-    }
-    (!document.limits.is_empty()).then_some(table)
+    let result = |exceeded| match exceeded {
+        Some(true) => Cell::inked(Ink::Red, "exceeded by the whole interval"),
+        Some(false) => Cell::inked(Ink::Green, "kept by the whole interval"),
+        None => Cell::inked(Ink::Yellow, "not decided: the limit is inside the interval, or there is none"),
+    };
+    Table::of(&document.limits)
+        .left("limit", |limit| printable(&limit.limit))
+        .left("of", |limit| printable(&limit.compared))
+        .left("result", |limit| result(limit.exceeded))
+        .if_any()
 }
 
 /// A value of the figure of this name, with its unit.
@@ -312,20 +287,13 @@ fn value(figure: &str, value: f64) -> String {
 }
 
 fn levels(document: &ComparisonDocument) -> Table {
-    let names: Vec<String> = document.levels.iter().map(|level| printable(&level.name)).collect();
-    let mut head = vec![("median over the blocks", Side::Left)];
-    head.extend(names.iter().map(|name| (name.as_str(), Side::Right)));
-    let mut table = Table::new(&head);
-    let first = document.levels.first();
-    for figure in first.into_iter().flat_map(|level| level.figures.keys()) {
-        let mut row = vec![Cell::plain(figure)];
-        for level in &document.levels {
-            let median = level.figures.get(figure).copied();
-            row.push(Cell::plain(or_dash(median, |of| value(figure, of))));
-        }
-        table.row(row);
-    }
-    table
+    let figures = document.levels.iter().take(1).flat_map(|level| level.figures.keys());
+    let table = Table::of(figures).left("median over the blocks", |figure| *figure);
+    let columns = document.levels.iter().fold(table, |table, level| {
+        let median = |figure: &String| level.figures.get(figure).copied();
+        table.right(&printable(&level.name), |figure| or_dash(median(figure), |of| value(figure, of)))
+    });
+    columns.table()
 }
 
 fn how_sure(document: &ComparisonDocument) -> Vec<String> {
@@ -368,28 +336,18 @@ fn how_sure(document: &ComparisonDocument) -> Vec<String> {
 }
 
 fn blocks(document: &ComparisonDocument) -> Table {
-    let mut table = Table::new(&[
-        ("round", Side::Right),
-        ("level", Side::Left),
-        ("measured", Side::Right),
-        ("settled after", Side::Right),
-        ("value", Side::Right),
-    ]);
-    let name = |block: &Block| {
-        document.levels.get(block.level).map_or(NONE.to_owned(), |level| printable(&level.name))
+    let (levels, figure) = (&document.levels, &document.figure);
+    let round = |block: &Block| match block.round {
+        0 => "practice".to_owned(),
+        round => round.to_string(),
     };
-    for block in &document.measured {
-        let round = if block.round == 0 { "practice".to_owned() } else { block.round.to_string() };
-        let figure = block.figures.get(&document.figure).copied();
-        table.row(vec![
-            Cell::plain(round),
-            Cell::plain(name(block)),
-            Cell::plain(duration(block.seconds)),
-            Cell::plain(or_dash(block.settled_after, duration)),
-            Cell::plain(or_dash(figure, |of| value(&document.figure, of))),
-        ]);
-    }
-    table
+    Table::of(&document.measured)
+        .right("round", |block| round(block))
+        .left("level", |block| or_dash(levels.get(block.level), |level| printable(&level.name)))
+        .right("measured", |block| duration(block.seconds))
+        .right("settled after", |block| or_dash(block.settled_after, duration))
+        .right("value", |block| or_dash(block.figures.get(figure), |of| value(figure, *of)))
+        .table()
 }
 
 fn rounds(document: &ComparisonDocument) -> String {

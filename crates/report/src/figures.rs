@@ -5,7 +5,7 @@ use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};
 
 use crate::document::{Environment, Sides};
 use crate::printable::printable;
-use crate::quantity::{self, NONE, count, duration};
+use crate::quantity::{count, duration};
 
 /// A statistic of a latency, in seconds.
 type Statistic = fn(&Latency) -> f64;
@@ -81,7 +81,7 @@ pub(crate) fn spread(latency: &Latency) -> String {
 /// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have carried data
 /// and were taken with the empty ones, so that this many are the least.
 pub(crate) fn writes_without_flushes(writes: u64, flushes: Option<u64>) -> String {
-    let text = quantity::count(writes);
+    let text = count(writes);
     if may_lack(writes, flushes) { format!("at least {text}") } else { text }
 }
 
@@ -90,27 +90,21 @@ pub(crate) fn may_lack(writes: u64, flushes: Option<u64>) -> bool {
     flushes.is_some_and(|flushes| flushes.saturating_mul(10) > writes)
 }
 
-/// One side of a load. A figure that is not known or has no meaning is a dash.
-#[derive(Debug, Clone, PartialEq)]
+/// One side of a load. What is not known or has no meaning is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SideRow {
     /// `application`, `storage`, or a part of the former.
     pub(crate) side: &'static str,
     /// Operations per second.
-    pub(crate) iops: String,
-    /// MiB/s.
-    pub(crate) mib: String,
-    /// Mean size of an operation, with its unit.
-    pub(crate) size: String,
-    /// Median latency, with its unit.
-    pub(crate) p50: String,
-    /// 99th percentile of latency, with its unit.
-    pub(crate) p99: String,
-    /// 99.9th percentile of latency, with its unit.
-    pub(crate) p999: String,
-    /// The longest latency, with its unit.
-    pub(crate) max: String,
+    pub(crate) iops: Option<f64>,
+    /// Bytes per second.
+    pub(crate) bytes_per_second: Option<f64>,
+    /// Mean bytes of an operation.
+    pub(crate) size: Option<f64>,
+    /// How long an operation takes.
+    pub(crate) latency: Option<Latency>,
     /// Flushes.
-    pub(crate) flushes: String,
+    pub(crate) flushes: Option<u64>,
     /// Whether the storage moved nothing at all.
     pub(crate) zero: bool,
 }
@@ -118,80 +112,38 @@ pub(crate) struct SideRow {
 /// The rows of a target: application, each direction if there are several, flushes, storage where it is known.
 pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     let application = &sides.application;
-    let row = SideRow::moving(
-        "application",
-        application.iops,
-        application.bytes_per_second,
-        application.io_bytes_mean,
-    );
-    let mut rows = vec![row.taking(application.latency.as_ref())];
+    let row = |side, latency| SideRow { side, latency, ..SideRow::default() };
+    let mut rows = vec![SideRow {
+        iops: Some(application.iops),
+        bytes_per_second: Some(application.bytes_per_second),
+        size: application.io_bytes_mean,
+        ..row("application", application.latency)
+    }];
     let moving = sides.moving();
     if moving.len() > 1 {
-        for (name, direction) in moving {
-            let size = (direction.ios > 0).then(|| direction.bytes as f64 / direction.ios as f64);
-            let row = SideRow::moving(name, direction.iops, direction.bytes_per_second, size);
-            rows.push(row.taking(direction.latency.as_ref()));
-        }
+        rows.extend(moving.into_iter().map(|(name, direction)| SideRow {
+            iops: Some(direction.iops),
+            bytes_per_second: Some(direction.bytes_per_second),
+            size: (direction.ios > 0).then(|| direction.bytes as f64 / direction.ios as f64),
+            ..row(name, direction.latency)
+        }));
     }
     if sides.sync.is_used() {
-        let row = SideRow { iops: quantity::rate(sides.sync.iops), ..SideRow::empty("sync") };
-        let flushes = quantity::count(sides.sync.ios);
-        rows.push(SideRow { flushes, ..row.taking(sides.sync.latency.as_ref()) });
+        let (iops, flushes) = (Some(sides.sync.iops), Some(sides.sync.ios));
+        rows.push(SideRow { iops, flushes, ..row("sync", sides.sync.latency) });
     }
-    if let Some(latency) = &sides.durable_latency {
-        rows.push(SideRow::empty("durable").taking(Some(latency)));
-    }
-    if let Some(latency) = &application.latency_from_intended_start {
-        rows.push(SideRow::empty("since intended").taking(Some(latency)));
-    }
-    if let Some(side) = &sides.storage {
-        let row = SideRow::moving("storage", side.iops, side.bytes_per_second, side.io_bytes_mean);
-        rows.push(SideRow {
-            flushes: quantity::or_dash(side.flushes, quantity::count),
-            zero: side.reads == 0 && side.writes == 0 && application.operations > 0,
-            ..row
-        });
-    }
+    rows.extend(sides.durable_latency.map(|latency| row("durable", Some(latency))));
+    let intended = application.latency_from_intended_start;
+    rows.extend(intended.map(|latency| row("since intended", Some(latency))));
+    rows.extend(sides.storage.as_ref().map(|storage| SideRow {
+        iops: Some(storage.iops),
+        bytes_per_second: Some(storage.bytes_per_second),
+        size: storage.io_bytes_mean,
+        flushes: storage.flushes,
+        zero: storage.reads == 0 && storage.writes == 0 && application.operations > 0,
+        ..row("storage", None)
+    }));
     rows
-}
-
-impl SideRow {
-    fn empty(side: &'static str) -> Self {
-        let none = || NONE.to_owned();
-        Self {
-            side,
-            iops: none(),
-            mib: none(),
-            size: none(),
-            p50: none(),
-            p99: none(),
-            p999: none(),
-            max: none(),
-            flushes: none(),
-            zero: false,
-        }
-    }
-
-    fn moving(side: &'static str, iops: f64, bytes_per_second: f64, size: Option<f64>) -> Self {
-        Self {
-            iops: quantity::rate(iops),
-            mib: quantity::mebibytes(bytes_per_second),
-            size: quantity::or_dash(size, quantity::bytes),
-            ..Self::empty(side)
-        }
-    }
-
-    fn taking(self, latency: Option<&Latency>) -> Self {
-        let show =
-            |of: fn(&Latency) -> f64| quantity::or_dash(latency, |latency| quantity::duration(of(latency)));
-        Self {
-            p50: show(|latency| latency.p50),
-            p99: show(|latency| latency.p99),
-            p999: show(|latency| latency.p999),
-            max: show(|latency| latency.max),
-            ..self
-        }
-    }
 }
 
 /// The width of a bucket in seconds: what lies between two of them. Long runs are recorded in wider ones.

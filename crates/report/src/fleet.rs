@@ -1,5 +1,6 @@
 //! The report of many hosts in words and tables, which every format sets in its own way. All of it is printable.
 
+use plumb_measure::{ApplicationSide, Latency};
 use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
@@ -8,7 +9,7 @@ use crate::headline::{Headline, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
-use crate::terminal::{Cell, Ink, Side, Table};
+use crate::terminal::{Cell, Ink, Table};
 
 /// The report of `document`.
 pub(crate) fn outline(document: &FleetDocument) -> Outline<'_> {
@@ -95,77 +96,67 @@ fn hosts(document: &FleetDocument) -> Table {
 
 /// Each host of a load, and all together.
 fn loads(document: &FleetDocument) -> Table {
-    let columns =
-        ["", "IOPS", "throughput", "median", "p99", "syncs/s", "start late", "clock within", "done after"];
-    let mut table = Table::of_figures(vec![columns.map(|name| Cell::inked(Ink::Dim, name)).to_vec()]);
-    let seconds = |value: Option<f64>| or_dash(value, duration);
-    for host in &document.hosts {
-        let mut row =
-            figures_row(&host.name, host.total.as_ref(), if host.ok { Ink::Plain } else { Ink::Yellow });
-        row.extend(
-            [host.start_late, host.clock_error, host.done_after].map(|value| Cell::plain(seconds(value))),
-        );
-        table.row(row);
-    }
+    let hosts = document.hosts.iter().map(|host| {
+        let times = [host.start_late, host.clock_error, host.done_after];
+        let ink = if host.ok { Ink::Plain } else { Ink::Yellow };
+        (host.name.as_str(), host.total.as_ref(), ink, times.map(|time| or_dash(time, duration)))
+    });
     let sums = [
         ("in all", &document.total, Ink::Bold, document.last_done),
         ("the others, until they ended", &document.unfinished, Ink::Yellow, None),
     ];
-    for (name, sides, ink, done_after) in sums.into_iter().filter(|(_, sides, ..)| sides.is_some()) {
-        let mut row = figures_row(name, sides.as_ref(), ink);
-        row.extend([Cell::plain(""), Cell::plain(""), Cell::plain(seconds(done_after))]);
-        table.row(row);
-    }
-    table
-}
-
-fn figures_row(name: &str, sides: Option<&Sides>, ink: Ink) -> Vec<Cell> {
-    let of = sides.map(|sides| &sides.application);
-    let latency = of.and_then(|of| of.latency);
-    let syncs = sides.map(|sides| &sides.sync).filter(|sync| sync.is_used());
-    vec![
-        Cell::inked(ink, printable(name)),
-        Cell::inked(ink, or_dash(of, |of| rate(of.iops))),
-        Cell::inked(ink, or_dash(of, |of| throughput(of.bytes_per_second))),
-        Cell::plain(or_dash(latency, |latency| duration(latency.p50))),
-        Cell::plain(or_dash(latency, |latency| duration(latency.p99))),
-        Cell::plain(or_dash(syncs, |sync| rate(sync.iops))),
-    ]
+    let sums = sums.into_iter().filter(|(_, sides, ..)| sides.is_some()).map(|(name, sides, ink, done)| {
+        (name, sides.as_ref(), ink, [String::new(), String::new(), or_dash(done, duration)])
+    });
+    let of = |sides: Option<&Sides>, show: fn(&ApplicationSide) -> String| {
+        or_dash(sides, |sides| show(&sides.application))
+    };
+    let latency = |sides: Option<&Sides>, of: fn(&Latency) -> f64| {
+        let latency = sides.and_then(|sides| sides.application.latency.as_ref());
+        or_dash(latency, |latency| duration(of(latency)))
+    };
+    let syncs = |sides: Option<&Sides>| {
+        or_dash(sides.map(|sides| &sides.sync).filter(|sync| sync.is_used()), |sync| rate(sync.iops))
+    };
+    Table::of(hosts.chain(sums))
+        .left("", |(name, _, ink, _)| Cell::inked(*ink, printable(name)))
+        .right("IOPS", |(_, sides, ink, _)| Cell::inked(*ink, of(*sides, |of| rate(of.iops))))
+        .right("throughput", |(_, sides, ink, _)| {
+            Cell::inked(*ink, of(*sides, |of| throughput(of.bytes_per_second)))
+        })
+        .right("median", |(_, sides, ..)| latency(*sides, |latency| latency.p50))
+        .right("p99", |(_, sides, ..)| latency(*sides, |latency| latency.p99))
+        .right("syncs/s", |(_, sides, ..)| syncs(*sides))
+        .right("start late", |(.., [late, _, _])| late.clone())
+        .right("clock within", |(.., [_, error, _])| error.clone())
+        .right("done after", |(.., [_, _, done])| done.clone())
+        .table()
 }
 
 /// Each host of another command.
 fn answers(document: &FleetDocument) -> Table {
-    let mut table = Table::new(&[("", Side::Left), ("found", Side::Left), ("in one sentence", Side::Left)]);
-    for host in &document.hosts {
-        let level = host.level.as_deref().unwrap_or(NONE);
-        let ink = match level {
-            "danger" => Ink::Red,
-            "warning" => Ink::Yellow,
-            _ => Ink::Plain,
-        };
-        let said = host.headline.as_deref().or(host.because.as_deref()).unwrap_or(NONE);
-        table.row(vec![
-            Cell::plain(printable(&host.name)),
-            Cell::inked(ink, level),
-            Cell::plain(printable(said)),
-        ]);
-    }
-    table
+    let level = |level: &str| match level {
+        "danger" => Cell::inked(Ink::Red, level),
+        "warning" => Cell::inked(Ink::Yellow, level),
+        _ => Cell::plain(level),
+    };
+    Table::of(&document.hosts)
+        .left("", |host| printable(&host.name))
+        .left("found", |host| level(host.level.as_deref().unwrap_or(NONE)))
+        .left("in one sentence", |host| {
+            or_dash(host.headline.as_ref().or(host.because.as_ref()), |said| printable(said))
+        })
+        .table()
 }
 
 fn scale(document: &FleetDocument) -> Option<Table> {
-    let columns = ["hosts", "measured", "IOPS", "throughput", "efficiency"];
-    let mut table = Table::of_figures(vec![columns.map(|name| Cell::inked(Ink::Dim, name)).to_vec()]);
-    for step in &document.scale {
-        table.row(vec![
-            Cell::plain(count(step.hosts)),
-            Cell::plain(count(step.measured)),
-            Cell::plain(rate(step.iops)),
-            Cell::plain(throughput(step.bytes_per_second)),
-            Cell::inked(Ink::Bold, or_dash(step.efficiency, percent)),
-        ]);
-    }
-    (!document.scale.is_empty()).then_some(table)
+    Table::of(&document.scale)
+        .left("hosts", |step| count(step.hosts))
+        .right("measured", |step| count(step.measured))
+        .right("IOPS", |step| rate(step.iops))
+        .right("throughput", |step| throughput(step.bytes_per_second))
+        .right("efficiency", |step| Cell::inked(Ink::Bold, or_dash(step.efficiency, percent)))
+        .if_any()
 }
 
 /// How much of what was moved stayed on devices of the hosts themselves; nothing where no host says.

@@ -33,7 +33,7 @@ impl Headline {
             document.verdicts.iter().filter(|finding| finding.severity > Severity::Info).collect();
         let worst = serious.iter().map(|finding| finding.severity).max();
         let first = serious.iter().find(|finding| Some(finding.severity) == worst);
-        let why = incomplete(document);
+        let why = incomplete(document.complete, document.incomplete_because.as_deref());
         let measured = is_measured(document);
         let gist = if document.is_check() { reach(document) } else { summary(document) };
         let lost = document.all_paths().into_iter().find(|path| levels::is_lost(Some(path)));
@@ -83,10 +83,10 @@ fn is_measured(document: &RunDocument) -> bool {
     transactions || document.targets.iter().any(|target| target.sides.application.operations > 0)
 }
 
-/// Why the run is not complete; `None` if it is.
-fn incomplete(document: &RunDocument) -> Option<String> {
-    let why = document.incomplete_because.as_deref().map(str::trim).filter(|why| !why.is_empty());
-    (!document.complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
+/// Why what was done is not complete; `None` if it is.
+pub(crate) fn incomplete(complete: bool, because: Option<&str>) -> Option<String> {
+    let why = because.map(str::trim).filter(|why| !why.is_empty());
+    (!complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
 }
 
 /// What an fsync reaches, as far as can be seen.

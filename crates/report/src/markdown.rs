@@ -93,16 +93,12 @@ fn head(of: &str, headline: &Headline, environment: &Environment) -> String {
 }
 
 fn figures(figures: &[Figure]) -> String {
-    let mut shown = Table::new(&[("", Side::Left), ("", Side::Right), ("", Side::Left)]);
-    for figure in figures {
-        let value = format!("{} {}", figure.value, figure.unit);
-        shown.row(vec![
-            Cell::plain(figure.label),
-            Cell::inked(Ink::Bold, value.trim_end()),
-            Cell::plain(&figure.note),
-        ]);
-    }
-    if figures.is_empty() { String::new() } else { table(&shown) }
+    let value = |figure: &Figure| format!("{} {}", figure.value, figure.unit).trim_end().to_owned();
+    let shown = Table::of(figures)
+        .left("", |figure| figure.label)
+        .right("", |figure| Cell::inked(Ink::Bold, value(figure)))
+        .left("", |figure| &figure.note);
+    shown.if_any().as_ref().map(table).unwrap_or_default()
 }
 
 fn paths(document: &RunDocument) -> String {

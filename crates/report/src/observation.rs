@@ -5,13 +5,13 @@ use plumb_measure::Latency;
 use crate::document::ObservationDocument;
 use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, ObservedSync, Source};
 use crate::facts::{Fact, Figure, facts_of};
-use crate::headline::{Headline, capital, sentence};
+use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{
     bytes, count, duration, duration_parts, mebibytes, or_dash, percent, rate, three_digits,
 };
-use crate::terminal::{Cell, Side, Table};
+use crate::terminal::Table;
 
 /// So many sizes of a direction are shown.
 const SIZES_MAX: usize = 6;
@@ -20,9 +20,6 @@ const CALLERS_MAX: usize = 12;
 
 /// The report of `document`.
 pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
-    let sizes = || {
-        document.devices.iter().any(|device| device.directions().iter().any(|(_, of)| !of.sizes.is_empty()))
-    };
     let table = |table| Item::table(Some(table));
     let workload: Vec<Item> = document.workload.lines().map(|line| Item::Command(printable(line))).collect();
     Outline {
@@ -34,7 +31,7 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
             Section::new("What the devices were asked", table(asked(document))),
             Section::new("Flushes", table(flushes(document))),
             Section::new("How many at once, and when", table(depths(document))),
-            Section::new("Sizes", if sizes() { table(sizes_of(document)) } else { Vec::new() }),
+            Section::new("Sizes", Item::table(sizes_of(document))),
             Section::new("Who waited for data to be durable", syncs(document, CALLERS_MAX)),
             Section::new("What the kernel counted for the process", process(document)),
             Section::new("How it was seen", Item::lines(&how(document))),
@@ -49,7 +46,6 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
 }
 
 fn headline(document: &ObservationDocument) -> Headline {
-    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
     let meaning = match (document.source, &document.source_because) {
         (Source::Counters, Some(because)) => {
             format!(
@@ -64,7 +60,7 @@ fn headline(document: &ObservationDocument) -> Headline {
         verdict: capital(&sentence(&document.headline)),
         meaning,
         quality: String::new(),
-        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+        incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
 }
 
@@ -90,40 +86,24 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
 }
 
 /// The latency that so many do not exceed.
-fn at(latency: Option<Latency>, of: fn(&Latency) -> f64) -> Cell {
-    Cell::plain(or_dash(latency, |latency| duration(of(&latency))))
+fn at(latency: Option<Latency>, of: fn(&Latency) -> f64) -> String {
+    or_dash(latency, |latency| duration(of(&latency)))
 }
 
 fn asked(document: &ObservationDocument) -> Table {
-    let mut table = Table::new(&[
-        ("device", Side::Left),
-        ("", Side::Left),
-        ("per second", Side::Right),
-        ("MiB/s", Side::Right),
-        ("mean size", Side::Right),
-        ("sequential", Side::Right),
-        ("in queue p50", Side::Right),
-        ("p99", Side::Right),
-        ("at device p50", Side::Right),
-        ("p99", Side::Right),
-        ("max", Side::Right),
-    ]);
-    for (device, name, of) in directions(document) {
-        table.row(vec![
-            Cell::plain(printable(&device.name)),
-            Cell::plain(name),
-            Cell::plain(rate(of.iops)),
-            Cell::plain(mebibytes(of.bytes_per_second)),
-            Cell::plain(or_dash(of.io_bytes_mean, bytes)),
-            Cell::plain(or_dash(of.sequential, percent)),
-            at(of.queue_latency, |of| of.p50),
-            at(of.queue_latency, |of| of.p99),
-            at(of.latency, |of| of.p50),
-            at(of.latency, |of| of.p99),
-            at(of.latency, |of| of.max),
-        ]);
-    }
-    table
+    Table::of(directions(document))
+        .left("device", |(device, ..)| printable(&device.name))
+        .left("", |(_, name, _)| *name)
+        .right("per second", |(.., of)| rate(of.iops))
+        .right("MiB/s", |(.., of)| mebibytes(of.bytes_per_second))
+        .right("mean size", |(.., of)| or_dash(of.io_bytes_mean, bytes))
+        .right("sequential", |(.., of)| or_dash(of.sequential, percent))
+        .right("in queue p50", |(.., of)| at(of.queue_latency, |of| of.p50))
+        .right("p99", |(.., of)| at(of.queue_latency, |of| of.p99))
+        .right("at device p50", |(.., of)| at(of.latency, |of| of.p50))
+        .right("p99", |(.., of)| at(of.latency, |of| of.p99))
+        .right("max", |(.., of)| at(of.latency, |of| of.max))
+        .table()
 }
 
 /// Each direction in which a device was asked for something; of a device that was asked for nothing, its reads.
@@ -138,53 +118,30 @@ fn directions(
 }
 
 fn flushes(document: &ObservationDocument) -> Table {
-    let mut table = Table::new(&[
-        ("device", Side::Left),
-        ("flushes", Side::Right),
-        ("per second", Side::Right),
-        ("p50", Side::Right),
-        ("p99", Side::Right),
-        ("max", Side::Right),
-        ("FUA writes", Side::Right),
-        ("merged", Side::Right),
-    ]);
-    for device in &document.devices {
-        table.row(vec![
-            Cell::plain(printable(&device.name)),
-            Cell::plain(or_dash(device.flushes, count)),
-            Cell::plain(or_dash(device.flushes_per_second, rate)),
-            at(device.flush_latency, |of| of.p50),
-            at(device.flush_latency, |of| of.p99),
-            at(device.flush_latency, |of| of.max),
-            Cell::plain(or_dash(device.fua_writes, count)),
-            Cell::plain(count(device.merges)),
-        ]);
-    }
-    table
+    Table::of(&document.devices)
+        .left("device", |device| printable(&device.name))
+        .right("flushes", |device| or_dash(device.flushes, count))
+        .right("per second", |device| or_dash(device.flushes_per_second, rate))
+        .right("p50", |device| at(device.flush_latency, |of| of.p50))
+        .right("p99", |device| at(device.flush_latency, |of| of.p99))
+        .right("max", |device| at(device.flush_latency, |of| of.max))
+        .right("FUA writes", |device| or_dash(device.fua_writes, count))
+        .right("merged", |device| count(device.merges))
+        .table()
 }
 
 fn depths(document: &ObservationDocument) -> Table {
-    let mut table = Table::new(&[
-        ("device", Side::Left),
-        ("at once, mean", Side::Right),
-        ("while busy", Side::Right),
-        ("most", Side::Right),
-        ("busy", Side::Right),
-        ("requests came", Side::Left),
-    ]);
-    for device in &document.devices {
-        let depth = device.queue_depth;
-        let most = depth.map(|of| of.max).filter(|_| document.source == Source::Events);
-        table.row(vec![
-            Cell::plain(printable(&device.name)),
-            Cell::plain(or_dash(depth, |of| three_digits(of.mean))),
-            Cell::plain(or_dash(depth, |of| three_digits(of.busy_mean))),
-            Cell::plain(or_dash(most, count)),
-            Cell::plain(or_dash(depth, |of| percent(of.busy))),
-            Cell::plain(or_dash(device.arrivals, came)),
-        ]);
-    }
-    table
+    let most = |device: &ObservedDevice| {
+        device.queue_depth.map(|of| of.max).filter(|_| document.source == Source::Events)
+    };
+    Table::of(&document.devices)
+        .left("device", |device| printable(&device.name))
+        .right("at once, mean", |device| or_dash(device.queue_depth, |of| three_digits(of.mean)))
+        .right("while busy", |device| or_dash(device.queue_depth, |of| three_digits(of.busy_mean)))
+        .right("most", |device| or_dash(most(device), count))
+        .right("busy", |device| or_dash(device.queue_depth, |of| percent(of.busy)))
+        .left("requests came", |device| or_dash(device.arrivals, came))
+        .table()
 }
 
 /// What a live view says beside rates and times: of each device that was asked for something, and of the first callers of syncs.
@@ -234,10 +191,8 @@ fn came(arrivals: Arrivals) -> String {
     }
 }
 
-fn sizes_of(document: &ObservationDocument) -> Table {
-    let mut table =
-        Table::new(&[("device", Side::Left), ("", Side::Left), ("sizes, most common first", Side::Left)]);
-    for (device, name, of) in directions(document).filter(|(.., of)| of.ios > 0) {
+fn sizes_of(document: &ObservationDocument) -> Option<Table> {
+    let most_common = |of: &ObservedDirection| {
         let mut sizes = of.sizes.clone();
         sizes.sort_by_key(|size| std::cmp::Reverse(size.ios));
         let share = |ios: u64| percent(ios as f64 / of.ios as f64);
@@ -245,13 +200,15 @@ fn sizes_of(document: &ObservationDocument) -> Table {
         let mut words: Vec<String> =
             shown.map(|size| format!("{} {}", bytes(size.bytes as f64), share(size.ios))).collect();
         let rest: u64 = sizes.iter().skip(SIZES_MAX).map(|size| size.ios).sum();
-        if rest > 0 {
-            words.push(format!("others {}", share(rest)));
-        }
-        let name = Cell::plain(name);
-        table.row(vec![Cell::plain(printable(&device.name)), name, Cell::plain(words.join(", "))]);
-    }
-    table
+        words.extend((rest > 0).then(|| format!("others {}", share(rest))));
+        words.join(", ")
+    };
+    let table = Table::of(directions(document).filter(|(.., of)| of.ios > 0))
+        .left("device", |(device, ..)| printable(&device.name))
+        .left("", |(_, name, _)| *name)
+        .left("sizes, most common first", |(.., of)| most_common(of));
+    let of = document.devices.iter().flat_map(ObservedDevice::directions);
+    of.map(|(_, of)| of).any(|of| !of.sizes.is_empty()).then(|| table.table())
 }
 
 fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
@@ -270,41 +227,23 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
             count(durable)
         ))];
     }
-    let mut table = Table::new(&[
-        ("process", Side::Left),
-        ("", Side::Left),
-        ("call", Side::Left),
-        ("calls", Side::Right),
-        ("per second", Side::Right),
-        ("p50", Side::Right),
-        ("p99", Side::Right),
-        ("max", Side::Right),
-        ("file", Side::Left),
-    ]);
-    for sync in syncs.iter().take(most) {
-        let (name, number) = match sync.process {
-            0 => (sync.name.clone(), "ended".to_owned()),
-            number => (sync.name.clone(), number.to_string()),
-        };
-        let file = match (&sync.file, &*sync.call) {
-            (Some(file), _) => printable(file),
-            (None, "sync") => "all file systems: sync(2)".to_owned(),
-            (None, _) if sync.counted => "not known".to_owned(),
-            (None, _) => "not known, nor on which device".to_owned(),
-        };
-        table.row(vec![
-            Cell::plain(printable(&name)),
-            Cell::plain(number),
-            Cell::plain(printable(&sync.call)),
-            Cell::plain(count(sync.count)),
-            Cell::plain(rate(sync.per_second)),
-            at(sync.latency, |of| of.p50),
-            at(sync.latency, |of| of.p99),
-            at(sync.latency, |of| of.max),
-            Cell::plain(file),
-        ]);
-    }
-    let mut items = vec![Item::Table(table)];
+    let file = |sync: &ObservedSync| match (&sync.file, &*sync.call) {
+        (Some(file), _) => printable(file),
+        (None, "sync") => "all file systems: sync(2)".to_owned(),
+        (None, _) if sync.counted => "not known".to_owned(),
+        (None, _) => "not known, nor on which device".to_owned(),
+    };
+    let table = Table::of(syncs.iter().take(most))
+        .left("process", |sync| printable(&sync.name))
+        .left("", |sync| if sync.process == 0 { "ended".to_owned() } else { sync.process.to_string() })
+        .left("call", |sync| printable(&sync.call))
+        .right("calls", |sync| count(sync.count))
+        .right("per second", |sync| rate(sync.per_second))
+        .right("p50", |sync| at(sync.latency, |of| of.p50))
+        .right("p99", |sync| at(sync.latency, |of| of.p99))
+        .right("max", |sync| at(sync.latency, |of| of.max))
+        .left("file", |sync| file(sync));
+    let mut items = vec![Item::Table(table.table())];
     if let Some(more) = syncs.len().checked_sub(most).filter(|more| *more > 0) {
         items.push(Item::Line(format!(
             "{more} more callers, on whom less time was spent, are in the JSON document."

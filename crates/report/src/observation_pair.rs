@@ -9,7 +9,7 @@ use crate::document::ObservationDocument;
 use crate::document::observation::{ObservedDevice, ObservedSync};
 use crate::printable::printable;
 use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digits};
-use crate::terminal::{Cell, Side, Style, Table};
+use crate::terminal::{Style, Table};
 
 /// What is said of every pair.
 const NOT_INTERLEAVED: &str = "Not interleaved: what else changed between the two is in every difference, and one value of each tells no \
@@ -98,27 +98,16 @@ impl ObservationPair {
 
     /// As a table for a terminal.
     pub fn to_text(&self, style: Style) -> String {
-        let mut table = Table::new(&[
-            ("", Side::Left),
-            ("", Side::Left),
-            ("before", Side::Right),
-            ("after", Side::Right),
-            ("after / before", Side::Right),
-        ]);
-        let mut last = "";
-        for row in &self.rows {
-            let of = if row.of == last { String::new() } else { printable(&row.of) };
-            last = &row.of;
-            let value = |value: Option<f64>| Cell::plain(or_dash(value, |value| row.unit.show(value)));
-            let ratio = Cell::plain(or_dash(row.ratio, ratio));
-            table.row(vec![
-                Cell::plain(of),
-                Cell::plain(&row.figure),
-                value(row.before),
-                value(row.after),
-                ratio,
-            ]);
-        }
+        let rows = self.rows.chunk_by(|one, next| one.of == next.of);
+        let rows = rows.flat_map(|rows| rows.iter().enumerate());
+        let value = |row: &PairRow, value: Option<f64>| or_dash(value, |value| row.unit.show(value));
+        let table = Table::of(rows)
+            .left("", |(number, row)| if *number == 0 { printable(&row.of) } else { String::new() })
+            .left("", |(_, row)| &row.figure)
+            .right("before", |(_, row)| value(row, row.before))
+            .right("after", |(_, row)| value(row, row.after))
+            .right("after / before", |(_, row)| or_dash(row.ratio, ratio))
+            .table();
         format!("{}\n{}\n", table.show(style), self.note)
     }
 }

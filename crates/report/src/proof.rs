@@ -4,14 +4,14 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, VerifiedBy, WindowResult,
+    Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
-use crate::headline::{Headline, capital, sentence};
+use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, bytes, count, duration, or_dash};
-use crate::terminal::{Cell, Ink, Side, Table};
+use crate::terminal::{Cell, Ink, Table};
 
 /// More commands than this are not named one by one.
 const NAMED: usize = 3;
@@ -88,14 +88,13 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
     if document.proved {
         meaning.push_str(" This holds for this recording, this drive profile and this checker.");
     }
-    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
     Headline {
         severity,
         label,
         verdict: capital(&sentence(&document.headline)),
         meaning,
         quality: coverage(document),
-        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+        incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
 }
 
@@ -190,30 +189,16 @@ pub(crate) fn words(failure: &Failure) -> String {
 
 /// What fails, a row for each class; `None` if nothing does.
 pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
-    let mut table = Table::new(&[
-        ("in which way", Side::Left),
-        ("states", Side::Right),
-        ("the fewest that a power cut has to take for it", Side::Left),
-    ]);
-    for failure in &document.failures {
-        table.row(vec![
-            Cell::inked(Ink::Red, failure.class.meaning()),
-            Cell::plain(count(failure.states)),
-            Cell::plain(case(&failure.minimal)),
-        ]);
-    }
-    (!document.failures.is_empty()).then_some(table)
+    Table::of(&document.failures)
+        .left("in which way", |failure| Cell::inked(Ink::Red, failure.class.meaning()))
+        .right("states", |failure| count(failure.states))
+        .left("the fewest that a power cut has to take for it", |failure| case(&failure.minimal))
+        .if_any()
 }
 
 /// The drive profiles: on which it is safe, and on which it loses; `None` if there is none.
 pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
-    let mut table = Table::new(&[
-        ("profile", Side::Left),
-        ("states", Side::Right),
-        ("failing", Side::Right),
-        ("result", Side::Left),
-    ]);
-    for profile in &document.profiles {
+    let result = |profile: &ProfileResult| {
         let ways: Vec<&str> = profile.classes.iter().map(|of| of.meaning()).collect();
         let why = profile.not_judged_because.as_deref().unwrap_or("it was not asked for");
         let (ink, result) = match profile.failing {
@@ -222,42 +207,33 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
             Some(0) => (Ink::Plain, "none fails; not every window was explored whole".to_owned()),
             Some(_) => (Ink::Red, ways.join("; ")),
         };
-        table.row(vec![
-            Cell::plain(printable(&profile.name)),
-            Cell::plain(or_dash(profile.failing.map(|_| profile.explored), count)),
-            Cell::plain(or_dash(profile.failing, count)),
-            Cell::inked(ink, printable(&result)),
-        ]);
-    }
-    (!document.profiles.is_empty()).then_some(table)
+        Cell::inked(ink, printable(&result))
+    };
+    Table::of(&document.profiles)
+        .left("profile", |profile| printable(&profile.name))
+        .right("states", |profile| or_dash(profile.failing.map(|_| profile.explored), count))
+        .right("failing", |profile| or_dash(profile.failing, count))
+        .left("result", |profile| result(profile))
+        .if_any()
 }
 
 /// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored whole; and how
 /// many are left out.
 pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
-    let mut table = Table::new(&[
-        ("cut at", Side::Right),
-        ("ack", Side::Right),
-        ("at risk", Side::Right),
-        ("states", Side::Right),
-        ("failing", Side::Right),
-        ("explored", Side::Left),
-    ]);
     let all = document.windows.len() <= most;
     let telling =
         |window: &&WindowResult| all || window.failing > 0 || window.coverage != Coverage::Exhaustive;
     let shown: Vec<_> = document.windows.iter().filter(telling).take(most).collect();
-    for window in &shown {
-        table.row(vec![
-            Cell::plain(duration(window.until)),
-            Cell::plain(or_dash(window.required, |required| required.to_string())),
-            Cell::plain(count(window.at_risk)),
-            Cell::plain(count(window.states)),
-            Cell::inked(if window.failing > 0 { Ink::Red } else { Ink::Plain }, count(window.failing)),
-            Cell::plain(coverage_words(window.coverage)),
-        ]);
-    }
-    (table, (document.windows.len() - shown.len()) as u64)
+    let left_out = (document.windows.len() - shown.len()) as u64;
+    let ink = |failing| if failing > 0 { Ink::Red } else { Ink::Plain };
+    let table = Table::of(shown)
+        .right("cut at", |window| duration(window.until))
+        .right("ack", |window| or_dash(window.required, |required| required.to_string()))
+        .right("at risk", |window| count(window.at_risk))
+        .right("states", |window| count(window.states))
+        .right("failing", |window| Cell::inked(ink(window.failing), count(window.failing)))
+        .left("explored", |window| coverage_words(window.coverage));
+    (table.table(), left_out)
 }
 
 /// How much of a window was explored, in words.

@@ -5,11 +5,11 @@ use plumb_path::Severity;
 use crate::document::StudyDocument;
 use crate::document::study::{Expected, Study, StudyRow, StudyUnit};
 use crate::facts::{Fact, Figure, facts_of};
-use crate::headline::{Headline, capital, sentence};
+use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, bytes, count, duration, mebibytes, or_dash, rate, ratio};
-use crate::terminal::{Cell, Ink, Side, Table};
+use crate::terminal::{Cell, Ink, Table};
 
 /// The report of `document`.
 pub(crate) fn outline(document: &StudyDocument) -> Outline<'_> {
@@ -42,49 +42,32 @@ fn section(study: &Study) -> Section {
 
 /// The figures of a study as tables, each with its question.
 pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
-    let mut tables: Vec<(String, Table)> = Vec::new();
-    for row in &study.rows {
-        if tables.last().is_none_or(|(question, _)| *question != row.question) {
-            let head = [
-                ("figure", Side::Left),
-                ("reported", Side::Right),
-                ("ours", Side::Right),
-                ("ratio", Side::Right),
-                ("expected", Side::Left),
-                ("why", Side::Left),
-            ];
-            tables.push((row.question.clone(), Table::new(&head)));
-        }
-        if let Some((_, table)) = tables.last_mut() {
-            table.row(cells(row));
-        }
-    }
-    tables
+    let of_question = study.rows.chunk_by(|one, next| one.question == next.question);
+    of_question.map(|rows| (rows[0].question.clone(), table(rows))).collect()
 }
 
-fn cells(row: &StudyRow) -> Vec<Cell> {
-    let ink = match row.came_out {
+fn table(rows: &[StudyRow]) -> Table {
+    let ink = |came_out| match came_out {
         Some(true) => Ink::Green,
         Some(false) => Ink::Red,
         None => Ink::Plain,
     };
-    let expected = match (row.expected, row.came_out) {
-        (Some(expected), Some(false)) => format!("not {}", range(row.unit, expected)),
-        (Some(expected), _) => range(row.unit, expected),
-        (None, _) => NONE.to_owned(),
+    let expected = |row: &StudyRow| match (row.expected, row.came_out) {
+        (Some(expected), Some(false)) => Cell::inked(Ink::Red, format!("not {}", range(row.unit, expected))),
+        (expected, _) => Cell::inked(Ink::Dim, or_dash(expected, |expected| range(row.unit, expected))),
     };
-    let why = match &row.ours_unknown_because {
-        Some(because) => format!("not had: {because}"),
-        None => row.why.clone(),
+    let why = |row: &StudyRow| match &row.ours_unknown_because {
+        Some(because) => printable(&format!("not had: {because}")),
+        None => printable(&row.why),
     };
-    vec![
-        Cell::plain(printable(&row.figure)),
-        Cell::plain(reported(row)),
-        Cell::inked(ink, or_dash(row.ours, |ours| value(row.unit, ours))),
-        Cell::plain(or_dash(row.ratio, ratio)),
-        Cell::inked(if row.came_out == Some(false) { Ink::Red } else { Ink::Dim }, expected),
-        Cell::plain(printable(&why)),
-    ]
+    Table::of(rows)
+        .left("figure", |row| printable(&row.figure))
+        .right("reported", |row| reported(row))
+        .right("ours", |row| Cell::inked(ink(row.came_out), or_dash(row.ours, |ours| value(row.unit, ours))))
+        .right("ratio", |row| or_dash(row.ratio, ratio))
+        .left("expected", |row| expected(row))
+        .left("why", |row| why(row))
+        .table()
 }
 
 /// What was reported, as its report has it.
@@ -138,14 +121,13 @@ fn headline(document: &StudyDocument) -> Headline {
     let missed = named("Not as expected", |row| row.came_out == Some(false));
     let far = named("Not near what was reported", |row| row.came_out != Some(false) && !row.is_reproduced());
     let meaning = missed.into_iter().chain(far).collect::<Vec<_>>().join(" ");
-    let why = document.incomplete_because.as_deref().unwrap_or("it did not run to its end");
     Headline {
         severity,
         label,
         verdict: capital(&sentence(&document.headline)),
         meaning,
         quality: String::new(),
-        incomplete: (!document.complete).then(|| capital(&sentence(why))),
+        incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
 }
 

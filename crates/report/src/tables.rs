@@ -7,7 +7,7 @@ use crate::figures::{may_lack, writes_without_flushes};
 use crate::headline::sentence;
 use crate::printable::printable;
 use crate::quantity::{bytes, count, duration, or_dash, three_digits};
-use crate::terminal::{Cell, Ink, Side, Table};
+use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
 /// The flushes of the targets that made something durable, and what is to be said of them: why they are not known, or
@@ -18,48 +18,48 @@ pub(crate) fn flushes(document: &RunDocument) -> Option<(Table, Vec<String>)> {
         let job = document.job_of(target);
         job.is_some_and(|job| job.flush.is_some() || job.durable_write_every.is_some())
     };
-    let columns = ["", "syncs", "device flushes", "for each", "mean of a flush", "device writes"];
-    let mut table = Table::new(&head(&columns));
-    let mut words = Vec::new();
-    for (label, target) in labelled.filter(|(_, target)| target.sides.syncs() > 0 && asks(target)) {
-        let (row, more) = flush_row(&printable(&label), target);
-        table.row(row);
-        words.extend(more);
-    }
-    (!table.body().is_empty()).then_some((table, words))
+    let of: Vec<(String, &RunTarget)> = labelled
+        .filter(|(_, target)| target.sides.syncs() > 0 && asks(target))
+        .map(|(label, target)| (printable(&label), target))
+        .collect();
+    let words = of.iter().flat_map(|(label, target)| flush_words(label, target)).collect();
+    let storage = |target: &RunTarget, show: fn(&StorageSide) -> Option<String>| {
+        or_dash(target.sides.storage.as_ref().and_then(show), |text| text)
+    };
+    let table = Table::of(of)
+        .left("", |(label, _)| label.clone())
+        .right("syncs", |(_, target)| count(target.sides.syncs()))
+        .right("device flushes", |(_, target)| {
+            // A direct write may be durable by FUA, without any flush.
+            let is_zero = flushes_of(target) == Some(0) && target.sides.sync.is_used();
+            let ink = if is_zero { Ink::Red } else { Ink::Plain };
+            Cell::inked(ink, or_dash(flushes_of(target), count))
+        })
+        .right("for each", |(_, target)| or_dash(target.sides.flushes_per_sync(), |per| format!("{per:.2}")))
+        .right("mean of a flush", |(_, target)| storage(target, |side| side.flush_mean.map(duration)))
+        .right("device writes", |(_, target)| storage(target, |side| Some(writes(side))));
+    Some((table.if_any()?, words))
 }
 
-fn head<'a>(columns: &[&'a str]) -> Vec<(&'a str, Side)> {
-    let side = |index| if index == 0 { Side::Left } else { Side::Right };
-    columns.iter().enumerate().map(|(index, name)| (*name, side(index))).collect()
+fn flushes_of(target: &RunTarget) -> Option<u64> {
+    target.sides.storage.as_ref()?.flushes
 }
 
-fn flush_row(label: &str, target: &RunTarget) -> (Vec<Cell>, Vec<String>) {
+/// Why the flushes of a target are not known, and those of each device if there are several.
+fn flush_words(label: &str, target: &RunTarget) -> Vec<String> {
     let sides = &target.sides;
-    let storage = sides.storage.as_ref();
-    let flushes = storage.and_then(|storage| storage.flushes);
     let mut words = Vec::new();
-    if flushes.is_none() {
+    if flushes_of(target).is_none() {
         words.push(format!("{label}: not known: {}", sentence(&printable(sides.flushes_unknown_because()))));
     }
-    let devices = storage.map_or(&[][..], |storage| &storage.devices);
+    let devices = sides.storage.as_ref().map_or(&[][..], |storage| &storage.devices);
     if devices.len() > 1 {
         let each = devices
             .iter()
             .map(|device| format!("{} {}", printable(&device.name), or_dash(device.flushes, count)));
         words.push(format!("{label}, flushes by device: {}.", each.collect::<Vec<_>>().join(", ")));
     }
-    // A direct write may be durable by FUA, without any flush.
-    let is_zero = flushes == Some(0) && sides.sync.is_used();
-    let row = vec![
-        Cell::plain(label),
-        Cell::plain(count(sides.syncs())),
-        Cell::inked(if is_zero { Ink::Red } else { Ink::Plain }, or_dash(flushes, count)),
-        Cell::plain(or_dash(sides.flushes_per_sync(), |per| format!("{per:.2}"))),
-        Cell::plain(or_dash(storage.and_then(|storage| storage.flush_mean), duration)),
-        Cell::plain(or_dash(storage, writes)),
-    ];
-    (row, words)
+    words
 }
 
 /// The writes of a window, as far as they can be told from its flushes.
@@ -93,27 +93,21 @@ pub(crate) fn accounts(accounts: &[Account]) -> Option<Table> {
         sum.read_bytes = sum.read_bytes.saturating_add(account.read_bytes);
         sum.write_bytes = sum.write_bytes.saturating_add(account.write_bytes);
     }
-    let mut table = Table::new(&head(&["phase", "seconds", "flushes", "writes", "written", "reads", "read"]));
-    accounts.iter().for_each(|account| table.row(account_row(account, Ink::Plain)));
-    let mut total = account_row(&sum, Ink::Bold);
-    if accounts.iter().any(|account| may_lack(account.writes, account.flushes)) {
-        total[3].text = format!("at least {}", count(sum.writes));
-    }
-    table.row(total);
-    Some(table)
-}
-
-fn account_row(account: &Account, ink: Ink) -> Vec<Cell> {
-    let cells = [
-        printable(&account.phase),
-        three_digits(account.seconds),
-        or_dash(account.flushes, count),
-        writes_without_flushes(account.writes, account.flushes),
-        bytes(account.write_bytes as f64),
-        count(account.reads),
-        bytes(account.read_bytes as f64),
-    ];
-    cells.map(|text| Cell::inked(ink, text)).to_vec()
+    let lacks = accounts.iter().any(|account| may_lack(account.writes, account.flushes));
+    let writes = |account: &Account, ink| match ink {
+        Ink::Bold if lacks => format!("at least {}", count(account.writes)),
+        _ => writes_without_flushes(account.writes, account.flushes),
+    };
+    let rows = accounts.iter().map(|account| (account, Ink::Plain)).chain([(&sum, Ink::Bold)]);
+    let table = Table::of(rows)
+        .left("phase", |(of, ink)| Cell::inked(*ink, printable(&of.phase)))
+        .right("seconds", |(of, ink)| Cell::inked(*ink, three_digits(of.seconds)))
+        .right("flushes", |(of, ink)| Cell::inked(*ink, or_dash(of.flushes, count)))
+        .right("writes", |(of, ink)| Cell::inked(*ink, writes(of, *ink)))
+        .right("written", |(of, ink)| Cell::inked(*ink, bytes(of.write_bytes as f64)))
+        .right("reads", |(of, ink)| Cell::inked(*ink, count(of.reads)))
+        .right("read", |(of, ink)| Cell::inked(*ink, bytes(of.read_bytes as f64)));
+    Some(table.table())
 }
 
 #[cfg(test)]

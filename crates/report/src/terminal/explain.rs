@@ -3,7 +3,7 @@
 use plumb_path::Rule;
 
 use super::pen::Ink;
-use super::table::{Cell, Side, Table};
+use super::table::Table;
 use super::{Style, hang};
 
 /// What `rule` means, how it is found, what to do, and where to read more.
@@ -23,9 +23,9 @@ pub fn explain(rule: &Rule, style: Style) -> String {
 
 /// All rules, a line each.
 pub fn explain_list(style: Style) -> String {
-    let mut table = Table::new(&[("rule", Side::Left), ("what it means", Side::Left)]);
-    for rule in crate::rules::all() {
-        table.row(vec![Cell::plain(rule.id.clone()), Cell::plain(rule.meaning.clone())]);
-    }
+    let table = Table::of(crate::rules::all())
+        .left("rule", |rule| &rule.id)
+        .left("what it means", |rule| &rule.meaning)
+        .table();
     style.finish(table.show_wrapped(style))
 }

@@ -1,11 +1,11 @@
 //! Write paths alone, without a measurement.
 
-use plumb_path::{Severity, Survey, WritePath};
+use plumb_path::{Layer, Severity, Survey, WritePath};
 
 use super::Style;
 use super::path_tree::path_tree;
 use super::pen::{self, Ink};
-use super::table::{Cell, Side, Table};
+use super::table::{Cell, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
 use crate::headline::sentence;
@@ -34,46 +34,24 @@ pub fn survey(survey: &Survey, style: Style) -> String {
 
 /// The paths of `survey` as a list, one line each, with the warnings below: for many targets.
 pub fn survey_list(survey: &Survey, style: Style) -> String {
-    let mut table = Table::new(&[
-        ("target", Side::Left),
-        ("durable after fsync", Side::Left),
-        ("volatile", Side::Left),
-        ("worst finding", Side::Left),
-    ]);
-    for path in &survey.paths {
-        // Of equals the first: a cause stands before what it comes to.
-        let worst = path.findings.iter().rev().max_by_key(|finding| finding.severity);
-        let volatile: Vec<String> = path
-            .layers
-            .iter()
-            .filter(|layer| {
-                !wording::is_above_devices(layer.kind) && layer.cache == plumb_path::Cache::Volatile
-            })
-            .map(|layer| printable(&layer.name))
-            .collect();
-        let volatile = match volatile.as_slice() {
-            [] => "–".to_owned(),
-            [one] => one.clone(),
-            [first, ..] => format!("{first} and {} more", volatile.len() - 1),
-        };
-        let (ink, durable) = match levels::synced(path) {
-            Synced::Durable(index) => (Ink::Plain, printable(&path.layers[index].name)),
-            Synced::Lost => (Ink::Red, "no".to_owned()),
-            Synced::Unknown => (Ink::Yellow, "not known".to_owned()),
-        };
-        table.row(vec![
-            Cell::plain(printable(&path.target)),
-            Cell::inked(ink, durable),
-            Cell::plain(volatile),
-            worst.map_or_else(
-                || Cell::inked(Ink::Dim, "none"),
-                |finding| {
-                    let text = format!("{}: {}", finding.severity.word(), printable(&finding.id));
-                    Cell::inked(pen::severity(Some(finding.severity)), text)
-                },
+    // Of equals the first: a cause stands before what it comes to.
+    let worst = |path: &WritePath| path.findings.iter().rev().max_by_key(|finding| finding.severity).cloned();
+    let table = Table::of(&survey.paths)
+        .left("target", |path| printable(&path.target))
+        .left("durable after fsync", |path| match levels::synced(path) {
+            Synced::Durable(index) => Cell::plain(printable(&path.layers[index].name)),
+            Synced::Lost => Cell::inked(Ink::Red, "no"),
+            Synced::Unknown => Cell::inked(Ink::Yellow, "not known"),
+        })
+        .left("volatile", |path| volatile(path))
+        .left("worst finding", |path| match worst(path) {
+            None => Cell::inked(Ink::Dim, "none"),
+            Some(finding) => Cell::inked(
+                pen::severity(Some(finding.severity)),
+                format!("{}: {}", finding.severity.word(), printable(&finding.id)),
             ),
-        ]);
-    }
+        })
+        .table();
     let mut out = if table.width() <= style.columns() { table.show(style) } else { stacked(survey, style) };
     let legend = "Durable after fsync: the layer in which synced data survives a power cut; no: a power cut can lose it; not known: \
                   the path goes on where it cannot be seen from here. Volatile: what a power cut empties.";
@@ -90,6 +68,18 @@ pub fn survey_list(survey: &Survey, style: Style) -> String {
         }
     }
     style.finish(out)
+}
+
+/// The devices of a path that a power cut empties.
+fn volatile(path: &WritePath) -> String {
+    let is_volatile =
+        |layer: &&Layer| !wording::is_above_devices(layer.kind) && layer.cache == plumb_path::Cache::Volatile;
+    let names: Vec<&str> = path.layers.iter().filter(is_volatile).map(|layer| &*layer.name).collect();
+    match names.as_slice() {
+        [] => "–".to_owned(),
+        [one] => printable(one),
+        [first, rest @ ..] => format!("{} and {} more", printable(first), rest.len()),
+    }
 }
 
 /// The list where lines are too short for a table.

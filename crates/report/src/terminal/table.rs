@@ -34,11 +34,54 @@ impl Cell {
     }
 }
 
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::plain(text)
+    }
+}
+
 /// A table. Rows may be shorter than the widest.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<Vec<Cell>>,
+}
+
+/// A table while its columns are added.
+#[derive(Debug)]
+pub struct Rows<T> {
+    of: Vec<T>,
+    table: Table,
+}
+
+impl<T> Rows<T> {
+    /// With a column of words under `name`.
+    pub fn left<C: Into<Cell>>(self, name: &str, cell: impl Fn(&T) -> C) -> Self {
+        self.column(name, Side::Left, cell)
+    }
+
+    /// With a column of figures under `name`.
+    pub fn right<C: Into<Cell>>(self, name: &str, cell: impl Fn(&T) -> C) -> Self {
+        self.column(name, Side::Right, cell)
+    }
+
+    fn column<C: Into<Cell>>(mut self, name: &str, side: Side, cell: impl Fn(&T) -> C) -> Self {
+        let cells = self.of.iter().map(|of| cell(of).into());
+        let cells = std::iter::once(Cell::inked(Ink::Dim, name)).chain(cells);
+        self.table.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        self.table.sides.push(side);
+        self
+    }
+
+    /// The table.
+    pub fn table(self) -> Table {
+        self.table
+    }
+
+    /// The table, if it has a row below its head.
+    pub fn if_any(self) -> Option<Table> {
+        (!self.of.is_empty()).then_some(self.table)
+    }
 }
 
 const INDENT: usize = 2;
@@ -51,6 +94,13 @@ impl Table {
     pub fn new(head: &[(&str, Side)]) -> Self {
         let cells = head.iter().map(|(name, _)| Cell::inked(Ink::Dim, *name)).collect();
         Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells] }
+    }
+
+    /// A table of `rows`, to which columns are added.
+    pub fn of<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
+        let of: Vec<T> = rows.into_iter().collect();
+        let rows = vec![Vec::new(); of.len() + 1];
+        Rows { of, table: Self { sides: Vec::new(), rows } }
     }
 
     /// A table of figures under `rows[0]`, with words in its first column.

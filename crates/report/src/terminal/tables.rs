@@ -4,16 +4,28 @@ use plumb_measure::{Latency, SyncMethod};
 
 use super::Style;
 use super::pen::Ink;
-use super::table::{Cell, Side, Table};
+use super::table::{Cell, Table};
 use super::wrap::hang;
 use crate::document::{RunDocument, RunTarget};
 use crate::figures::{FlushCount, STATISTICS, SideRow};
 use crate::printable::printable;
-use crate::quantity::{self, DurationUnit};
+use crate::quantity::{DurationUnit, bytes, count, duration, mebibytes, or_dash, rate};
 use crate::{headline, levels, wording};
 
+/// A column of the table of sides: its name, and what it says.
+type Column = (&'static str, fn(&SideRow) -> String);
+
 /// The columns of the table of sides.
-const COLUMNS: [&str; 8] = ["IOPS", "MiB/s", "mean I/O", "p50", "p99", "p99.9", "max", "flushes"];
+const COLUMNS: [Column; 8] = [
+    ("IOPS", |side| or_dash(side.iops, rate)),
+    ("MiB/s", |side| or_dash(side.bytes_per_second, mebibytes)),
+    ("mean I/O", |side| or_dash(side.size, bytes)),
+    ("p50", |side| or_dash(side.latency, |latency| duration(latency.p50))),
+    ("p99", |side| or_dash(side.latency, |latency| duration(latency.p99))),
+    ("p99.9", |side| or_dash(side.latency, |latency| duration(latency.p999))),
+    ("max", |side| or_dash(side.latency, |latency| duration(latency.max))),
+    ("flushes", |side| or_dash(side.flushes, count)),
+];
 /// What is left out on narrow terminals, the least telling first.
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
@@ -30,11 +42,11 @@ pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Tab
         table.row(std::iter::once(Cell::plain(name)).chain(cells).collect());
     };
     let p50 = |target: &RunTarget, latency: Option<Latency>| {
-        quantity::or_dash(latency.filter(|_| target.sides.sync.is_used()), |latency| unit.show(latency.p50))
+        or_dash(latency.filter(|_| target.sides.sync.is_used()), |latency| unit.show(latency.p50))
     };
     add("p50, write", &|target| p50(target, target.sides.write.latency));
     add("p50, sync", &|target| p50(target, target.sides.sync.latency));
-    add("measured", &|target| quantity::count(target.sides.application.operations));
+    add("measured", &|target| count(target.sides.application.operations));
     (!measured.is_empty()).then_some((unit, table))
 }
 
@@ -81,7 +93,7 @@ fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) ->
             false => vec![Cell::plain(wording::method(*method))],
         };
         row.extend(STATISTICS.map(|(name, of)| Cell::inked(ink(name), unit.show(of(latency)))));
-        row.push(Cell::plain(quantity::rate(target.sides.application.iops)));
+        row.push(Cell::plain(rate(target.sides.application.iops)));
         rows.push(row);
     }
     if across {
@@ -101,13 +113,13 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
         return format!("{name}: not measured: {}", headline::sentence(&printable(why)));
     }
     let what = if levels::is_lost(path) { "synced writes" } else { "durable writes" };
-    let writes = format!("{name}: {} {what}", quantity::count(sides.application.operations));
+    let writes = format!("{name}: {} {what}", count(sides.application.operations));
     let Some(flushes) = sides.storage.as_ref().and_then(FlushCount::of) else {
         let why = headline::sentence(&printable(sides.flushes_unknown_because()));
         return format!("{writes}, device flushes not known: {why}");
     };
     let mean = sides.storage.as_ref().and_then(|storage| storage.flush_mean);
-    let each = mean.map_or_else(String::new, |mean| format!(", {} a flush", quantity::duration(mean)));
+    let each = mean.map_or_else(String::new, |mean| format!(", {} a flush", duration(mean)));
     if flushes.is_of_all() {
         return format!("{writes}; {} were counted meanwhile{each}.", flushes.words());
     }
@@ -116,7 +128,7 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
         true => " (the mount option sync flushes each write, its sync once more)",
         false => "",
     };
-    format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", quantity::count(flushes.count))
+    format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", count(flushes.count))
 }
 
 /// What is measured together, with its name and its rows.
@@ -133,32 +145,20 @@ pub(super) fn side_table(groups: &[Group], style: Style) -> String {
 }
 
 pub(crate) fn side_table_without(groups: &[Group], without: &[&str]) -> Table {
-    let shown: Vec<&str> = COLUMNS.iter().copied().filter(|name| !without.contains(name)).collect();
-    let mut head = vec![("", Side::Left), ("", Side::Left)];
-    head.extend(shown.iter().map(|name| (*name, Side::Right)));
-    let mut table = Table::new(&head);
-    for (name, rows) in groups {
-        for (number, side) in rows.iter().enumerate() {
-            let name = if number == 0 { name.clone() } else { String::new() };
-            let short = if !without.is_empty() && side.side == "application" { "app" } else { side.side };
-            let mut row = vec![Cell::inked(Ink::Bold, name), Cell::plain(short)];
-            row.extend(shown.iter().map(|column| cell(side, column)));
-            table.row(row);
-        }
-    }
-    table
-}
-
-fn cell(side: &SideRow, column: &str) -> Cell {
-    let text = match column {
-        "IOPS" => return Cell::inked(if side.zero { Ink::Red } else { Ink::Plain }, side.iops.clone()),
-        "MiB/s" => &side.mib,
-        "mean I/O" => &side.size,
-        "p50" => &side.p50,
-        "p99" => &side.p99,
-        "p99.9" => &side.p999,
-        "max" => &side.max,
-        _ => &side.flushes,
-    };
-    Cell::plain(text.clone())
+    let is_cut = !without.is_empty();
+    let side_of = |of: &SideRow| if is_cut && of.side == "application" { "app" } else { of.side };
+    let rows = groups.iter().flat_map(|(name, rows)| {
+        rows.iter()
+            .enumerate()
+            .map(move |(number, side)| (if number == 0 { name.as_str() } else { "" }, side))
+    });
+    let table = Table::of(rows)
+        .left("", |(name, _)| Cell::inked(Ink::Bold, *name))
+        .left("", |(_, side)| side_of(side));
+    let shown = COLUMNS.iter().filter(|(name, _)| !without.contains(name));
+    let columns = shown.fold(table, |table, (name, of)| {
+        let ink = |side: &SideRow| if side.zero && *name == "IOPS" { Ink::Red } else { Ink::Plain };
+        table.right(name, |(_, side)| Cell::inked(ink(side), of(side)))
+    });
+    columns.table()
 }

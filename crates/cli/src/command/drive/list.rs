@@ -1,7 +1,7 @@
 //! `plumb drive list`: the models that are shipped.
 
 use plumb_report::Style;
-use plumb_report::terminal::{Cell, Ink, Side, Table, hang};
+use plumb_report::terminal::{Cell, Ink, Table, hang};
 use plumb_sim::model::{IgnoresFlush, Interface, Kind, Model, Wce};
 use serde::Serialize;
 
@@ -38,18 +38,13 @@ pub(super) fn run(json: bool) -> anyhow::Result<Exit> {
 
 /// A line for each model, and below it what it stands for.
 fn text(models: &[Model], style: Style) -> String {
-    let heads = ["model", "kind", "interface"].map(|head| (head, Side::Left));
-    let mut table =
-        Table::new(&[heads[0], heads[1], heads[2], ("size", Side::Right), ("write cache", Side::Left)]);
-    for model in models {
-        table.row(vec![
-            Cell::inked(Ink::Bold, &model.name),
-            Cell::plain(word(&model.kind)),
-            Cell::plain(word(&model.interface)),
-            Cell::plain(model.geometry.default_size.0.to_string()),
-            cache(model),
-        ]);
-    }
+    let table = Table::of(models)
+        .left("model", |model| Cell::inked(Ink::Bold, &model.name))
+        .left("kind", |model| word(&model.kind))
+        .left("interface", |model| word(&model.interface))
+        .right("size", |model| model.geometry.default_size.0.to_string())
+        .left("write cache", |model| cache(model))
+        .table();
     let shown = table.show(style);
     let mut lines = shown.lines();
     let mut text = lines.next().map(|head| format!("{head}\n")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use plumb_report::Style;
 use plumb_report::printable::printable;
-use plumb_report::terminal::{Cell, Ink, Side, Table, hang};
+use plumb_report::terminal::{Ink, Table, hang};
 use plumb_sim::figures::{self, FigureRow};
 use plumb_sim::model::{Interface, Kind, Model};
 use serde::Serialize;
@@ -77,31 +77,23 @@ fn text(model: &Model, table: Option<&[FigureRow]>, style: Style) -> String {
 }
 
 fn parameters(model: &Model) -> Table {
-    let mut table = Table::new(&[("parameter", Side::Left), ("value", Side::Right), ("source", Side::Left)]);
-    for figure in &*model.figures {
-        let source = figure.source.as_deref().unwrap_or("no source given");
-        let cells = [figure.path.as_str(), &figure.value, source];
-        table.row(cells.map(|text| Cell::plain(printable(text))).to_vec());
-    }
-    table
+    Table::of(&*model.figures)
+        .left("parameter", |figure| printable(&figure.path))
+        .right("value", |figure| printable(&figure.value))
+        .left("source", |figure| printable(figure.source.as_deref().unwrap_or("no source given")))
+        .table()
 }
 
 fn figures_table(figures: &[FigureRow]) -> Table {
-    let right = ["simulated", "published", "deviation"].map(|head| (head, Side::Right));
-    let mut table =
-        Table::new(&[("figure", Side::Left), right[0], right[1], right[2], ("source", Side::Left)]);
-    for row in figures {
-        let published = row.published.map_or_else(String::new, |published| format!("{published:.2}"));
-        let deviation = row.deviation().map_or_else(String::new, |off| format!("{:+.1} %", off * 100.0));
-        table.row(vec![
-            Cell::plain(format!("{}, {}", row.name, row.unit)),
-            Cell::plain(format!("{:.2}", row.simulated)),
-            Cell::plain(published),
-            Cell::plain(deviation),
-            Cell::plain(printable(row.source.as_deref().unwrap_or_default())),
-        ]);
-    }
-    table
+    let published = |of: f64| format!("{of:.2}");
+    let deviation = |off: f64| format!("{:+.1} %", off * 100.0);
+    Table::of(figures)
+        .left("figure", |row| format!("{}, {}", row.name, row.unit))
+        .right("simulated", |row| format!("{:.2}", row.simulated))
+        .right("published", |row| row.published.map(published).unwrap_or_default())
+        .right("deviation", |row| row.deviation().map(deviation).unwrap_or_default())
+        .left("source", |row| printable(row.source.as_deref().unwrap_or_default()))
+        .table()
 }
 
 fn document(model: Model, table: Option<Vec<FigureRow>>) -> Document {

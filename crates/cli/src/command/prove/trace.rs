@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_prove::trace::{TraceDocument, Tracer};
 use plumb_report::Style;
-use plumb_report::terminal::{Cell, Ink, Side, Table};
+use plumb_report::terminal::{Cell, Ink, Table};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failing_drive;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     };
     document.command = arguments.command;
     if arguments.json {
-        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+        terminal::print_json(&document)?;
     } else {
         terminal::print(&text(&document, terminal::style()))?;
     }
@@ -118,20 +118,14 @@ fn text(document: &TraceDocument, style: Style) -> String {
         Some(_) => out += "A write of the drive failed beneath the program, as was asked for.\n",
         None => {}
     }
-    if !document.findings.is_empty() {
-        let mut table = Table::new(&[("file", Side::Left), ("left to luck", Side::Left)]);
-        for finding in &document.findings {
-            table.row(vec![Cell::inked(Ink::Bold, &finding.path), Cell::plain(&finding.sentence)]);
-        }
-        out += &format!("\n{}", table.show_wrapped(style));
-    }
-    if !document.synced.is_empty() {
-        let mut table = Table::new(&[("synced", Side::Left), ("times", Side::Right)]);
-        for (path, count) in &document.synced {
-            table.row(vec![Cell::plain(path), Cell::plain(count.to_string())]);
-        }
-        out += &format!("\n{}", table.show(style));
-    }
+    let findings = Table::of(&document.findings)
+        .left("file", |finding| Cell::inked(Ink::Bold, &finding.path))
+        .left("left to luck", |finding| &finding.sentence);
+    out.extend(findings.if_any().map(|table| format!("\n{}", table.show_wrapped(style))));
+    let synced = Table::of(&document.synced)
+        .left("synced", |(path, _)| *path)
+        .right("times", |(_, count)| count.to_string());
+    out.extend(synced.if_any().map(|table| format!("\n{}", table.show(style))));
     for (way, count) in &document.not_seen {
         out += &format!("\nNot seen: what was written through {way}, which was set up {count} times.\n");
     }
