@@ -184,16 +184,21 @@ fn time_chart(
     }
     let is_latency = title.starts_with("latency");
     let show = if is_latency { quantity::duration } else { quantity::rate };
-    let ranges = lines.iter().map(|line| {
-        let known = || line.y.iter().flatten().copied();
-        let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
-        format!("{} {} to {}", line.name, show(low), show(high))
-    });
-    let ranges = ranges.collect::<Vec<_>>().join(", ");
+    let ranges = ranges(&lines, show);
     let aria = format!("{label}, {title} over time: {ranges}.");
     let unit = if is_latency { "seconds" } else { "count" };
     let chart = Chart { anchor, is_share: false, unit, title, lines };
     Some((ChartView::of(&chart, label, format!("{title}: {ranges}"), aria), chart))
+}
+
+/// From where to where each line goes.
+pub(super) fn ranges(lines: &[Line], show: fn(f64) -> String) -> String {
+    let range = |line: &Line| {
+        let known = || line.y.iter().flatten().copied();
+        let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+        format!("{} {} to {}", line.name, show(low), show(high))
+    };
+    lines.iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// The rows without a last one that the end of the window cut: its rate would look like a fall.

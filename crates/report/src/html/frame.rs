@@ -1,5 +1,6 @@
 //! What every page has around its figures: head, the line to run it again, scripts.
 
+use super::chart_data::{Chart, embeddable};
 use super::glyph;
 use crate::facts::{Fact, Figure};
 use crate::figures::masthead;
@@ -46,6 +47,12 @@ impl Frame {
             facts: outline.facts,
             data: "[]".to_owned(),
         }
+    }
+
+    /// With `charts`, which a script draws.
+    pub(super) fn drawing(self, charts: &[Chart]) -> Self {
+        let data = serde_json::to_string(charts).unwrap_or_else(|_| "[]".to_owned());
+        Self { data: embeddable(&data), ..self }
     }
 
     pub(super) fn verdict(&self) -> String {

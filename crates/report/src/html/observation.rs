@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::chart_data::{self, Chart, Line, STEPS_MAX};
+use super::chart_data::{Chart, Line, STEPS_MAX};
 use super::charts::ChartView;
 use super::comparison::{lines, sections};
 use super::frame::Frame;
@@ -30,10 +30,8 @@ impl ObservationPage {
         // The workload stands in a part of its own.
         outline.sections.retain(|of| !of.is_detail);
         let sections = sections(&mut outline);
-        let mut frame = Frame::of("plumb observe", outline, None);
         let (charts, drawn): (Vec<_>, Vec<_>) = over_time(document).into_iter().unzip();
-        frame.data =
-            chart_data::embeddable(&serde_json::to_string(&drawn).unwrap_or_else(|_| "[]".to_owned()));
+        let frame = Frame::of("plumb observe", outline, None).drawing(&drawn);
         Self { frame, charts, sections, workload: lines(&document.workload) }
     }
 }

@@ -4,10 +4,11 @@ use askama::Template;
 use plumb_path::Rule;
 
 use super::charts::{self, ChartView};
+use super::comparison::lines;
 use super::frame::Frame;
 use super::path_view::{PathView, path_views};
 use super::verdict_view::{VerdictView, explanations, verdict_count, verdict_view};
-use super::{chart_data, sides, table};
+use super::{sides, table};
 use crate::document::RunRecording;
 use crate::facts::{self, loses_synced};
 use crate::figures::masthead;
@@ -77,10 +78,9 @@ impl Page {
                 command: facts::command(document),
                 seed: Some(document.seed),
                 facts: facts::facts(document),
-                data: chart_data::embeddable(
-                    &serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned()),
-                ),
-            },
+                data: String::new(),
+            }
+            .drawing(&charts),
             paths: path_views(document),
             path_unknown: printable(document.path_unknown_because.as_deref().unwrap_or_default()),
             has_methods: durable.is_some() || document.is_check(),
@@ -101,7 +101,7 @@ impl Page {
             rules: explanations(&document.verdicts),
             root: printed(document.environment.root_would_add.clone()),
             // Line ends are what makes it readable; everything else is shown as on the terminal.
-            workload: document.workload.lines().map(printable).collect::<Vec<_>>().join("\n"),
+            workload: lines(&document.workload),
         }
     }
 }

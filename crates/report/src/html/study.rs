@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use super::chart_data::{self, Chart, Line};
-use super::charts::ChartView;
+use super::chart_data::{Chart, Line};
+use super::charts::{ChartView, ranges};
 use super::comparison::{ROW, Scale, WIDTH, drawing, text};
 use super::escape::escape;
 use super::frame::Frame;
@@ -40,11 +40,10 @@ struct Chapter {
 impl StudyPage {
     /// The page of `document`.
     pub(super) fn of(document: &StudyDocument) -> Self {
-        let mut frame = Frame::of("plumb study", study::outline(document), document.seed);
         let mut all = Vec::new();
         let chapters = document.studies.iter().map(|study| chapter(study, &mut all)).collect();
-        frame.data = chart_data::embeddable(&serde_json::to_string(&all).unwrap_or_else(|_| "[]".to_owned()));
-        Self { frame, chapters }
+        let frame = Frame::of("plumb study", study::outline(document), document.seed);
+        Self { frame: frame.drawing(&all), chapters }
     }
 }
 
@@ -115,15 +114,7 @@ fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
             y: series.points.iter().map(|point| Some(point.per_second)).collect(),
         };
         let lines: Vec<Line> = of.iter().enumerate().take(STYLES).map(line).collect();
-        let ranges: Vec<String> = lines
-            .iter()
-            .map(|line| {
-                let known = || line.y.iter().flatten().copied();
-                let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
-                format!("{} {} to {}", line.name, quantity::rate(low), quantity::rate(high))
-            })
-            .collect();
-        let words = format!("operations per second: {}", ranges.join(", "));
+        let words = format!("operations per second: {}", ranges(&lines, quantity::rate));
         let chart = Chart {
             anchor: format!("study-{}-{number}", study.name.to_lowercase()),
             is_share: false,
