@@ -34,7 +34,7 @@ pub mod study;
 pub use block::{block_of_sides, figure_names};
 pub use design::{Design, Look, Terms};
 pub use experiment::{Experiment, Extent, Level, LevelError, Work};
-pub use gate::{Gate, GateError};
+pub use gate::Gate;
 pub use judge::{Question, document};
 pub use outcome::{Judged, judge_pairs};
 pub use predict::{PRACTICE, Spread};

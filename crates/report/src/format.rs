@@ -47,29 +47,24 @@ impl Format {
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Terminal => "terminal",
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Prometheus => "prometheus",
-            Self::Fio => "fio",
-            Self::Junit => "junit",
-        }
+        self.names().0
     }
 
     /// The name of the file in a run directory.
     pub const fn file_name(self) -> &'static str {
+        self.names().1
+    }
+
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Terminal => "report.txt",
-            Self::Html => "report.html",
-            Self::Markdown => "report.md",
-            Self::Json => "result.json",
-            Self::Csv => "result.csv",
-            Self::Prometheus => "metrics.prom",
-            Self::Fio => "fio.json",
-            Self::Junit => "junit.xml",
+            Self::Terminal => ("terminal", "report.txt"),
+            Self::Html => ("html", "report.html"),
+            Self::Markdown => ("markdown", "report.md"),
+            Self::Json => ("json", "result.json"),
+            Self::Csv => ("csv", "result.csv"),
+            Self::Prometheus => ("prometheus", "metrics.prom"),
+            Self::Fio => ("fio", "fio.json"),
+            Self::Junit => ("junit", "junit.xml"),
         }
     }
 }
@@ -80,18 +75,10 @@ impl fmt::Display for Format {
     }
 }
 
-/// There is no format of that name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{typed}` is not a format: expected terminal, html, markdown, json, csv, prometheus, fio or junit")]
-pub struct UnknownFormat {
-    /// What was typed.
-    pub typed: String,
-}
-
 impl FromStr for Format {
-    type Err = UnknownFormat;
+    type Err = String;
 
-    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+    fn from_str(typed: &str) -> Result<Self, String> {
         let name = typed.trim().to_ascii_lowercase();
         let format = match name.as_str() {
             "text" => Some(Self::Terminal),
@@ -100,7 +87,8 @@ impl FromStr for Format {
             "fio-json" | "json+" => Some(Self::Fio),
             _ => Self::ALL.into_iter().find(|format| format.name() == name),
         };
-        format.ok_or_else(|| UnknownFormat { typed: typed.to_owned() })
+        let expected = "expected terminal, html, markdown, json, csv, prometheus, fio or junit";
+        format.ok_or_else(|| format!("`{typed}` is not a format: {expected}"))
     }
 }
 

@@ -45,7 +45,7 @@ pub use document::{
     Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, ObservationDocument,
     OpenError, ProofDocument, Recorded, RunDocument, RunRecording, StudyDocument,
 };
-pub use format::{Format, RenderError, Rendered, UnknownFormat, render};
+pub use format::{Format, RenderError, Rendered, render};
 pub use headline::Headline;
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
