@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use clap::Args;
-use plumb_compare::study::{self, StudyName, StudyPlan, Switches};
+use plumb_compare::study::{self, Studies, StudyPlan, Switches};
 use plumb_dialect::Meaning;
 use plumb_report::{Format, render};
 use plumb_target::Name;
@@ -31,7 +31,7 @@ there; its safety is that of `plumb load`. Exit codes: 0 done, also if a figure 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StudyArguments {
     /// Which
-    #[arg(value_name = "STUDY", default_value = "all", value_parser = studies)]
+    #[arg(value_name = "STUDY", default_value = "all")]
     name: Studies,
 
     /// Run on this directory, file or block device, rather than on simulated drives
@@ -75,17 +75,6 @@ pub(crate) struct StudyArguments {
 
     #[command(flatten)]
     detail: Detail,
-}
-
-/// The studies that were typed.
-#[derive(Debug, Clone)]
-struct Studies(Vec<StudyName>);
-
-fn studies(typed: &str) -> Result<Studies, String> {
-    match typed.eq_ignore_ascii_case("all") {
-        true => Ok(Studies(StudyName::ALL.to_vec())),
-        false => Ok(Studies(vec![typed.parse()?])),
-    }
 }
 
 /// What was typed to be set on the machine.
@@ -134,7 +123,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let running = Running::begin("study", own);
     let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
     let request = running.request(meaning, String::new());
-    let plan = StudyPlan { names: arguments.name.0.clone(), on: arguments.on.clone(), seed: arguments.seed };
+    let plan = StudyPlan { studies: arguments.name.clone(), on: arguments.on.clone(), seed: arguments.seed };
     let switches = RefCell::new(switches(arguments, &running.own)?);
     let (document, ended) = running.shown(&|context, watcher| {
         study::run(&plan, &request, context, watcher, &mut switches.borrow_mut())

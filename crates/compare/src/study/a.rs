@@ -36,7 +36,7 @@ const REPEATED: &str = "Were the runs repeated, on the same files?";
 const WARM: &str = "Were they warmed up?";
 const LIVE: &str = "Is switching disruptive?";
 
-pub(super) const CHAPTER: Chapter = Chapter {
+pub(super) static CHAPTER: Chapter = Chapter {
     name: "A",
     title: "The write cache turned off on an all-flash cluster",
     source: SOURCE,

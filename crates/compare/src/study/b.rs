@@ -86,7 +86,7 @@ struct Cached {
     dirty: u64,
 }
 
-pub(super) const CHAPTER: Chapter = Chapter {
+pub(super) static CHAPTER: Chapter = Chapter {
     name: "B",
     title: "The disk, or the file-system cache?",
     source: SOURCE,

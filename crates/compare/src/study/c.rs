@@ -55,7 +55,7 @@ fn cached(backing: &str, logs: &[&str], size: &str, more: &str) -> String {
     format!("cache:backing={backing},{},size={size}{more}", logs.join(","))
 }
 
-pub(super) const CHAPTER: Chapter = Chapter {
+pub(super) static CHAPTER: Chapter = Chapter {
     name: "C",
     title: "A write-back cache in front of hard disks",
     source: SOURCE,

@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-pub(super) const CHAPTER: Chapter = Chapter {
+pub(super) static CHAPTER: Chapter = Chapter {
     name: "D",
     title: "fdatasync with the drive's cache on and off",
     source: SOURCE,

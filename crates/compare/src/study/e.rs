@@ -92,7 +92,7 @@ const REPORT: &str = "Times as slow with flushes (cache on) as without (protecte
 const BY_STATE: &str = "Which applications suffer: transactions a second by state of the cache";
 const SYMPTOM: &str = "The symptom";
 
-pub(super) const CHAPTER: Chapter = Chapter {
+pub(super) static CHAPTER: Chapter = Chapter {
     name: "E",
     title: "Flushes, and the applications that wait for them",
     source: SOURCE,

@@ -37,40 +37,26 @@ use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, Watcher
 pub use self::bench::Switches;
 use self::bench::{Bench, StudyError};
 
-/// A field report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StudyName {
-    /// The write cache turned off on an all-flash cluster.
-    A,
-    /// The disk, or the file-system cache.
-    B,
-    /// A write-back cache in front of hard disks.
-    C,
-    /// fdatasync with the drive's cache on and off.
-    D,
-    /// Flushes, and the applications that wait for them.
-    E,
-}
+/// The field reports that were typed.
+#[derive(Debug, Clone)]
+pub struct Studies(Vec<&'static Chapter>);
 
-impl FromStr for StudyName {
+impl FromStr for Studies {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let named = |name: &Self| format!("{name:?}").eq_ignore_ascii_case(typed);
-        Self::ALL.into_iter().find(named).ok_or_else(|| "expected A, B, C, D, E or all".to_owned())
+        let all = [&a::CHAPTER, &b::CHAPTER, &c::CHAPTER, &d::CHAPTER, &e::CHAPTER];
+        let is_typed = |of: &&Chapter| [of.name, "all"].iter().any(|name| name.eq_ignore_ascii_case(typed));
+        let named: Vec<_> = all.into_iter().filter(is_typed).collect();
+        if named.is_empty() { Err("expected A, B, C, D, E or all".to_owned()) } else { Ok(Self(named)) }
     }
 }
 
-impl StudyName {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::A, Self::B, Self::C, Self::D, Self::E];
-}
-
 /// What is studied.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StudyPlan {
     /// Which field reports.
-    pub names: Vec<StudyName>,
+    pub studies: Studies,
     /// A file, a directory or a device to run them on; `None`: simulated drives.
     pub on: Option<String>,
     /// The seed of all random choices.
@@ -118,8 +104,8 @@ fn conduct(
     let mut ended = TrialEnded::Complete;
     let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
     let before = length();
-    for name in &plan.names {
-        match chapter(*name, &mut bench) {
+    for of in &plan.studies.0 {
+        match chapter(of, &mut bench) {
             Ok(study) => document.studies.push(study),
             Err(StudyError::Trial(error)) if is_refusal(&error) && document.studies.is_empty() => {
                 record.abandon()?;
@@ -157,6 +143,7 @@ fn conduct(
 }
 
 /// A field report as its file has it: what was reported, and how it is run.
+#[derive(Debug)]
 struct Chapter {
     name: &'static str,
     title: &'static str,
@@ -170,14 +157,7 @@ struct Chapter {
 /// What came of a field report: its rows, what happened over time, and the answer.
 type Found = (Vec<StudyRow>, Vec<StudySeries>, String);
 
-fn chapter(name: StudyName, bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let chapter = match name {
-        StudyName::A => a::CHAPTER,
-        StudyName::B => b::CHAPTER,
-        StudyName::C => c::CHAPTER,
-        StudyName::D => d::CHAPTER,
-        StudyName::E => e::CHAPTER,
-    };
+fn chapter(chapter: &Chapter, bench: &mut Bench<'_>) -> Result<Study, StudyError> {
     let (rows, series, answer) = match bench.on() {
         None => (chapter.simulated)(bench)?,
         Some(target) => (chapter.real)(bench, target)?,
