@@ -143,7 +143,7 @@ impl<'a> Course<'a> {
         ended: &TrialEnded,
     ) -> Result<ComparisonDocument, TrialError> {
         if let Some(problem) = self.refused {
-            return Err(TrialError::Setting { problem, kind: FailureKind::NotMeasured });
+            return Err(TrialError::of(FailureKind::NotMeasured, problem));
         }
         self.take(measured);
         if *ended != TrialEnded::Complete {

@@ -1,8 +1,6 @@
 //! Why a trial was not run, or not to its end.
 
-use plumb_block::{Bytes, in_one_line};
-
-use crate::check::{CheckError, SizeError};
+use plumb_block::in_one_line;
 
 /// Why a trial was not run.
 #[derive(Debug, thiserror::Error)]
@@ -20,26 +18,6 @@ pub enum TrialError {
         target: String,
         /// What does not fit.
         source: plumb_load::Error,
-    },
-    /// The workload's range does not fit a target.
-    #[error("{target}")]
-    Range {
-        /// Which target.
-        target: String,
-        /// What does not fit.
-        source: plumb_workload::Invalid,
-    },
-    /// A trace goes beyond the end of a target.
-    #[error("{target} holds {size}, and the trace goes on to {end}, {} too far; {remedy}", Bytes(end.0 - size.0))]
-    PastTheEnd {
-        /// Which target.
-        target: String,
-        /// How large it is.
-        size: Bytes,
-        /// The end of the last request.
-        end: Bytes,
-        /// What to do.
-        remedy: String,
     },
     /// It was interrupted before anything was measured.
     #[error("interrupted before anything was measured")]
@@ -60,23 +38,12 @@ pub enum TrialError {
         /// Why not.
         source: plumb_load::Fault,
     },
-    /// A check could not begin.
-    #[error(transparent)]
-    Check(#[from] CheckError),
-    /// A processor that a thread is to run on does not exist or is not allowed.
-    #[error("processor {processor} of affinity: expected one of {allowed:?}")]
-    Processor {
-        /// Its number.
-        processor: u32,
-        /// Those that there are.
-        allowed: Vec<u32>,
-    },
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
-    Application(plumb_application::Error),
-    /// What a turn needs could not be set on the machine, or not be put back.
+    Application(#[from] plumb_application::Error),
+    /// What was asked for does not fit the targets or the machine, a check could not begin, or what a turn needs could not be set on the machine, or not be put back.
     #[error("{problem}")]
-    Setting {
+    Problem {
         /// What, why, and what to do.
         problem: String,
         /// What kind of failure it is.
@@ -101,35 +68,31 @@ pub enum FailureKind {
 }
 
 impl TrialError {
+    /// A failure of this kind; `problem` says what, why, and what to do.
+    pub fn of(kind: FailureKind, problem: impl Into<String>) -> Self {
+        Self::Problem { problem: problem.into(), kind }
+    }
+
     /// Both as one: what failed, and what could not be put back then.
     #[must_use]
     pub fn and(&self, left: &Self) -> Self {
         let problem = format!("{}; {}", in_one_line(self), in_one_line(left));
-        Self::Setting { problem, kind: FailureKind::Failed }
+        Self::of(FailureKind::Failed, problem)
     }
 
     /// What kind of failure it is.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Scenario(_)
-            | Self::Unfit { .. }
-            | Self::Range { .. }
-            | Self::PastTheEnd { .. }
-            | Self::Processor { .. } => FailureKind::Usage,
+            Self::Scenario(_) | Self::Unfit { .. } => FailureKind::Usage,
             Self::Target(error) => match error.kind().exit_code() {
                 2 => FailureKind::Usage,
                 4 => FailureKind::Refused,
                 _ => FailureKind::Failed,
             },
             Self::Interrupted => FailureKind::NotMeasured,
-            Self::Setting { kind, .. } => *kind,
+            Self::Problem { kind, .. } => *kind,
             Self::Application(error) => crate::profile::kind_of(error),
             Self::Recording(error) if error.is_of_the_place() => FailureKind::Usage,
-            Self::Check(CheckError::RawDevice { .. }) => FailureKind::Refused,
-            Self::Check(CheckError::Size { source: SizeError::NoSpace { .. }, .. }) => {
-                FailureKind::NotMeasured
-            }
-            Self::Check(_) => FailureKind::Usage,
             Self::Flush { .. } | Self::PageCache { .. } | Self::Recording(_) => FailureKind::Failed,
         }
     }

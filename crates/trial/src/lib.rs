@@ -32,7 +32,7 @@ mod watcher;
 mod whose;
 mod words;
 
-pub use check::{CheckError, CheckRequest, SizeError, check};
+pub use check::{CheckRequest, check};
 pub use document::sides;
 pub use error::{FailureKind, TrialError};
 pub use profile::{ProfileRun, run_profile};

@@ -44,10 +44,7 @@ impl Stage<'_> {
     /// Reads the range of a target in order, for at most half of the duration; how long that took.
     fn load(&mut self, number: usize, one: &Use, asked: &Workload) -> Result<Nanos, TrialError> {
         let unfit = |source| TrialError::Unfit { target: one.opened.shown.clone(), source };
-        let range = one
-            .within(asked)
-            .map_err(|source| TrialError::Range { target: one.opened.shown.clone(), source })?;
-        let ByteRange { offset, length } = range.range;
+        let ByteRange { offset, length } = one.within(asked)?.range;
         let block = LOAD_BLOCK.min(length);
         let workload = Workload {
             access: Access::SEQUENTIAL,

@@ -48,7 +48,7 @@ pub fn run_profile(
     watcher: &mut dyn Watcher,
 ) -> Result<Trial, TrialError> {
     let Context { clock, stop, time_of_day } = *context;
-    let (profile, variant) = application::find(&run.profile).map_err(TrialError::Application)?;
+    let (profile, variant) = application::find(&run.profile)?;
     let directory = std::path::absolute(&run.directory).unwrap_or_else(|_| run.directory.clone());
     let surveyed = survey(&directory);
     let mut beneath = Beneath::under(&surveyed, clock);
@@ -95,7 +95,7 @@ pub fn run_profile(
         Ok(measured) => (measured, TrialEnded::Complete),
         Err(error) => {
             recorder.abandon()?;
-            return Err(TrialError::Application(error));
+            return Err(error.into());
         }
     };
     let seen = Seen::of(measured, storage, cpu, &looks);

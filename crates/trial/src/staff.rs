@@ -7,7 +7,7 @@ use plumb_load::{Prepare, SharedDepth, Team, Worker, WorkerOptions};
 use plumb_workload::{Affinity, Cursor, Job, Priority, Share, Span, Thread, Workload};
 
 use crate::cpu;
-use crate::error::TrialError;
+use crate::error::{FailureKind, TrialError};
 use crate::rounds;
 use crate::targets::{Targets, Use};
 
@@ -78,13 +78,12 @@ pub(crate) fn staff(
 
 /// The workload of a job on one of its targets.
 pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
-    let range = |source| TrialError::Range { target: one.opened.shown.clone(), source };
     let asked = if variation.prepares {
         rounds::on_blocks(&job.workload, one.opened.device.info().logical_block)
     } else {
         one.workload_of(job)
     };
-    let workload = one.within(&asked).map_err(range)?;
+    let workload = one.within(&asked)?;
     let seed = workload.seed.wrapping_add(variation.round.wrapping_mul(0xa076_1d64_78bd_642f));
     Ok(Workload { depth: variation.depth.unwrap_or(workload.depth), seed, ..workload })
 }
@@ -122,7 +121,8 @@ fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
     };
     let allowed = processors();
     if let Some(missing) = pinned.iter().find(|processor| !allowed.contains(processor)) {
-        return Err(TrialError::Processor { processor: *missing, allowed });
+        let problem = format!("processor {missing} of affinity: expected one of {allowed:?}");
+        return Err(TrialError::of(FailureKind::Usage, problem));
     }
     let priority = match job.priority {
         Priority::Idle => Some(IoPriority::Idle),

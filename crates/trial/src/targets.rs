@@ -8,10 +8,10 @@ use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::LATENCY_EXCESS_MAX;
 use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
-use plumb_workload::{ByteRange, Invalid, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
+use plumb_workload::{ByteRange, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
-use crate::error::TrialError;
+use crate::error::{FailureKind, TrialError};
 use crate::opening;
 use crate::sharing;
 use crate::trial::{Context, Request};
@@ -50,7 +50,7 @@ impl Use {
     ///
     /// # Errors
     /// If the range begins or ends past the target.
-    pub(crate) fn within(&self, asked: &Workload) -> Result<Workload, Invalid> {
+    pub(crate) fn within(&self, asked: &Workload) -> Result<Workload, TrialError> {
         let whole = within(&self.opened, asked)?;
         let length = self.loaded.get().map_or(whole.range.length, |loaded| whole.range.length.min(*loaded));
         Ok(Workload { range: ByteRange { length, ..whole.range }, ..whole })
@@ -332,13 +332,14 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
 }
 
 /// `asked` on a target. What is left over after the last whole block of the range or the target is not touched.
-fn within(opened: &Opened, asked: &Workload) -> Result<Workload, Invalid> {
+fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     let ByteRange { offset, length } = asked.range;
     let whole = length.round_down(opened.device.info().logical_block);
-    if asked.range.is_open_ended() || whole == Bytes(0) {
-        return asked.within(opened.size);
-    }
-    Workload { range: ByteRange { offset, length: whole }, ..asked.clone() }.within(opened.size)
+    let kept = if asked.range.is_open_ended() || whole == Bytes(0) { length } else { whole };
+    let kept = Workload { range: ByteRange { offset, length: kept }, ..asked.clone() };
+    kept.within(opened.size).map_err(|invalid| {
+        TrialError::of(FailureKind::Usage, format!("{}: {}", opened.shown, in_one_line(&invalid)))
+    })
 }
 
 /// Whether targets can take what is asked of them, and traces end before their targets do.
@@ -349,11 +350,8 @@ fn fits(
 ) -> Result<(), TrialError> {
     for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
         let Some(recorded) = recorded else {
-            let target = || one.shown.clone();
-            let workload = within(one, &job.workload)
-                .map_err(|source| TrialError::Range { target: target(), source })?;
-            plumb_load::worker::check(&workload, &one.device.info())
-                .map_err(|source| TrialError::Unfit { target: target(), source })?;
+            plumb_load::worker::check(&within(one, &job.workload)?, &one.device.info())
+                .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;
             continue;
         };
         let (size, end) = (one.size, recorded.end());
@@ -371,7 +369,12 @@ fn fits(
                 }
                 None => larger,
             };
-            return Err(TrialError::PastTheEnd { target: one.shown.clone(), size, end, remedy });
+            let problem = format!(
+                "{} holds {size}, and the trace goes on to {end}, {} too far; {remedy}",
+                one.shown,
+                Bytes(end.0 - size.0)
+            );
+            return Err(TrialError::of(FailureKind::Usage, problem));
         }
         plumb_load::worker::replaying::check(recorded, &one.device.info())
             .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;

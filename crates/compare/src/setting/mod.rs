@@ -59,10 +59,10 @@ impl Setting for Anew {
 
 /// A setting that failed.
 fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::Setting { problem: plumb_block::in_one_line(error), kind: FailureKind::Failed }
+    TrialError::of(FailureKind::Failed, plumb_block::in_one_line(error))
 }
 
 /// A setting that is refused.
 fn refused(problem: String) -> TrialError {
-    TrialError::Setting { problem, kind: FailureKind::Refused }
+    TrialError::of(FailureKind::Refused, problem)
 }

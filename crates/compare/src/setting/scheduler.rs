@@ -63,7 +63,7 @@ impl SchedulerSetting {
             levels.join(","),
             if each.is_empty() { "no disk is known beneath the target".to_owned() } else { each.join(", ") }
         );
-        Err(TrialError::Setting { problem, kind: FailureKind::Usage })
+        Err(TrialError::of(FailureKind::Usage, problem))
     }
 }
 

@@ -60,6 +60,12 @@ impl From<plumb_target::Error> for StudyError {
     }
 }
 
+impl From<application::Error> for StudyError {
+    fn from(error: application::Error) -> Self {
+        Self::Trial(error.into())
+    }
+}
+
 impl From<plumb_block::Error> for StudyError {
     fn from(error: plumb_block::Error) -> Self {
         Self::failed(&error)
@@ -69,12 +75,6 @@ impl From<plumb_block::Error> for StudyError {
 impl From<plumb_dialect::Error> for StudyError {
     fn from(error: plumb_dialect::Error) -> Self {
         Self::failed(&error)
-    }
-}
-
-impl From<application::Error> for StudyError {
-    fn from(error: application::Error) -> Self {
-        Self::Trial(TrialError::Application(error))
     }
 }
 

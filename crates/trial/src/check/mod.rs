@@ -2,7 +2,6 @@
 //!
 //! It writes to nothing but test files of its own, or a simulated drive, and the run directory.
 
-mod error;
 mod plan;
 mod size;
 mod subject;
@@ -15,7 +14,6 @@ use plumb_measure::{Out, RunDirectory};
 use plumb_target::{Intent, Name, Permission, open};
 use plumb_workload::{Replays, Scenario};
 
-pub use error::{CheckError, SizeError};
 pub(crate) use plan::{PREPARE, method_of};
 
 use self::plan::On;

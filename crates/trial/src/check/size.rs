@@ -3,6 +3,7 @@
 use plumb_block::{Bytes, Nanos};
 
 use super::plan::{APPEND_SHARE, IO_BLOCK};
+use crate::error::{FailureKind, TrialError};
 
 /// The size of the test file unless the user or the free space says otherwise: large enough that a drive's read
 /// cache seldom holds it, small enough to be written in a second or two.
@@ -14,74 +15,59 @@ const FREE_SHARE: u64 = 10;
 /// What counts as free on a file system that has no size, such as ramfs: little, for it is somebody's memory.
 pub(super) const FREE_UNSIZED: Bytes = Bytes::mib(200);
 
-/// Why no test file can be made within the rules.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SizeError {
-    /// A tenth of the free space is too little.
-    #[error(
-        "only {free} are free there, and a check takes at most a tenth of that: free at least {}, or check another \
-         directory",
-        Bytes(FILE_MIN.0 * FREE_SHARE * (APPEND_SHARE + 1) / APPEND_SHARE)
-    )]
-    NoSpace {
-        /// What is free.
-        free: Bytes,
-    },
-    /// More was asked for than a tenth of the free space.
-    #[error(
-        "--size {asked} is too much: with what grows beside it, it must stay within a tenth of the {free} that are free there: ask for at most {}",
-        Bytes(free.0 / FREE_SHARE / (APPEND_SHARE + 1) * APPEND_SHARE).round_down(FILE_MIN)
-    )]
-    OverShare {
-        /// What was asked for.
-        asked: Bytes,
-        /// What is free.
-        free: Bytes,
-    },
-    /// More was asked for than the drive has.
-    #[error("--size {asked} is more than the {size} of the drive: ask for at most that")]
-    BeyondDrive {
-        /// What was asked for.
-        asked: Bytes,
-        /// What the drive has.
-        size: Bytes,
-    },
-    /// Less was asked for than is of use.
-    #[error("--size {asked} is too small to measure anything but a cache: ask for at least {FILE_MIN}")]
-    TooSmall {
-        /// What was asked for.
-        asked: Bytes,
-    },
-}
-
-/// The size of the test file: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free` space.
+/// The size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free` space.
 ///
 /// # Errors
-/// [`SizeError`], with what to do about it.
-pub(super) fn file_size(asked: Option<Bytes>, free: Bytes) -> Result<Bytes, SizeError> {
+/// Why not, and what to do about it; [`FailureKind::NotMeasured`] if a tenth is too little.
+pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Result<Bytes, TrialError> {
     // The two files together: the test file and the one that is appended to.
     let allowed = Bytes(free.0 / FREE_SHARE / (APPEND_SHARE + 1) * APPEND_SHARE);
     if allowed < FILE_MIN {
-        return Err(SizeError::NoSpace { free });
+        let least = Bytes(FILE_MIN.0 * FREE_SHARE * (APPEND_SHARE + 1) / APPEND_SHARE);
+        let why = format!(
+            "only {free} are free there, and a check takes at most a tenth of that: free at least {least}, or check another \
+             directory"
+        );
+        return Err(unfit(FailureKind::NotMeasured, target, &why));
     }
     match asked {
         None => Ok(FILE_DEFAULT.min(allowed).round_down(FILE_MIN)),
-        Some(asked) if asked < FILE_MIN => Err(SizeError::TooSmall { asked }),
-        Some(asked) if asked > allowed => Err(SizeError::OverShare { asked, free }),
+        Some(asked) if asked < FILE_MIN => Err(too_small(target, asked)),
+        Some(asked) if asked > allowed => {
+            let why = format!(
+                "--size {asked} is too much: with what grows beside it, it must stay within a tenth of the {free} that are free \
+                 there: ask for at most {}",
+                allowed.round_down(FILE_MIN)
+            );
+            Err(unfit(FailureKind::Usage, target, &why))
+        }
         Some(asked) => Ok(asked.round_down(IO_BLOCK)),
     }
 }
 
-/// The part of a drive of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller drive.
+/// The part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller drive.
 ///
 /// # Errors
-/// [`SizeError`], with what to do about it.
-pub(super) fn drive_size(asked: Option<Bytes>, size: Bytes) -> Result<Bytes, SizeError> {
+/// Why not, and what to do about it.
+pub(super) fn drive_size(target: &str, asked: Option<Bytes>, size: Bytes) -> Result<Bytes, TrialError> {
     match asked.unwrap_or(FILE_DEFAULT.min(size)) {
-        asked if asked < FILE_MIN => Err(SizeError::TooSmall { asked }),
-        asked if asked > size => Err(SizeError::BeyondDrive { asked, size }),
+        asked if asked < FILE_MIN => Err(too_small(target, asked)),
+        asked if asked > size => {
+            let why = format!("--size {asked} is more than the {size} of the drive: ask for at most that");
+            Err(unfit(FailureKind::Usage, target, &why))
+        }
         asked => Ok(asked.round_down(IO_BLOCK)),
     }
+}
+
+fn too_small(target: &str, asked: Bytes) -> TrialError {
+    let why =
+        format!("--size {asked} is too small to measure anything but a cache: ask for at least {FILE_MIN}");
+    unfit(FailureKind::Usage, target, &why)
+}
+
+fn unfit(kind: FailureKind, target: &str, why: &str) -> TrialError {
+    TrialError::of(kind, format!("cannot measure in {target}: {why}"))
 }
 
 /// What can be written in the rest of `budget`, if `written` took `took`.
@@ -96,25 +82,33 @@ mod tests {
 
     #[test]
     fn a_drive_is_used_as_far_as_it_goes() {
-        assert_eq!(drive_size(None, Bytes::gib(4)), Ok(FILE_DEFAULT));
-        assert_eq!(drive_size(None, Bytes::mib(64)), Ok(Bytes::mib(64)));
-        assert_eq!(drive_size(Some(Bytes::gib(4)), Bytes::gib(4)), Ok(Bytes::gib(4)));
-        let beyond = drive_size(Some(Bytes::gib(5)), Bytes::gib(4));
-        assert!(matches!(beyond, Err(SizeError::BeyondDrive { .. })), "{beyond:?}");
-        assert!(matches!(drive_size(None, Bytes(4096)), Err(SizeError::TooSmall { .. })));
+        let size = |asked, size| drive_size("sim:a", asked, size).map_err(|error| error.to_string());
+        assert_eq!(size(None, Bytes::gib(4)), Ok(FILE_DEFAULT));
+        assert_eq!(size(None, Bytes::mib(64)), Ok(Bytes::mib(64)));
+        assert_eq!(size(Some(Bytes::gib(4)), Bytes::gib(4)), Ok(Bytes::gib(4)));
+        let beyond = size(Some(Bytes::gib(5)), Bytes::gib(4)).unwrap_err();
+        assert!(
+            beyond.starts_with("cannot measure in sim:a: --size 5 GiB is more than the 4 GiB"),
+            "{beyond}"
+        );
+        assert!(size(None, Bytes(4096)).unwrap_err().contains("is too small"));
     }
 
     #[test]
     fn a_check_never_takes_more_than_a_tenth_of_the_free_space() {
         for free in [13 << 20, 14 << 20, 123_456_789, 2 << 30, 1 << 40] {
-            let size = file_size(None, Bytes(free)).unwrap();
+            let size = file_size("/srv", None, Bytes(free)).unwrap();
             let both = size.0 + size.0 / APPEND_SHARE;
             assert!(both * FREE_SHARE <= free && size >= FILE_MIN, "{size} of {free}");
         }
-        assert_eq!(file_size(Some(Bytes::gib(1)), Bytes::gib(13)), Ok(Bytes::gib(1)));
-        assert!(matches!(file_size(None, Bytes::mib(12)), Err(SizeError::NoSpace { .. })));
-        assert!(matches!(file_size(Some(Bytes::gib(1)), Bytes::gib(12)), Err(SizeError::OverShare { .. })));
-        assert!(matches!(file_size(Some(Bytes(4096)), Bytes::gib(9)), Err(SizeError::TooSmall { .. })));
+        assert_eq!(file_size("/srv", Some(Bytes::gib(1)), Bytes::gib(13)).unwrap(), Bytes::gib(1));
+        let refused = |asked, free| file_size("/srv", asked, free).unwrap_err();
+        let full = refused(None, Bytes::mib(12));
+        assert_eq!(full.kind(), FailureKind::NotMeasured, "{full}");
+        assert!(
+            refused(Some(Bytes::gib(1)), Bytes::gib(12)).to_string().contains("within a tenth of the 12 GiB")
+        );
+        assert!(refused(Some(Bytes(4096)), Bytes::gib(9)).to_string().contains("is too small"));
     }
 
     #[test]

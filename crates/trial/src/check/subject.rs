@@ -14,10 +14,9 @@ use plumb_linux::tree::LiveTree;
 use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path};
 use plumb_target::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of};
 
-use super::error::{CheckError, SizeError};
 use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};
-use crate::error::TrialError;
+use crate::error::{FailureKind, TrialError};
 
 /// What is checked, and how much of it.
 pub(super) struct Subject {
@@ -35,7 +34,7 @@ impl Subject {
     /// What `target` names.
     ///
     /// # Errors
-    /// [`CheckError`]; as [`open_all`] for a simulated drive or a cache.
+    /// Why a check writes to no such thing; as [`open_all`] for a simulated drive or a cache.
     pub(super) fn of(
         target: &Path,
         asked: Option<Bytes>,
@@ -45,7 +44,7 @@ impl Subject {
             Ok(name @ Name::Scheme { scheme: Scheme::Sim | Scheme::Cache, .. }) => {
                 Self::drive(name, asked, permission)
             }
-            _ => Ok(Self::directory(target, asked)?),
+            _ => Self::directory(target, asked),
         }
     }
 
@@ -55,20 +54,23 @@ impl Subject {
         // A refusal comes before anything is done.
         let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
         let drive = open_all(&[wanted], permission, &time)?.swap_remove(0);
-        let size = drive_size(asked, drive.size)
-            .map_err(|source| CheckError::Size { target: drive.shown.clone(), source })?;
+        let size = drive_size(&drive.shown, asked, drive.size)?;
         let path = drive.survey().map(|mut found| found.paths.swap_remove(0)).unwrap_or_default();
         Ok(Self { target: drive.shown, on: On::Drive, remark: None, path, size: Ok(size) })
     }
 
-    fn directory(target: &Path, asked: Option<Bytes>) -> Result<Self, CheckError> {
+    fn directory(target: &Path, asked: Option<Bytes>) -> Result<Self, TrialError> {
         let (directory, remark) = directory_of(target)?;
         let shown = directory.to_string_lossy().into_owned();
-        let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)?;
+        let path = survey_path(&LiveTree::new(), &LiveProbe::new(), &shown)
+            .map_err(|error| TrialError::of(FailureKind::Usage, in_one_line(&error)))?;
         let above = |layer: &&Layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache);
         let system = path.layers.iter().find(above).and_then(|layer| layer.name.split(' ').next());
         if let Some(kind) = system.filter(|kind| is_kernel_state(kind)) {
-            return Err(CheckError::KernelState { path: directory, kind: kind.to_owned() });
+            let problem = format!(
+                "{shown} is on {kind}, which shows state of the kernel and stores nothing: name a directory on a disk"
+            );
+            return Err(TrialError::of(FailureKind::Usage, problem));
         }
         let size = size_in(&directory, asked)?;
         // A directory may be called what would mean something else where targets are named.
@@ -80,29 +82,32 @@ impl Subject {
 
 /// The directory that `target` names: itself, or that of a regular file; and a remark for the user, if it is not what was
 /// given.
-fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), CheckError> {
-    let path = || target.to_owned();
-    let found = fs::metadata(target).map_err(|source| CheckError::NotThere { path: path(), source })?;
+fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> {
+    let shown = target.display();
+    let found = fs::metadata(target)
+        .map_err(|error| TrialError::of(FailureKind::Usage, format!("cannot look at {shown}: {error}")))?;
     let kind = found.file_type();
     if kind.is_dir() {
-        return Ok((path(), None));
+        return Ok((target.to_owned(), None));
     }
     if kind.is_block_device() {
-        return Err(CheckError::RawDevice { path: path() });
+        let problem = format!(
+            "{shown} is a block device, and a check writes: it would destroy what is on it. Check a directory on it, or look \
+             at it with `plumb survey {shown}`"
+        );
+        return Err(TrialError::of(FailureKind::Refused, problem));
     }
     if !kind.is_file() {
-        return Err(CheckError::NotADirectory { path: path() });
+        let problem = format!("{shown} is neither a directory nor a file: name a directory");
+        return Err(TrialError::of(FailureKind::Usage, problem));
     }
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let remark = format!(
-        "{} is a file: checking its directory {} with a file of plumb's own",
-        target.display(),
-        parent.display()
-    );
+    let remark =
+        format!("{shown} is a file: checking its directory {} with a file of plumb's own", parent.display());
     Ok((parent.to_owned(), Some(remark)))
 }
 
-fn size_in(directory: &Path, asked: Option<Bytes>) -> Result<Result<Bytes, String>, CheckError> {
+fn size_in(directory: &Path, asked: Option<Bytes>) -> Result<Result<Bytes, String>, TrialError> {
     let target = directory.display().to_string();
     let space = match space_at(directory) {
         Ok(space) => space,
@@ -114,10 +119,9 @@ fn size_in(directory: &Path, asked: Option<Bytes>) -> Result<Result<Bytes, Strin
         )));
     }
     let free = if space.total == Bytes(0) { FREE_UNSIZED } else { space.free };
-    match file_size(asked, free) {
-        Ok(size) => Ok(Ok(size)),
-        Err(source @ SizeError::NoSpace { .. }) => Ok(Err(in_one_line(&CheckError::Size { target, source }))),
-        Err(source) => Err(CheckError::Size { target, source }),
+    match file_size(&target, asked, free) {
+        Err(error) if error.kind() == FailureKind::NotMeasured => Ok(Err(in_one_line(&error))),
+        size => size.map(Ok),
     }
 }
 
@@ -133,11 +137,12 @@ mod tests {
         let (found, remark) = directory_of(&file).unwrap();
         assert_eq!(found, directory.path());
         assert!(remark.unwrap().contains("database.db"));
-        assert!(matches!(directory_of(&directory.path().join("gone")), Err(CheckError::NotThere { .. })));
+        let refused = |place: &Path| directory_of(place).unwrap_err().to_string();
+        assert!(refused(&directory.path().join("gone")).starts_with("cannot look at"));
         for place in ["/proc", "/proc/self", "/sys"] {
-            let refused = Subject::directory(Path::new(place), None);
-            assert!(matches!(refused, Err(CheckError::KernelState { .. })), "{place}");
+            let refused = Subject::directory(Path::new(place), None).err().map(|error| error.to_string());
+            assert!(refused.is_some_and(|why| why.contains("shows state of the kernel")), "{place}");
         }
-        assert!(matches!(directory_of(Path::new("/dev/null")), Err(CheckError::NotADirectory { .. })));
+        assert!(refused(Path::new("/dev/null")).contains("is neither a directory nor a file"));
     }
 }

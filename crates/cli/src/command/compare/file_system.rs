@@ -49,7 +49,7 @@ impl FileSystemSetting {
             if size < Bytes::mib(system.size_min_mib()) {
                 let problem =
                     format!("--fs-size {size}: {level} takes {} at least", Bytes::mib(system.size_min_mib()));
-                return Err(TrialError::Setting { problem, kind: FailureKind::Usage });
+                return Err(TrialError::of(FailureKind::Usage, problem));
             }
             Ok(Place { system, at: mount_point(directory, number, level), mounted: None })
         };
@@ -69,7 +69,7 @@ impl Place {
         let path = self.image();
         let io = |error: std::io::Error, what: &str, path: &Path| {
             let problem = format!("cannot {what} {}: {error}", path.display());
-            TrialError::Setting { problem, kind: FailureKind::Failed }
+            TrialError::of(FailureKind::Failed, problem)
         };
         let image = File::create_new(&path).map_err(|error| io(error, "make", &path))?;
         rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size.0)
@@ -108,5 +108,5 @@ impl Setting for FileSystemSetting {
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
-    TrialError::Setting { problem: in_one_line(error), kind: FailureKind::Failed }
+    TrialError::of(FailureKind::Failed, in_one_line(error))
 }
