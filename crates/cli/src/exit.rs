@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
 use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
+use plumb_trial::{FailureKind, TrialError};
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +90,26 @@ impl Refusal {
     /// Ends with `exit`, saying `error` and all its causes.
     pub(crate) fn because(exit: Exit, error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::new(exit, format!("{:#}", anyhow::Error::new(error)))
+    }
+}
+
+/// A run that could not be made, as the exit code of its kind.
+impl From<TrialError> for Refusal {
+    fn from(error: TrialError) -> Self {
+        let exit = match error.kind() {
+            FailureKind::Usage => Exit::Usage,
+            FailureKind::NotMeasured => Exit::NotMeasured,
+            FailureKind::Refused => Exit::Refused,
+            FailureKind::Failed => Exit::Failed,
+        };
+        Self::because(exit, error)
+    }
+}
+
+/// A target that cannot be opened, in the same way.
+impl From<plumb_target::Error> for Refusal {
+    fn from(error: plumb_target::Error) -> Self {
+        TrialError::from(error).into()
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
 use plumb_path::DeviceKind;
-use plumb_target::{Intent, Kind, Name, Opened, Permission, Wanted, open_all, time_of};
+use plumb_target::{Intent, Name, Opened, Permission, Wanted, open_all, time_of};
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::Refusal;
 
 /// Such a device, open to be looked at.
 pub(crate) struct Named {
@@ -26,16 +26,6 @@ pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let time = time_of([&name], &clock);
     let wanted = Wanted { name, intent: Intent::READ, options: FileOptions::read_direct() };
-    let opened = open_all(&[wanted], &Permission::default(), &time).map_err(refusal)?;
+    let opened = open_all(&[wanted], &Permission::default(), &time).map_err(Refusal::from)?;
     Ok(opened.into_iter().next().and_then(|opened| Some(Named { kind: opened.kind.device_kind()?, opened })))
-}
-
-/// Why it cannot be looked at.
-pub(crate) fn refusal(error: plumb_target::Error) -> Refusal {
-    let exit = match error.kind() {
-        Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
-        Kind::Refused => Exit::Refused,
-        Kind::Os(_) => Exit::Failed,
-    };
-    Refusal::because(exit, error)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
-use plumb_report::{Format, Style};
+use plumb_report::{Format, Rendered, Style, render};
 
 /// Wider lines than this are read by nobody.
 const WIDTH_MAX: usize = 400;
@@ -22,6 +22,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Writes a document to stdout.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(document)? + "\n"))
+}
+
+/// Writes the document of a report to stdout as JSON, or the report as `style` has it.
+pub(crate) fn show<'a>(of: impl Into<Rendered<'a>>, as_json: bool, style: Style) -> anyhow::Result<()> {
+    print(&render(of, if as_json { Format::Json } else { Format::Terminal }, style)?)
 }
 
 /// Says a line on stderr. If nobody can be told, the exit code still says it.

@@ -21,8 +21,8 @@ use plumb_workload::Scenario;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::arguments::{OwnArguments, RecordingArguments};
-use crate::command::compare::{self, Factor};
-use crate::command::running::{Running, exit_of, exit_of_kind};
+use crate::command::compare::Factor;
+use crate::command::running::{Running, exit_of};
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
 use crate::{stop, traces};
@@ -109,10 +109,10 @@ fn load(words: &str, own: OwnArguments, level: Option<Level>, link: &Link) -> an
     let factor: Factor = level.factor.parse().map_err(|problem| Refusal::new(Exit::Usage, problem))?;
     let mut setting = factor.setting_of_disks(&scenario.targets())?;
     link.restores.store(true, Ordering::Relaxed);
-    let set = setting.set(level.number).map_err(compare::refused);
+    let set = setting.set(level.number).map_err(Refusal::from);
     let run = || set.map_err(Into::into).and_then(|()| load_here(scenario, words, own, link));
     let ran = catch_unwind(AssertUnwindSafe(run));
-    let restored = setting.restore().map_err(compare::refused);
+    let restored = setting.restore().map_err(Refusal::from);
     link.restores.store(false, Ordering::Relaxed);
     restored?;
     ran.unwrap_or_else(|panic| resume_unwind(panic))
@@ -132,8 +132,7 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
         sent: None,
     };
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
-    let trial = plumb_trial::run(&request, &context, &mut watcher)
-        .map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?;
+    let trial = plumb_trial::run(&request, &context, &mut watcher).map_err(Refusal::from)?;
     Ok(TaskResult {
         exit: exit_of(&trial) as u8,
         because: trial.ended.reason(),

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use plumb_dialect::native;
-use plumb_report::{Format, render};
 use plumb_target::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
@@ -17,12 +16,11 @@ use crate::{named, terminal};
 /// Checks, prints the report, and says how it ended.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     refuse_exports(&arguments.target)?;
-    let format = if arguments.json { Format::Json } else { Format::Terminal };
-    let style = arguments.detail.style();
+    let (json, style) = (arguments.json, arguments.detail.style());
     let request = request(arguments);
     let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
     let trial = with_watcher(&bar, &|context, watcher| plumb_trial::check(&request, context, watcher))?;
-    terminal::print(&render(&trial.recording, format, style)?)?;
+    terminal::show(&trial.recording, json, style)?;
     say_end(&trial, false);
     Ok(exit_of(&trial))
 }

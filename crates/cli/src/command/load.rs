@@ -1,7 +1,6 @@
 //! `plumb load`: a workload in plumb's own words.
 
 use plumb_dialect::{Meaning, native};
-use plumb_report::{Format, render};
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
@@ -22,7 +21,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         return profile::run(running, name, &arguments.words, arguments.detail.style());
     }
     running.run(meaning(&arguments.words)?, &|trial| {
-        terminal::print(&render(&trial.recording, Format::Terminal, arguments.detail.style())?)
+        terminal::show(&trial.recording, false, arguments.detail.style())
     })
 }
 

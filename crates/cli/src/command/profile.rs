@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumb_application::{self as application, Limits, Profile, Variant};
 use plumb_compare::Work;
 use plumb_dialect::{Meaning, native::Words};
-use plumb_report::{Format, Style, render};
+use plumb_report::Style;
 use plumb_target::{Name, Scheme};
 use plumb_trial::{ProfileRun, Trial};
 
@@ -29,7 +29,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 
 /// Runs the profile that was typed.
 pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
-    let print = |trial: &Trial| terminal::print(&render(&trial.recording, Format::Terminal, style)?);
+    let print = |trial: &Trial| terminal::show(&trial.recording, false, style);
     match work(name, words)? {
         Work::Profile(run) => running.run_profile(&run, &print),
         Work::Load(scenario) => running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print),

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::{Bytes, Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_linux::block_ioctl;
-use plumb_report::{Format, render};
+use plumb_report::{Format, Style};
 use plumb_target::{Name, Permission};
-use plumb_trial::{Context, FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
+use plumb_trial::{Context, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
 use crate::arguments::OwnArguments;
@@ -111,7 +111,7 @@ impl Running {
 
     fn show(&self, trial: &Trial, print: &dyn Fn(&Trial) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
         if self.own.json {
-            terminal::print(&render(&trial.recording, Format::Json, terminal::style())?)?;
+            terminal::show(&trial.recording, true, Style::PLAIN)?;
         } else {
             print(trial)?;
         }
@@ -205,7 +205,7 @@ pub(crate) fn with_watcher<T>(
     let mut watcher = watcher(&stop);
     let ran = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *watcher);
     watcher.end();
-    Ok(ran.map_err(|error| Refusal::because(exit_of_kind(error.kind()), error))?)
+    Ok(ran.map_err(Refusal::from)?)
 }
 
 /// What is said after the results: where the page is, and why the run is not whole.
@@ -241,14 +241,5 @@ pub(super) fn exit_of_end(ended: &TrialEnded) -> Exit {
         TrialEnded::Complete => Exit::Done,
         TrialEnded::Interrupted | TrialEnded::Empty | TrialEnded::NotMeasured(_) => Exit::NotMeasured,
         TrialEnded::NotRecorded(_) | TrialEnded::Failed(_) => Exit::Failed,
-    }
-}
-
-pub(super) fn exit_of_kind(kind: FailureKind) -> Exit {
-    match kind {
-        FailureKind::Usage => Exit::Usage,
-        FailureKind::NotMeasured => Exit::NotMeasured,
-        FailureKind::Refused => Exit::Refused,
-        FailureKind::Failed => Exit::Failed,
     }
 }

@@ -99,32 +99,29 @@ pub(super) fn clear_up(name: &str) -> anyhow::Result<Option<String>> {
     Ok(kept.into_iter().find(|(kept, _)| kept == name).map(|(_, why)| why))
 }
 
-pub(super) fn refusal(error: ServiceError) -> anyhow::Error {
-    match error {
-        ServiceError::Ublk(ExportError::NotRecoverable { .. }) => {
-            Refusal::because(Exit::Refused, error).into()
-        }
-        ServiceError::Ublk(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
-        ServiceError::Name(_) => Refusal::because(Exit::Usage, error).into(),
+pub(super) fn refusal(error: ServiceError) -> Refusal {
+    let (exit, remedy) = match &error {
+        ServiceError::Name(_)
+        | ServiceError::Ublk(ExportError::Geometry { .. })
+        | ServiceError::Attach(ExportError::Geometry { .. }) => (Exit::Usage, ""),
         ServiceError::Taken(_)
         | ServiceError::Nbd(ServeError::Refused(_))
+        | ServiceError::Ublk(ExportError::NotRecoverable { .. })
         | ServiceError::Attach(ExportError::NameInUse { .. } | ExportError::Left { .. }) => {
-            Refusal::because(Exit::Refused, error).into()
+            (Exit::Refused, "")
         }
-        ServiceError::Attach(ExportError::Os { ref source, .. })
+        ServiceError::Attach(ExportError::Os { source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {
-            let error = anyhow::Error::new(error);
-            Refusal::new(Exit::Failed, format!("{error:#}; --attach takes root, --nbd does not")).into()
+            (Exit::Failed, "; --attach takes root, --nbd does not")
         }
-        ServiceError::Attach(ExportError::Os { ref source, ref place, .. })
+        ServiceError::Attach(ExportError::Os { source, place, .. })
             if source.kind() == ErrorKind::NotFound && place.starts_with("/dev") =>
         {
-            let error = anyhow::Error::new(error);
-            let remedy = "--attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not";
-            Refusal::new(Exit::Failed, format!("{error:#}; {remedy}")).into()
+            (Exit::Failed, "; --attach takes the modules fuse and loop (modprobe fuse loop), --nbd does not")
         }
-        ServiceError::Attach(ExportError::Geometry { .. }) => Refusal::because(Exit::Usage, error).into(),
-        error => anyhow::Error::new(error),
-    }
+        _ => (Exit::Failed, ""),
+    };
+    let error = anyhow::Error::new(error);
+    Refusal::new(exit, format!("{error:#}{remedy}"))
 }

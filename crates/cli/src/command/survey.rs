@@ -51,11 +51,10 @@ fn survey(arguments: &SurveyArguments) -> anyhow::Result<Survey> {
 }
 
 fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Result<Survey> {
-    let refused = |error: plumb_path::SurveyError| Refusal::because(Exit::Usage, error);
     if let Some(directory) = &arguments.from {
         let recording = plumb_path::load(directory).map_err(usage)?;
         let target = asked.as_ref().unwrap_or(&recording.target);
-        return Ok(plumb_path::survey(&recording.tree, &recording.probe, target).map_err(refused)?);
+        return Ok(plumb_path::survey(&recording.tree, &recording.probe, target).map_err(usage)?);
     }
     let target = asked.unwrap_or_else(|| Target::Named(".".to_owned()));
     let (tree, probe) = (LiveTree::new(), LiveProbe::new());
@@ -64,17 +63,17 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
             new_or_own(directory)?;
             // A target that is not there is the user's mistake, a file that cannot be written is not.
             plumb_path::record(&tree, &probe, &target, directory).map_err(|error| match error {
-                RecordingError::Survey(error) => refused(error).into(),
+                RecordingError::Survey(error) => usage(error).into(),
                 other => anyhow::Error::new(other),
             })
         }
-        None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(refused)?),
+        None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(usage)?),
     }
 }
 
 /// The path to a device that the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
-    if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(named::refusal)? {
+    if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(Refusal::from)? {
         return Ok(Some(survey));
     }
     Ok(named::device(target.as_os_str())?.and_then(|device| device.opened.survey()))

@@ -314,7 +314,7 @@ fn scheduler(place: &Place<'_>) -> MaybeSetting {
     let ways =
         [WritePath::first_devices, WritePath::block_devices].map(|names| machine::of_all(&paths, names));
     let setting = SchedulerSetting::new(machine::this()?, &ways, place.levels.to_vec());
-    Ok(Some(Box::new(setting.map_err(super::refused)?)))
+    Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 
 /// The target itself, or behind a cache.
@@ -388,7 +388,7 @@ fn file_system(place: &Place<'_>) -> MaybeSetting {
     let directory = directory(place.targets)?;
     let setting =
         FileSystemSetting::new(machine::this()?, &directory, place.levels, typed.fs_size.unwrap_or(FS_SIZE));
-    Ok(Some(Box::new(setting.map_err(super::refused)?)))
+    Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 
 /// The directory that is the target of `fs=`.

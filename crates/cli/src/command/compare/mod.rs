@@ -16,9 +16,7 @@ use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, W
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
-use plumb_report::{ComparisonDocument, Format, Style, render};
 use plumb_target::{Intent, Name, Permission, Wanted, open_all};
-use plumb_trial::TrialError;
 use plumb_workload::Scenario;
 
 pub(crate) use self::machine::restore_left_behind;
@@ -28,7 +26,7 @@ pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::command::profile;
-use crate::command::running::{Running, exit_of_end, exit_of_kind};
+use crate::command::running::{Running, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
 
@@ -208,22 +206,12 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         let setting = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
         plumb_compare::run(first, further, context, watcher, setting)
     })?;
-    show(&document, arguments.own.json, arguments.detail.style())?;
+    terminal::show(&document, arguments.own.json, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the whole rounds until then are kept"));
     }
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
-}
-
-/// A setting that cannot be, as the exit code of its kind.
-pub(crate) fn refused(error: TrialError) -> Refusal {
-    Refusal::because(exit_of_kind(error.kind()), error)
-}
-
-pub(crate) fn show(document: &ComparisonDocument, as_json: bool, style: Style) -> anyhow::Result<()> {
-    let format = if as_json { Format::Json } else { Format::Terminal };
-    terminal::print(&render(document, format, style)?)
 }
 
 /// What was asked of blocks that run elsewhere: the question, the scenario of each level, and the factor where its levels are to be
@@ -434,7 +422,7 @@ fn levels(
             Ok((factor.name().to_owned(), levels, targets))
         }
         (None, Some(a), Some(b)) => {
-            let level = |typed: &String| {
+            let level = |typed: &String| -> Result<Level, Refusal> {
                 let work = workload.work(&Words::of_line(typed).map_err(usage)?)?;
                 Ok(Level { name: typed.trim().to_owned(), work })
             };

@@ -8,7 +8,7 @@ use plumb_observe::run_document;
 use plumb_report::{Record, Recorded, RunDocument};
 use plumb_trial::environment;
 
-use super::{CompareArguments, show};
+use super::CompareArguments;
 use crate::command::report;
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let record = Record::of(RunDirectory::create(&out, &manifest).map_err(usage)?);
     document.run_directory = record.shown();
     record.close(&document, None, time_of_day())?;
-    show(&document, arguments.own.json, arguments.detail.style())?;
+    terminal::show(&document, arguments.own.json, arguments.detail.style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit::of_comparison(&document))
 }

@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         Ok(service) => service,
         Err(error) => {
             pending.into_iter().for_each(PendingMedium::undo);
-            return Err(refusal(error));
+            return Err(refusal(error).into());
         }
     };
     if let Some(note) = pending.and_then(PendingMedium::settle) {
@@ -97,14 +97,7 @@ fn medium(
     let permission = Permission { overwrite, destroy, ..Permission::default() };
     let wanted = MediumWanted { size, block, model: &model.name, permission: &permission };
     let shown = format!("--backing {}", path.display());
-    plumb_target::Medium::open(path, &shown, wanted).map(Some).map_err(|error| {
-        let exit = match error.kind().exit_code() {
-            2 => Exit::Usage,
-            4 => Exit::Refused,
-            _ => Exit::Failed,
-        };
-        Refusal::because(exit, error).into()
-    })
+    Ok(plumb_target::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
 }
 
 fn announce(status: DriveStatus, json: bool) -> anyhow::Result<()> {

@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let mut document = so_far(&recording.begun, &blocks, lost);
     let kept = recording.finish(&document, &[], document.incomplete_because.clone());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
-    compare::show(&document, own.json, arguments.compare.detail().style())?;
+    terminal::show(&document, own.json, arguments.compare.detail().style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit.and(exit::of_comparison(&document)))
 }

@@ -271,14 +271,13 @@ fn block_size(typed: &str) -> Result<Bytes, String> {
 
 /// Keeps and prints the result, and says how it ended.
 fn report(typed: &AppArguments, run: KeptRun, document: &ProofDocument) -> anyhow::Result<Exit> {
-    let format = if typed.json { Format::Json } else { Format::Terminal };
     let style = typed.detail.style();
     let kept = run.finish(document);
     let junit = typed
         .junit
         .as_ref()
         .map_or(Ok(()), |file| files::write(file, render(document, Format::Junit, style)?.as_bytes()));
-    terminal::print(&render(document, format, style)?)?;
+    terminal::show(document, typed.json, style)?;
     kept.and(junit)?;
     Ok(exit::of_proof(document))
 }

@@ -115,7 +115,7 @@ fn said(typed: &ReplayArguments, failure: &Failure, found: &Outcome) -> anyhow::
     if typed.json {
         let schema = "plumb/prove-replay/1";
         let replayed = Replayed { schema, class, required, reproduced, found: now, words };
-        terminal::print(&(serde_json::to_string_pretty(&replayed)? + "\n"))?;
+        terminal::print_json(&replayed)?;
     } else {
         let verdict = match now {
             _ if reproduced => format!("fails again: {class}"),

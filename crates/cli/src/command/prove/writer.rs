@@ -9,7 +9,7 @@ use clap::Args;
 use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
 use plumb_linux::FileOptions;
 use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, write};
-use plumb_target::{Intent, Kind, Name, Opened, Permission, Scheme, TargetKind};
+use plumb_target::{Intent, Name, Opened, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -174,7 +174,7 @@ pub(super) fn open(
     permission: &Permission,
     time: &Time,
 ) -> anyhow::Result<Opened> {
-    let name = Name::parse(typed).map_err(of_target)?;
+    let name = Name::parse(typed).map_err(Refusal::from)?;
     if matches!(name, Name::Scheme { scheme: Scheme::Sim, .. }) {
         let why = format!(
             "{typed}: the drive would end with this process; serve it (`plumb drive serve`), and name its NBD URI"
@@ -183,7 +183,7 @@ pub(super) fn open(
     }
     let clock: Arc<dyn Clock> = time.clock();
     let options = if intent.writes { FileOptions::write_direct() } else { FileOptions::read_direct() };
-    let opened = plumb_target::open(&name, intent, permission, options, &clock).map_err(of_target)?;
+    let opened = plumb_target::open(&name, intent, permission, options, &clock).map_err(Refusal::from)?;
     if !opened.has_name() && opened.kind != TargetKind::Network {
         let why = format!("{typed}: a test file in a directory is gone after the run; name a file in it");
         return Err(Refusal::new(Exit::Usage, why).into());
@@ -194,13 +194,4 @@ pub(super) fn open(
 /// What a target without a serial is known by.
 pub(super) fn name_of(opened: &Opened) -> String {
     opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
-}
-
-fn of_target(error: plumb_target::Error) -> Refusal {
-    let exit = match error.kind() {
-        Kind::Usage | Kind::NotFound | Kind::Unsupported => Exit::Usage,
-        Kind::Refused => Exit::Refused,
-        Kind::Os(_) => Exit::Failed,
-    };
-    Refusal::because(exit, error)
 }
