@@ -4,7 +4,7 @@ mod compare;
 mod view;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,12 +19,13 @@ use plumb_observe::{
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
-use plumb_report::{Format, ObservationDocument, Record, Recorded, render};
+use plumb_report::{ObservationDocument, Record, Recorded};
 use plumb_trial::environment;
 
 use self::view::View;
 use crate::arguments::{Detail, RecordingArguments};
 use crate::exit::{Exit, Refusal, usage};
+use crate::progress::Bar;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{stop, terminal};
 
@@ -157,15 +158,23 @@ fn observed(
         requests: keep.as_mut().map(|keep| keep as _),
     };
     let names: Vec<&str> = target.devices.iter().map(|device| device.name.as_str()).collect();
-    let mut line = Line { what: names.join(", "), shown: None };
+    let (seconds, mut bar) = (arguments.duration.as_secs_f64(), None);
+    let of_all = duration(seconds);
+    let begun = || {
+        terminal::say(&format!("plumb: observing {} for {of_all}; Ctrl-C ends it", names.join(", ")));
+        Bar::on_stderr()
+    };
     let mut view = View::open(arguments, stop);
     let mut progress = |elapsed: Nanos, so_far: SoFar, look: &mut Look<'_>| match &mut view {
         Some(view) => view.show(elapsed, look),
-        None => line.show(elapsed, arguments.duration, so_far),
+        None => {
+            let bar = bar.get_or_insert_with(begun);
+            bar.set(elapsed.as_secs_f64() / seconds, words(elapsed, &of_all, so_far));
+        }
     };
     let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
     let document = observe(target, options, around);
-    line.end();
+    bar.iter().for_each(Bar::finish);
     drop(view);
     let document = document.map_err(|error| Refusal::because(Exit::NotMeasured, error))?;
     match (file, kept) {
@@ -201,8 +210,7 @@ fn show(document: &ObservationDocument, arguments: &ObserveArguments) -> anyhow:
         }
         return terminal::print(&document.workload);
     }
-    let format = if arguments.json { Format::Json } else { Format::Terminal };
-    terminal::print(&render(document, format, arguments.detail.style())?)
+    terminal::show(document, arguments.json, arguments.detail.style())
 }
 
 /// A recorded observation.
@@ -217,37 +225,13 @@ fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
     }
 }
 
-/// Says when it has begun, and on a terminal how far it is.
-struct Line {
-    /// What is observed.
-    what: String,
-    /// The whole seconds that were shown last.
-    shown: Option<u64>,
-}
-
-impl Line {
-    fn show(&mut self, elapsed: Nanos, duration_of_all: Nanos, so_far: SoFar) {
-        let (seconds, all) = (elapsed.0 / 1_000_000_000, duration(duration_of_all.as_secs_f64()));
-        if self.shown.is_none() {
-            terminal::say(&format!("plumb: observing {} for {all}; Ctrl-C ends it", self.what));
-        }
-        if self.shown.replace(seconds) == Some(seconds) || !io::stderr().is_terminal() {
-            return;
-        }
-        let lost = if so_far.lost > 0 { format!(", {} lost", count(so_far.lost)) } else { String::new() };
-        let line = format!(
-            "\r\x1b[K{} of {all}: {} events{lost}, {} syncs",
-            duration(seconds as f64),
-            count(so_far.events),
-            count(so_far.syncs)
-        );
-        // Nobody may be there to read it.
-        io::stderr().write_all(line.as_bytes()).unwrap_or_default();
-    }
-
-    fn end(&self) {
-        if self.shown.is_some() && io::stderr().is_terminal() {
-            io::stderr().write_all(b"\r\x1b[K").unwrap_or_default();
-        }
-    }
+/// How far it is.
+fn words(elapsed: Nanos, of_all: &str, so_far: SoFar) -> String {
+    let lost = if so_far.lost > 0 { format!(", {} lost", count(so_far.lost)) } else { String::new() };
+    format!(
+        "{} of {of_all}: {} events{lost}, {} syncs",
+        duration(elapsed.as_secs_f64().floor()),
+        count(so_far.events),
+        count(so_far.syncs)
+    )
 }
