@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode};
 use plumb_target::Permission;
-use plumb_target::cache::{self, CreateWanted, LayingOut};
+use plumb_target::cache::{self, CreateWanted};
 use plumb_trial::TrialError;
 
 use super::Setting;
@@ -102,8 +101,7 @@ impl Setting for CacheSetting {
             permission,
             discard_dirty: None,
         };
-        let laying_out = &mut LayingOut { stop: &AtomicBool::new(false), progress: &mut |_, _, _| {} };
-        cache::create(&cache::directory(), &wanted, laying_out)?;
+        cache::create(&cache::directory(), &wanted, None)?;
         Ok(())
     }
 

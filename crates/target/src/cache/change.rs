@@ -40,7 +40,7 @@ impl NamedCache {
             let taken = Member::open(typed, &time).and_then(|member| {
                 may_hold_log_of(self.config().mode, &member.path)?;
                 member.reserve_for_log(size)?;
-                member.take_for_log(size, laying_out).map(|()| member)
+                member.take_for_log(size, Some(&mut *laying_out)).map(|()| member)
             });
             match taken {
                 Ok(member) => Ok((member, made)),

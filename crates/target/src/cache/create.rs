@@ -45,14 +45,15 @@ pub struct CreateWanted<'a> {
     pub discard_dirty: Option<Uuid>,
 }
 
-/// Makes a cache, which is then known by its name.
+/// Makes a cache, which is then known by its name. Without `laying_out` the files of its log are only reserved, which is quick: for one that
+/// does not live long, and never in the mode `protected`.
 ///
 /// # Errors
 /// The refusal, or the system's failure; EINTR when laying out was stopped.
 pub fn create(
     directory: &Path,
     wanted: &CreateWanted<'_>,
-    laying_out: &mut LayingOut<'_>,
+    laying_out: Option<&mut LayingOut<'_>>,
 ) -> Result<CacheConfig> {
     may_be_named(directory, wanted.name)?;
     in_whole_blocks(wanted.size)?;
@@ -192,12 +193,16 @@ pub(super) fn guarded(
 }
 
 /// The devices of the log, laid out, if they do for the mode.
-fn legs_of(wanted: &CreateWanted<'_>, time: &Time, laying_out: &mut LayingOut<'_>) -> Result<Vec<Member>> {
+fn legs_of(
+    wanted: &CreateWanted<'_>,
+    time: &Time,
+    mut laying_out: Option<&mut LayingOut<'_>>,
+) -> Result<Vec<Member>> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
     // All of them before anything is written.
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
-    legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out))?;
+    legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out.as_deref_mut()))?;
     Ok(legs)
 }
 

@@ -198,13 +198,13 @@ impl Member {
     }
 
     /// Lays out what a log takes of a file. It is the medium of no drive from then on.
-    pub(super) fn take_for_log(&self, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
+    pub(super) fn take_for_log(&self, size: Bytes, laying_out: Option<&mut LayingOut<'_>>) -> Result<()> {
         let Some(file) = self.file() else { return Ok(()) };
         match rustix::fs::fremovexattr(file, crate::MEDIUM) {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
             Err(errno) => return Err(Error::os(&self.shown, "take the mark off", errno)),
         }
-        laying_out.write(file, &self.shown, &[(Bytes(0), size)])
+        laying_out.map_or(Ok(()), |laying_out| laying_out.write(file, &self.shown, &[(Bytes(0), size)]))
     }
 }
 

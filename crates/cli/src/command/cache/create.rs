@@ -45,7 +45,8 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
         discard_dirty: arguments.discard_dirty,
     };
     let interrupted = stop::on_signals()?;
-    let create = |laying_out: &mut LayingOut<'_>| cache::create(&cache::directory(), &wanted, laying_out);
+    let create =
+        |laying_out: &mut LayingOut<'_>| cache::create(&cache::directory(), &wanted, Some(laying_out));
     let config = watched(&interrupted, create)?;
     if json {
         let status = CacheStatus::unserved(&config);
