@@ -5,35 +5,17 @@
 //! into the inactive slot, DM_DEV_SUSPEND without its suspend flag resumes: the kernel itself suspends, swaps and
 //! resumes (do_resume). So no state in which the device hangs outlives a process that is killed here: before the last
 //! call nothing has changed but an inactive table, which the next load replaces.
-#![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
+use crate::dm_ioctl::{
+    CONTROL, DATA_SIZE, DM_DEV_SUSPEND, DM_TABLE_CLEAR, DM_TABLE_LOAD, FLAGS, NOFLUSH, READONLY, SECURE_DATA,
+    STATUS_TABLE, TARGET_COUNT, call, put, request, table_status, targets, word,
+};
 use crate::tree::DeviceNumber;
 
-/// `_IOWR(0xfd, N, struct dm_ioctl)`.
-const DM_DEV_SUSPEND: u32 = 0xc138_fd06;
-const DM_TABLE_LOAD: u32 = 0xc138_fd09;
-const DM_TABLE_CLEAR: u32 = 0xc138_fd0a;
-const DM_TABLE_STATUS: u32 = 0xc138_fd0c;
-
-const HEADER_BYTES: usize = 312;
 const SPEC_BYTES: usize = 40;
-/// Offsets in `struct dm_ioctl`.
-const VERSION: usize = 0;
-const DATA_SIZE: usize = 12;
-const DATA_START: usize = 16;
-const TARGET_COUNT: usize = 20;
-const FLAGS: usize = 28;
-const DEV: usize = 40;
-/// Bits of its flags.
-const READONLY: u32 = 1;
-const STATUS_TABLE: u32 = 1 << 4;
-const BUFFER_FULL: u32 = 1 << 8;
-const NOFLUSH: u32 = 1 << 11;
-const SECURE_DATA: u32 = 1 << 15;
 
 /// Loads the table of the dm device `number` again and makes it the active one.
 ///
@@ -41,8 +23,8 @@ const SECURE_DATA: u32 = 1 << 15;
 /// The error of the call that failed. The device then runs on with the table that it had: if the swap itself failed,
 /// which leaves the device suspended, it was resumed.
 pub fn reload_table(number: DeviceNumber) -> io::Result<()> {
-    let control = File::options().read(true).write(true).open("/dev/mapper/control")?;
-    let answer = table(&control, number)?;
+    let control = File::options().read(true).write(true).open(CONTROL)?;
+    let answer = table_status(&control, number, STATUS_TABLE | NOFLUSH | SECURE_DATA)?;
     let read_only = word(&answer, FLAGS) & READONLY;
     let mut load = request(number, read_only | SECURE_DATA, &[]);
     load.extend(relinked(&answer));
@@ -65,25 +47,10 @@ fn resume(control: &File, number: DeviceNumber) -> io::Result<()> {
     call(control, DM_DEV_SUSPEND, &mut request(number, 0, &[0; 16]))
 }
 
-/// The answer to DM_TABLE_STATUS: header and targets.
-fn table(control: &File, number: DeviceNumber) -> io::Result<Vec<u8>> {
-    const SIZES: [usize; 4] = [16 << 10, 128 << 10, 1 << 20, 8 << 20];
-    for size in SIZES {
-        let mut buffer = request(number, STATUS_TABLE | NOFLUSH | SECURE_DATA, &vec![0; size]);
-        call(control, DM_TABLE_STATUS, &mut buffer)?;
-        if word(&buffer, FLAGS) & BUFFER_FULL == 0 {
-            return Ok(buffer);
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::ENOBUFS))
-}
-
 /// The targets of an answer in the form that a load takes: there `next` counts from the target itself, in an answer from
 /// the first one.
 fn relinked(answer: &[u8]) -> Vec<u8> {
-    let start = word(answer, DATA_START) as usize;
-    let end = (word(answer, DATA_SIZE) as usize).min(answer.len());
-    let targets = answer.get(start..end).unwrap_or(&[]);
+    let targets = targets(answer).unwrap_or_default();
     let mut load = Vec::new();
     let mut at = 0;
     for _ in 0..word(answer, TARGET_COUNT) {
@@ -102,33 +69,6 @@ fn relinked(answer: &[u8]) -> Vec<u8> {
         at = next;
     }
     load
-}
-
-fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> {
-    let mut buffer = vec![0_u8; HEADER_BYTES];
-    buffer.extend(room);
-    let size = buffer.len() as u32;
-    put(&mut buffer, VERSION, 4);
-    put(&mut buffer, DATA_SIZE, size);
-    put(&mut buffer, DATA_START, HEADER_BYTES as u32);
-    put(&mut buffer, FLAGS, flags);
-    buffer[DEV..DEV + 8].copy_from_slice(&number.to_huge().to_ne_bytes());
-    buffer
-}
-
-fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Result<()> {
-    // SAFETY: the buffer starts with a struct dm_ioctl whose data_size is at most the buffer's length; the kernel reads
-    // and writes within that, as bytes.
-    let returned = unsafe { libc::ioctl(control.as_raw_fd(), request as libc::Ioctl, buffer.as_mut_ptr()) };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn word(buffer: &[u8], at: usize) -> u32 {
-    buffer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)
-}
-
-fn put(buffer: &mut [u8], at: usize, value: u32) {
-    buffer[at..at + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
 fn word_len(buffer: &[u8]) -> io::Result<u32> {

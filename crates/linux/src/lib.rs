@@ -21,6 +21,7 @@ pub mod block_ioctl;
 pub mod command;
 pub mod counters;
 pub mod digest;
+mod dm_ioctl;
 pub mod dm_reload;
 pub mod extents;
 mod file;
