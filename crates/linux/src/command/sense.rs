@@ -21,10 +21,6 @@ pub struct AtaStatus {
     pub count: u8,
     /// The LBA register, bits 7:0.
     pub lba_low: u8,
-    /// The LBA register, bits 15:8.
-    pub lba_mid: u8,
-    /// The LBA register, bits 23:16.
-    pub lba_high: u8,
     /// The STATUS register: 50h is success; bit 0 error, bit 5 device fault.
     pub status: u8,
 }
@@ -73,14 +69,7 @@ pub fn ata_status(bytes: &[u8]) -> Option<AtaStatus> {
         let whole = 2 + usize::from(*length);
         if *kind == DESCRIPTOR {
             let at = |at: usize| rest.get(at).copied();
-            return Some(AtaStatus {
-                error: at(3)?,
-                count: at(5)?,
-                lba_low: at(7)?,
-                lba_mid: at(9)?,
-                lba_high: at(11)?,
-                status: at(13)?,
-            });
+            return Some(AtaStatus { error: at(3)?, count: at(5)?, lba_low: at(7)?, status: at(13)? });
         }
         rest = rest.get(whole..)?;
     }

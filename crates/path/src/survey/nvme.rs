@@ -60,8 +60,10 @@ impl Surveyor<'_> {
 
     fn ask_nvme(&self, node: &mut Node, place: &Place) {
         let reply = self.ask(node, place.number, Request::NvmeIdentifyController, "NVMe Identify Controller");
-        let Some(controller) = reply.ok().and_then(|bytes| nvme::identify_controller(&bytes)) else { return };
-        if !controller.volatile_write_cache {
+        let Some(has_cache) = reply.ok().and_then(|bytes| nvme::has_volatile_write_cache(&bytes)) else {
+            return;
+        };
+        if !has_cache {
             node.saw(
                 "NVMe Identify Controller byte 525 bit 0",
                 "VWC=0",

@@ -195,20 +195,20 @@ impl Asked<'_> {
     fn nvme(&self) -> Drive {
         let mut drive = Drive { rotational: Some(false), ..Drive::default() };
         drive.side.mechanism = "nvme-feature".to_owned();
-        let controller = match self.probe(Request::NvmeIdentifyController) {
-            Ok(bytes) => nvme::identify_controller(&bytes),
+        let has_cache = match self.probe(Request::NvmeIdentifyController) {
+            Ok(bytes) => nvme::has_volatile_write_cache(&bytes),
             Err(refusal) => {
                 drive.denied = refusal == Refusal::Denied;
                 drive.side.wce_unknown_because = Some(because(refusal));
                 return drive;
             }
         };
-        let Some(controller) = controller else {
+        let Some(has_cache) = has_cache else {
             drive.side.wce_unknown_because = Some(because(Refusal::Short));
             return drive;
         };
         self.nvme_health(&mut drive);
-        if !controller.volatile_write_cache {
+        if !has_cache {
             drive.side.wce = Some(false);
             drive.side.changeable = Some(false);
             drive.declared =

@@ -12,8 +12,6 @@ pub const BYTES: u32 = 512;
 pub struct Health {
     /// Byte 0 bit 4: the volatile memory backup device has failed.
     pub backup_failed: bool,
-    /// Byte 0 bit 3: the medium is read-only.
-    pub read_only: bool,
     /// Bytes 112-127: how often it was powered on; `None` for a drive that does not count.
     pub power_cycles: Option<u64>,
     /// Bytes 144-159: shutdowns without a notice before the power went.
@@ -25,7 +23,6 @@ pub fn parse(bytes: &[u8]) -> Option<Health> {
     let warning = *bytes.first()?;
     Some(Health {
         backup_failed: warning & 1 << 4 != 0,
-        read_only: warning & 1 << 3 != 0,
         // A drive that answers has been powered on at least once.
         power_cycles: counter(bytes, 112).filter(|count| *count > 0),
         unsafe_shutdowns: counter(bytes, 144)?,
@@ -45,7 +42,7 @@ mod tests {
         bytes[144] = 7;
         bytes[145] = 1;
         let health = parse(&bytes).unwrap();
-        assert!(health.backup_failed && !health.read_only);
+        assert!(health.backup_failed);
         assert_eq!(health.unsafe_shutdowns, 263);
         assert_eq!(health.power_cycles, Some(9));
         bytes[159] = 1;

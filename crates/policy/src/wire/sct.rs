@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_state_is_in_the_registers() {
-        let registers = AtaStatus { error: 0, count: 2, lba_low: 0, lba_mid: 0, lba_high: 0, status: 0x50 };
+        let registers = AtaStatus { error: 0, count: 2, lba_low: 0, status: 0x50 };
         assert_eq!(state(registers), Some(WriteCache::ForcedOn));
         assert_eq!(state(AtaStatus { lba_low: 1, ..registers }), None);
     }

@@ -208,14 +208,7 @@ impl MockDisk {
         let asks_state = cdb == ata::write_log(sct::LOG) && data == sct::ask_state();
         let (Some(state), true) = (self.sct, asks_state) else { return Err(UNKNOWN_FIELD) };
         let [low, high] = state.code().to_le_bytes();
-        Ok(encode::encode_ata(AtaStatus {
-            error: 0,
-            count: low,
-            lba_low: high,
-            lba_mid: 0,
-            lba_high: 0,
-            status: 0x50,
-        }))
+        Ok(encode::encode_ata(AtaStatus { error: 0, count: low, lba_low: high, status: 0x50 }))
     }
 
     fn admin(&self, command: NvmeCommand) -> Reply {

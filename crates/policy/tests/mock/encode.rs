@@ -40,6 +40,6 @@ pub fn ocp_log(page: PowerLoss) -> Vec<u8> {
 pub fn encode_ata(status: AtaStatus) -> Vec<u8> {
     let mut bytes = vec![0x72, 1, 0, 0x1d, 0, 0, 0, 14];
     bytes.extend([9, 12, 0, status.error, 0, status.count, 0, status.lba_low]);
-    bytes.extend([0, status.lba_mid, 0, status.lba_high, 0, status.status]);
+    bytes.extend([0, 0x4f, 0, 0xc2, 0, status.status]);
     bytes
 }

@@ -5,16 +5,10 @@
 pub struct AtaIdentify {
     /// Serial number, words 10-19.
     pub serial: Option<String>,
-    /// Firmware revision, words 23-26.
-    pub firmware: Option<String>,
-    /// Model number, words 27-46.
-    pub model: Option<String>,
     /// Word 82 bit 5: the drive has a volatile write cache. `None` unless word 83 bits 15:14 are 01b.
     pub write_cache_supported: Option<bool>,
     /// Word 85 bit 5: it is on. `None` unless word 87 bits 15:14 are 01b.
     pub write_cache_enabled: Option<bool>,
-    /// Word 84 bit 6: WRITE DMA FUA EXT. `None` unless word 84 bits 15:14 are 01b.
-    pub fua: Option<bool>,
     /// Word 217: how the medium moves.
     pub rotation: Rotation,
 }
@@ -38,11 +32,8 @@ pub fn parse(bytes: &[u8]) -> Option<AtaIdentify> {
     let flag = |holds: bool, number: usize, bit: u16| holds.then(|| word(number) >> bit & 1 == 1);
     Some(AtaIdentify {
         serial: text(data, 10, 19),
-        firmware: text(data, 23, 26),
-        model: text(data, 27, 46),
         write_cache_supported: flag(valid(83), 82, 5),
         write_cache_enabled: flag(valid(87), 85, 5),
-        fua: flag(valid(84), 84, 6),
         rotation: match word(217) {
             1 => Rotation::Solid,
             rpm @ 0x0401..=0xfffe => Rotation::Rpm(rpm),
@@ -83,8 +74,8 @@ mod tests {
 
     #[test]
     fn strings_are_unswapped() {
-        let words: Vec<(usize, u16)> = vec![(27, 0x5145), (28, 0x4d55), (29, 0x2020)];
-        assert_eq!(parse(&identify(&words)).unwrap().model.as_deref(), Some("QEMU"));
+        let words: Vec<(usize, u16)> = vec![(10, 0x5145), (11, 0x4d55), (12, 0x2020)];
+        assert_eq!(parse(&identify(&words)).unwrap().serial.as_deref(), Some("QEMU"));
         assert_eq!(parse(&[0; 511]), None);
     }
 
