@@ -5,7 +5,7 @@
 
 use plumb_linux::hex;
 
-use super::text;
+use plumb_linux::probe::wire::text;
 
 /// One name of the logical unit.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,11 +24,3 @@ fn counter(bytes: &[u8], at: usize) -> Option<u64> {
     let high = little::<8>(bytes, at.checked_add(8)?)?;
     Some(if high == 0 { low } else { u64::MAX })
 }
-
-/// The printable ASCII of a field, without the padding around it; `None` if nothing is left.
-fn text(field: &[u8]) -> Option<String> {
-    let text: String =
-        field.iter().filter(|byte| (0x20..0x7f).contains(*byte)).map(|byte| char::from(*byte)).collect();
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
-}

@@ -4,8 +4,7 @@
 use crate::gateway::NvmeCommand;
 
 use plumb_linux::hex;
-
-use super::text;
+use plumb_linux::probe::wire::text;
 
 const WRITE_CACHE: u32 = 0x06;
 const SAVE: u32 = 1 << 31;

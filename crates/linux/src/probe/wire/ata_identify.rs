@@ -46,7 +46,7 @@ pub fn parse(bytes: &[u8]) -> Option<AtaIdentify> {
 fn text(data: &[u8], first: usize, last: usize) -> Option<String> {
     let swapped: Vec<u8> =
         data[first * 2..=last * 2 + 1].chunks_exact(2).flat_map(|pair| [pair[1], pair[0]]).collect();
-    super::ascii(&swapped, 0..swapped.len())
+    super::text(&swapped)
 }
 
 #[cfg(test)]

@@ -1,28 +1,20 @@
 //! Standard INQUIRY data. SPC-5 6.7.2.
 
-use super::{ascii, byte};
+use super::text;
 
 /// Who the device says it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inquiry {
-    /// Peripheral device type, byte 0 bits 4:0; 0 is a disk.
-    pub device_type: u8,
     /// T10 vendor identification, bytes 8-15: `ATA` behind a translation layer.
     pub vendor: Option<String>,
     /// Product identification, bytes 16-31.
     pub product: Option<String>,
-    /// Product revision level, bytes 32-35.
-    pub revision: Option<String>,
 }
 
 /// Reads the data; `None` if there is none.
 pub fn parse(bytes: &[u8]) -> Option<Inquiry> {
-    Some(Inquiry {
-        device_type: byte(bytes, 0)? & 0x1f,
-        vendor: ascii(bytes, 8..16),
-        product: ascii(bytes, 16..32),
-        revision: ascii(bytes, 32..36),
-    })
+    let field = |range| bytes.get(range).and_then(text);
+    (!bytes.is_empty()).then(|| Inquiry { vendor: field(8..16), product: field(16..32) })
 }
 
 #[cfg(test)]
@@ -34,7 +26,6 @@ mod tests {
         let inquiry = parse(b"\0\0\x05\x02\x1f\0\0\0ATA     QEMU HARDDISK   2.5+").unwrap();
         assert_eq!(inquiry.vendor.as_deref(), Some("ATA"));
         assert_eq!(inquiry.product.as_deref(), Some("QEMU HARDDISK"));
-        assert_eq!(inquiry.revision.as_deref(), Some("2.5+"));
     }
 
     proptest::proptest! {

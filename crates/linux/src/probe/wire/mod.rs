@@ -19,9 +19,8 @@ fn bit(bytes: &[u8], at: usize, bit: u8) -> Option<bool> {
     byte(bytes, at).map(|byte| byte >> bit & 1 == 1)
 }
 
-/// The ASCII field in `range`, without padding; `None` if nothing printable is left.
-fn ascii(bytes: &[u8], range: std::ops::Range<usize>) -> Option<String> {
-    let field = bytes.get(range)?;
+/// The printable ASCII of a field, without the padding around it; `None` if nothing is left.
+pub fn text(field: &[u8]) -> Option<String> {
     let printable = |byte: &u8| (0x20..0x7f).contains(byte);
     let text: String = field.iter().filter(|byte| printable(byte)).map(|byte| char::from(*byte)).collect();
     let text = text.trim();
