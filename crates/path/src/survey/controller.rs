@@ -190,7 +190,7 @@ impl Adapter {
 }
 
 /// `host0` for the prefix `host`.
-pub(super) fn is_numbered(part: &str, prefix: &str) -> bool {
+pub fn is_numbered(part: &str, prefix: &str) -> bool {
     let digits = part.strip_prefix(prefix).unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -28,8 +28,10 @@ mod target;
 mod virtio;
 mod write_back_cache;
 
+pub use controller::is_numbered;
 pub use device::{DeviceKind, survey_device};
 pub use file_system::is_kernel_state;
+pub use nvme::nvme_controllers;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
 pub use write_back_cache::{AttachedCache, survey_cache};

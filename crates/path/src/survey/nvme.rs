@@ -2,6 +2,7 @@
 
 use plumb_linux::probe::wire::nvme;
 use plumb_linux::probe::{PageControl, Request};
+use plumb_linux::tree::Tree;
 
 use super::block_device::Place;
 use super::controller::is_numbered;
@@ -9,11 +10,23 @@ use super::surveyor::Surveyor;
 use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::model::{Cache, LayerKind};
 
+/// The directories of the controllers that lead to the NVMe namespace at `sysfs`: the one it is in, or with native multipath
+/// those that its subsystem links to.
+pub fn nvme_controllers(tree: &dyn Tree, sysfs: &str) -> Vec<String> {
+    let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
+    if is_numbered(parent.rsplit('/').next().unwrap_or_default(), "nvme") {
+        return vec![parent.to_owned()];
+    }
+    let names = tree.list(parent).unwrap_or_default();
+    let controllers = names.iter().filter(|name| is_numbered(name, "nvme"));
+    controllers.filter_map(|name| tree.canonical(&format!("{parent}/{name}")).ok()).collect()
+}
+
 impl Surveyor<'_> {
     /// The kernel looks at VWC of Identify Controller once and never at feature 06h (trap H7).
     pub(super) fn nvme(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::NvmeNamespace;
-        let controllers = self.nvme_controllers(place);
+        let controllers = nvme_controllers(self.tree, &place.sysfs);
         let read =
             |name: &str| controllers.first().and_then(|dir| self.tree.text(&format!("{dir}/{name}")).ok());
         let (model, serial, transport) = (read("model"), read("serial"), read("transport"));
@@ -43,19 +56,6 @@ impl Surveyor<'_> {
         } else if self.guest().name().is_some() {
             node.below = vec![self.hypervisor()];
         }
-    }
-
-    /// The directories of the controllers that lead to the namespace: the one it is in, or with native multipath
-    /// those that its subsystem links to.
-    fn nvme_controllers(&self, place: &Place) -> Vec<String> {
-        let parent = place.sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
-        let last = parent.rsplit('/').next().unwrap_or_default();
-        if is_numbered(last, "nvme") {
-            return vec![parent.to_owned()];
-        }
-        let names = self.tree.list(parent).unwrap_or_default();
-        let controllers = names.iter().filter(|name| is_numbered(name, "nvme"));
-        controllers.filter_map(|name| self.tree.canonical(&format!("{parent}/{name}")).ok()).collect()
     }
 
     fn ask_nvme(&self, node: &mut Node, place: &Place) {

@@ -48,7 +48,7 @@ pub fn read(gateway: &dyn Gateway, block: &Block) -> Names {
 }
 
 fn nvme(tree: &dyn Tree, block: &Block) -> Names {
-    let controllers = super::place::nvme_controllers(tree, block);
+    let controllers = plumb_path::nvme_controllers(tree, &block.sysfs);
     let read = |name: &str| controllers.first().and_then(|dir| text(tree, &format!("{dir}/{name}")));
     let serial = read("serial");
     let wwid = text(tree, &format!("{}/wwid", block.sysfs));

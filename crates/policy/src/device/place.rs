@@ -1,8 +1,8 @@
 //! Where a disk hangs: its transport and its port, read out of its path in /sys.
 
-use plumb_linux::tree::Tree;
-
 use plumb_linux::inventory::{Block, BlockKind};
+use plumb_linux::tree::Tree;
+use plumb_path::{is_numbered, nvme_controllers};
 
 /// How a disk is reached.
 pub fn transport(tree: &dyn Tree, block: &Block) -> String {
@@ -19,7 +19,7 @@ pub fn transport(tree: &dyn Tree, block: &Block) -> String {
         }
         BlockKind::Removable => "removable",
         BlockKind::Disk if block.name.starts_with("nvme") => {
-            let controllers = nvme_controllers(tree, block);
+            let controllers = nvme_controllers(tree, &block.sysfs);
             let fabric = controllers.first().and_then(|dir| tree.text(&format!("{dir}/transport")).ok());
             return match fabric.as_deref() {
                 Some("tcp" | "rdma" | "fc") => "nvme-fabrics".to_owned(),
@@ -30,10 +30,10 @@ pub fn transport(tree: &dyn Tree, block: &Block) -> String {
         BlockKind::Disk if block.name.starts_with("mmcblk") => "mmc",
         BlockKind::Disk if block.name.starts_with("xvd") => "xen",
         BlockKind::Disk if block.name.starts_with("pmem") => "pmem",
-        BlockKind::Disk if any(&|part| numbered(part, "session")) => "iscsi",
+        BlockKind::Disk if any(&|part| is_numbered(part, "session")) => "iscsi",
         BlockKind::Disk if any(&|part| part.starts_with("rport-")) => "fc",
-        BlockKind::Disk if any(&|part| numbered(part, "ata")) => "ata",
-        BlockKind::Disk if any(&|part| numbered(part, "usb")) => "usb",
+        BlockKind::Disk if any(&|part| is_numbered(part, "ata")) => "ata",
+        BlockKind::Disk if any(&|part| is_numbered(part, "usb")) => "usb",
         // A SATA disk behind a SAS adapter is reached over SAS and speaks ATA.
         BlockKind::Disk if any(&|part| part.starts_with("end_device-")) => "sas",
         BlockKind::Disk => "scsi",
@@ -47,14 +47,14 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
     let find =
         |test: &dyn Fn(&str) -> bool| parts.iter().find(|part| test(part)).map(|part| (*part).to_owned());
     if block.name.starts_with("nvme") {
-        let controllers = nvme_controllers(tree, block);
+        let controllers = nvme_controllers(tree, &block.sysfs);
         let last = controllers.first().and_then(|dir| dir.rsplit('/').next());
         return last.unwrap_or(&block.name).to_owned();
     }
-    if let Some(ata) = find(&|part| numbered(part, "ata")) {
+    if let Some(ata) = find(&|part| is_numbered(part, "ata")) {
         return ata;
     }
-    let host = find(&|part| numbered(part, "host"));
+    let host = find(&|part| is_numbered(part, "host"));
     // The first port on the way is that of the adapter; what is behind an expander shares it.
     if let (Some(host), Some(port)) = (&host, find(&|part| part.starts_with("port-"))) {
         return format!("{host}/{port}");
@@ -65,33 +65,15 @@ pub fn port(tree: &dyn Tree, block: &Block) -> String {
     if let (Some(host), Some(target)) = (&host, find(&|part| part.starts_with("target"))) {
         return format!("{host}/{target}");
     }
-    find(&|part| numbered(part, "virtio")).or(host).unwrap_or_else(|| block.name.clone())
-}
-
-/// The directories of the controllers that lead to an NVMe namespace: the one it is in, or with native multipath those of
-/// its subsystem.
-pub fn nvme_controllers(tree: &dyn Tree, block: &Block) -> Vec<String> {
-    let parent = block.sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
-    if numbered(parent.rsplit('/').next().unwrap_or_default(), "nvme") {
-        return vec![parent.to_owned()];
-    }
-    let names = tree.list(parent).unwrap_or_default();
-    let controllers = names.iter().filter(|name| numbered(name, "nvme"));
-    controllers.filter_map(|name| tree.canonical(&format!("{parent}/{name}")).ok()).collect()
+    find(&|part| is_numbered(part, "virtio")).or(host).unwrap_or_else(|| block.name.clone())
 }
 
 /// The driver of the SCSI host, as it names itself.
 pub fn host_driver(tree: &dyn Tree, block: &Block) -> Option<String> {
     let parts: Vec<&str> = block.sysfs.split('/').collect();
-    let at = parts.iter().rposition(|part| numbered(part, "host"))?;
+    let at = parts.iter().rposition(|part| is_numbered(part, "host"))?;
     let (dir, host) = (parts[..=at].join("/"), parts[at]);
     super::identity::text(tree, &format!("{dir}/scsi_host/{host}/proc_name"))
-}
-
-/// `host0` for the prefix `host`.
-fn numbered(part: &str, prefix: &str) -> bool {
-    let digits = part.strip_prefix(prefix).unwrap_or_default();
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `1-2` and `2-1.4`: bus and ports.

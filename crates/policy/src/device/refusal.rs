@@ -225,7 +225,7 @@ fn shared(case: &Case<'_>) -> Option<Refusal> {
         }
     }
     let controllers = match case.view.transport.as_str() {
-        "nvme" => super::place::nvme_controllers(case.tree, case.block),
+        "nvme" => plumb_path::nvme_controllers(case.tree, &case.block.sysfs),
         _ => Vec::new(),
     };
     if controllers.len() > 1 {
