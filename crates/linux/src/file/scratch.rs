@@ -4,7 +4,7 @@
 //! again: slots are reused last used first, so the same few buffers stay in the processor's cache. When the pool is
 //! empty, or its buffers are too small, memory of its own is allocated; that is rare, and slower only the first time.
 
-use plumb_block::{BufferMut, Bytes, Errno, Pool, PoolShape};
+use plumb_block::{BufferMut, Bytes, Errno, Op, Payload, Pool, PoolShape};
 
 /// The alignment of memory that does not come from the pool: what any device of 4 KiB blocks or smaller accepts.
 const ALIGNMENT: Bytes = Bytes::kib(4);
@@ -14,12 +14,33 @@ const ALIGNMENT: Bytes = Bytes::kib(4);
 pub(crate) struct Scratch(Option<BufferMut>);
 
 impl Scratch {
-    /// At least `length` bytes, from `pool` if there are none yet.
+    /// Lends memory from `pool` to a request of `length` bytes that brings none but moves bytes, and turns a pattern into them.
     ///
     /// # Errors
     /// ENOMEM.
     #[inline]
-    pub(crate) fn at_least(&mut self, length: Bytes, pool: &Pool) -> Result<&mut [u8], Errno> {
+    pub(crate) fn lend(
+        &mut self,
+        op: Op,
+        payload: &Payload,
+        length: Bytes,
+        block: Bytes,
+        pool: &Pool,
+    ) -> Result<(), Errno> {
+        match (op, payload) {
+            (Op::Read, Payload::None) => self.at_least(length, pool).map(drop),
+            (Op::Write { .. }, Payload::Pattern(pattern)) => {
+                let bytes = self.at_least(length, pool)?;
+                pattern.fill(block.0 as usize, &mut bytes[..length.0 as usize]);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// At least `length` bytes, from `pool` if there are none yet.
+    #[inline]
+    fn at_least(&mut self, length: Bytes, pool: &Pool) -> Result<&mut [u8], Errno> {
         if self.0.as_ref().is_none_or(|buffer| (buffer.len() as u64) < length.0) {
             self.0 = Some(allocate(length, pool).ok_or(Errno(libc::ENOMEM))?);
         }

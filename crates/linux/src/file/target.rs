@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Bytes, Caching, Clock, DeviceInfo, DurableWrite, Errno, Error, ErrorKind, FlushCall, Latch, Result,
+    Bytes, Caching, Clock, DeviceInfo, DurableWrite, Errno, Error, ErrorKind, FlushCall, Latch, Op, Outcome,
+    Result,
 };
 use rustix::fs::{FileType, Mode};
 
+use super::work::Progress;
 use super::{Access, FileOptions, limits, uncached};
 
 /// What a target is.
@@ -165,8 +167,25 @@ impl Target {
         }
     }
 
+    /// How a request has ended that has come so far, if it has. A failed flush is remembered.
+    #[inline]
+    pub(crate) fn ended(&self, op: Op, progress: Progress) -> Option<Outcome> {
+        match progress {
+            Progress::Again => None,
+            // Another queue may have learnt of a failed flush while this one was under way.
+            Progress::Ended(Outcome::Done) if op == Op::Flush => {
+                Some(self.latched_errno().map_or(Outcome::Done, Outcome::Failed))
+            }
+            Progress::Ended(outcome) => Some(outcome),
+            Progress::Latching(errno) => {
+                self.latch(errno);
+                Some(Outcome::Failed(errno))
+            }
+        }
+    }
+
     /// Remembers a failed flush; the first stays.
-    pub(crate) fn latch(&self, errno: Errno) {
+    fn latch(&self, errno: Errno) {
         let mut latch = lock(&self.latch);
         if latch.is_none() {
             *latch = Some(Latch { errno, at: self.clock.now() });

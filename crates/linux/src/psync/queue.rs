@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request,
-    Result, Wait,
+    Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Queue, QueueFull, QueueOptions, Request, Result,
+    Wait,
 };
 
 use super::call::{self, Memory};
 use crate::file::scratch::Scratch;
-use crate::file::work::{Call, Progress, Work};
+use crate::file::work::{Call, Work};
 use crate::file::{Target, TargetKind};
 use crate::mapped::Mapping;
 
@@ -59,7 +59,12 @@ impl SerialQueue {
     fn execute(&mut self, mut request: Request) -> Completion {
         let target = &self.target;
         let admitted = Work::admit(&request, &target.grid, target.blocks(), target.latched_errno());
-        let admitted = admitted.and_then(|work| self.lend(&request).map(|()| work));
+        let admitted = admitted.and_then(|work| {
+            let block = target.logical_block();
+            let lent =
+                self.scratch.lend(request.op, &request.payload, block * request.range.nlb, block, &self.pool);
+            lent.map(|()| work)
+        });
         // Making the bytes is no part of the write.
         let submitted_at = self.target.clock.now();
         let outcome = match admitted {
@@ -75,20 +80,6 @@ impl SerialQueue {
         }
     }
 
-    /// Gives a request the memory that it did not bring, filled with what it writes.
-    fn lend(&mut self, request: &Request) -> std::result::Result<(), Errno> {
-        let length = Bytes(self.target.logical_block().0 * request.range.nlb);
-        let block = self.target.logical_block().0 as usize;
-        match (request.op, &request.payload) {
-            (Op::Read, Payload::None) => self.scratch.at_least(length, &self.pool).map(drop),
-            (Op::Write { .. }, Payload::Pattern(pattern)) => {
-                let bytes = self.scratch.at_least(length, &self.pool);
-                bytes.map(|bytes| pattern.fill(block, &mut bytes[..length.0 as usize]))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn carry_out(&mut self, mut work: Work, request: &mut Request) -> Outcome {
         loop {
             let memory = match (&mut request.payload, self.scratch.bytes(), request.op) {
@@ -98,17 +89,9 @@ impl SerialQueue {
                 (_, Some(scratch), _) => Memory::From(scratch),
                 (_, None, _) => Memory::None,
             };
-            match work.answered(self.way.make(&self.target, work.call(), memory)) {
-                Progress::Again => {}
-                // Another queue may have learnt of a failed flush while this one ran.
-                Progress::Ended(Outcome::Done) if request.op == Op::Flush => {
-                    break self.target.latched_errno().map_or(Outcome::Done, Outcome::Failed);
-                }
-                Progress::Ended(outcome) => break outcome,
-                Progress::Latching(errno) => {
-                    self.target.latch(errno);
-                    break Outcome::Failed(errno);
-                }
+            let progress = work.answered(self.way.make(&self.target, work.call(), memory));
+            if let Some(outcome) = self.target.ended(request.op, progress) {
+                break outcome;
             }
         }
     }

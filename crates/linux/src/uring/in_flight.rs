@@ -11,11 +11,11 @@
 //! Invariant: each slot is in exactly one of these states; payload and scratch of a slot in the kernel or abandoned
 //! are neither touched nor freed.
 
-use plumb_block::{Bytes, Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Request, Tag};
+use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Request, Tag};
 
 use crate::file::Target;
 use crate::file::scratch::Scratch;
-use crate::file::work::{Call, Progress, Work};
+use crate::file::work::{Call, Work};
 
 /// A request's place in the table; the user data of its submission entry.
 pub(super) type SlotIndex = u32;
@@ -98,8 +98,8 @@ impl InFlight {
         self.deadline_earliest = self.deadline_earliest.min(deadline);
         let ready = admitted.and_then(|work| {
             slot.work = Some(work);
-            let length = target.logical_block() * range.nlb;
-            lend_scratch(slot, length, &self.pool, target.logical_block())
+            let block = target.logical_block();
+            slot.scratch.lend(op, &slot.payload, block * range.nlb, block, &self.pool)
         });
         match ready {
             Ok(()) => self.waiting.push(index),
@@ -184,18 +184,8 @@ impl InFlight {
     #[inline]
     fn progress(&mut self, index: SlotIndex, answer: Result<u64, Errno>, target: &Target) -> Option<Outcome> {
         let slot = &mut self.slots[index as usize];
-        match slot.work.as_mut()?.answered(answer) {
-            Progress::Again => None,
-            // Another queue may have learnt of a failed flush while this one was under way.
-            Progress::Ended(Outcome::Done) if slot.op == Op::Flush => {
-                Some(target.latched_errno().map_or(Outcome::Done, Outcome::Failed))
-            }
-            Progress::Ended(outcome) => Some(outcome),
-            Progress::Latching(errno) => {
-                target.latch(errno);
-                Some(Outcome::Failed(errno))
-            }
-        }
+        let progress = slot.work.as_mut()?.answered(answer);
+        target.ended(slot.op, progress)
     }
 
     /// Appends the completions of requests that ended without the kernel.
@@ -288,19 +278,5 @@ impl InFlight {
     /// Gives all memory up without freeing it: for when the kernel may touch it and cannot be waited for.
     pub(super) fn leak(&mut self) {
         std::mem::forget(std::mem::take(&mut self.slots));
-    }
-}
-
-/// Gives memory to a request that brings none but moves bytes, and turns a pattern into them.
-#[inline]
-fn lend_scratch(slot: &mut Slot, length: Bytes, pool: &Pool, block: Bytes) -> Result<(), Errno> {
-    match (slot.op, &slot.payload) {
-        (Op::Read, Payload::None) => slot.scratch.at_least(length, pool).map(drop),
-        (Op::Write { .. }, Payload::Pattern(pattern)) => {
-            let bytes = slot.scratch.at_least(length, pool)?;
-            pattern.fill(block.0 as usize, &mut bytes[..length.0 as usize]);
-            Ok(())
-        }
-        _ => Ok(()),
     }
 }
