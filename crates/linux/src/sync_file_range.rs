@@ -1,21 +1,26 @@
-//! sync_file_range(2) over a whole file: pages written back and waited for, without any durability.
+//! sync_file_range(2): pages written back and waited for, without any durability.
 
 #![expect(unsafe_code, reason = "rustix has no sync_file_range")]
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-use plumb_block::Errno;
+use plumb_block::Bytes;
+use rustix::io::{Errno, Result};
 
 /// What waits for write-back under way, starts it for all dirty pages, and waits for it.
 pub(crate) const WRITTEN_BACK: u32 =
     libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
-/// Writes back the whole of `file`. Durable is nothing by it: see [`FlushCall`](plumb_block::FlushCall::Range).
-pub(crate) fn whole(file: BorrowedFd<'_>) -> Result<(), Errno> {
-    // SAFETY: takes no pointers; a length of 0 means up to the end.
-    let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, WRITTEN_BACK) };
+/// Writes back `length` bytes of `file` from `offset` on; up to the end if `length` is 0. Durable is nothing by it: see
+/// [`FlushCall`](plumb_block::FlushCall::Range).
+pub(crate) fn write_back(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> Result<()> {
+    let signed = |bytes: Bytes| i64::try_from(bytes.0).map_err(|_| Errno::INVAL);
+    let (offset, length) = (signed(offset)?, signed(length)?);
+    // SAFETY: takes no pointers.
+    let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, WRITTEN_BACK) };
     if answer == 0 {
         return Ok(());
     }
-    Err(std::io::Error::last_os_error().raw_os_error().map_or(Errno::EIO, Errno))
+    let code = std::io::Error::last_os_error().raw_os_error();
+    Err(code.map_or(Errno::IO, Errno::from_raw_os_error))
 }

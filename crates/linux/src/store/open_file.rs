@@ -1,14 +1,14 @@
 //! An open file of a store, and the record of syncs that failed.
 
-#![expect(unsafe_code, reason = "sync_file_range has no safe wrapper")]
-
 use std::collections::HashMap;
 use std::io::IoSlice;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Error, ErrorKind, Result};
 use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::sync_file_range;
 
 /// What tells one file of a file system from another: device and inode numbers.
 type Identity = (u64, u64);
@@ -88,12 +88,10 @@ impl OpenFile {
             let at = offset.0.saturating_add(done as u64);
             match rustix::io::pread(&self.file, &mut into[done..], at) {
                 Ok(0) => {
-                    return Err(Error::new(
-                        ErrorKind::Invalid,
-                        "read",
-                        format!("{} at byte {at}", self.place),
-                    )
-                    .because("the file ends before that"));
+                    let place = format!("{} at byte {at}", self.place);
+                    return Err(
+                        Error::new(ErrorKind::Invalid, "read", place).because("the file ends before that")
+                    );
                 }
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
@@ -111,18 +109,20 @@ impl OpenFile {
                 Ok(0) => return Err(self.error_at(Errno::IO, "write", at)),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.write_failed(errno, at)),
+                Err(errno) => {
+                    self.keep_failed_write(errno);
+                    return Err(self.error_at(errno, "write", at));
+                }
             }
         }
         Ok(())
     }
 
     /// A failed write of a file opened with O_DSYNC may have failed in its sync.
-    fn write_failed(&self, errno: Errno, at: u64) -> Error {
+    fn keep_failed_write(&self, errno: Errno) {
         if self.is_dsync && errno != Errno::INVAL {
             self.failed.keep(self.identity, errno);
         }
-        self.error_at(errno, "write", at)
     }
 
     /// The kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not overwrite each
@@ -143,9 +143,7 @@ impl OpenFile {
                 Ok(written) => written,
                 Err(Errno::INTR) => continue,
                 Err(errno) => {
-                    if self.is_dsync && errno != Errno::INVAL {
-                        self.failed.keep(self.identity, errno);
-                    }
+                    self.keep_failed_write(errno);
                     return Err(self.error(errno, "append to"));
                 }
             };
@@ -184,23 +182,8 @@ impl OpenFile {
     /// Consumes a failure of write-back as fsync does (fs/sync.c), so it is kept like one.
     pub(super) fn sync_file_range(&self, offset: Bytes, length: Bytes) -> Result<()> {
         self.failed
-            .guard(self.identity, || self.sync_range(offset, length))
+            .guard(self.identity, || sync_file_range::write_back(self.file.as_fd(), offset, length))
             .map_err(|errno| self.error(errno, "sync_file_range"))
-    }
-
-    fn sync_range(&self, offset: Bytes, length: Bytes) -> rustix::io::Result<()> {
-        let signed = |bytes: Bytes| i64::try_from(bytes.0).map_err(|_| Errno::INVAL);
-        let (offset, length) = (signed(offset)?, signed(length)?);
-        let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-            | libc::SYNC_FILE_RANGE_WRITE
-            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-        // SAFETY: the call takes no pointers.
-        let answer = unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, length, flags) };
-        if answer < 0 {
-            let code = std::io::Error::last_os_error().raw_os_error();
-            return Err(code.map_or(Errno::IO, Errno::from_raw_os_error));
-        }
-        Ok(())
     }
 }
 
