@@ -15,8 +15,8 @@ pub struct EventFormat {
 /// A field of an event: the place of its bytes in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    offset: usize,
-    size: usize,
+    pub(super) offset: usize,
+    pub(super) size: usize,
 }
 
 impl EventFormat {
@@ -69,16 +69,6 @@ pub(super) fn field(line: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    /// Where it begins.
-    pub const fn offset(self) -> usize {
-        self.offset
-    }
-
-    /// How long it is.
-    pub const fn size(self) -> usize {
-        self.size
-    }
-
     /// Its bytes; none if the record is too short.
     pub fn bytes(self, record: &[u8]) -> &[u8] {
         self.offset.checked_add(self.size).and_then(|end| record.get(self.offset..end)).unwrap_or_default()

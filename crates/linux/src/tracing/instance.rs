@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plumb_block::{Error, ErrorKind, Result};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
+use crate::tree::DeviceNumber;
+
 /// Where tracefs is mounted.
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// What the names of all instances of this program begin with; the process comes next.
@@ -172,8 +174,8 @@ fn remove_left(instances: &Path) {
 /// `None` if there is no device of this name.
 pub fn device_number(device: &str) -> Option<u32> {
     let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+    let number: DeviceNumber = text.parse().ok()?;
+    Some(number.major << 20 | number.minor)
 }
 
 /// A filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these devices pass.

@@ -11,7 +11,7 @@
 
 use plumb_block::{Error, ErrorKind, Nanos, Result};
 
-use super::format::field;
+use super::format::{Field, field};
 
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
@@ -24,8 +24,7 @@ const MISSED_STORED: u64 = 1 << 30;
 /// Where the parts of a page are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    commit: usize,
-    commit_size: usize,
+    commit: Field,
     data: usize,
     /// How long a page is.
     pub size: usize,
@@ -49,12 +48,9 @@ impl PageLayout {
         let fields: Vec<_> = text.lines().filter_map(|line| field(line.trim())).collect();
         let part = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
         match (part("commit"), part("data")) {
-            (Some(commit), Some(data)) => Ok(Self {
-                commit: commit.offset(),
-                commit_size: commit.size(),
-                data: data.offset(),
-                size: data.offset() + data.size(),
-            }),
+            (Some(commit), Some(data)) => {
+                Ok(Self { commit, data: data.offset, size: data.offset + data.size })
+            }
             _ => Err(Error::new(ErrorKind::Unsupported, "read", "events/header_page of tracefs")
                 .because("expected where commit and data are")),
         }
@@ -62,10 +58,8 @@ impl PageLayout {
 
     /// Calls `take` for each record of a page. Says how many records were lost before it: at least 1 if their number is not known.
     pub fn records<'a>(&self, page: &'a [u8], mut take: impl FnMut(Record<'a>)) -> u64 {
-        let (Some(start), Some(commit)) = (number(page, 0, 8), number(page, self.commit, self.commit_size))
-        else {
-            return 0;
-        };
+        let start = page.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let commit = self.commit.number(page);
         let length = (commit & LENGTH) as usize;
         let data = page.get(self.data..).unwrap_or_default();
         let mut rest = data.get(..length).unwrap_or(data);
@@ -78,7 +72,7 @@ impl PageLayout {
         }
         match commit & MISSED {
             0 => 0,
-            _ if commit & MISSED_STORED != 0 => number(data, length, self.commit_size).unwrap_or(1).max(1),
+            _ if commit & MISSED_STORED != 0 => Field { offset: length, ..self.commit }.number(data).max(1),
             _ => 1,
         }
     }
@@ -123,14 +117,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
-/// The number of `size` bytes, 4 or 8, at `at`.
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    match size {
-        4 => word(bytes, at).map(u64::from),
-        _ => bytes.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_kernel() {
-        let expected = PageLayout { commit: 8, commit_size: 8, data: 16, size: 4096 };
+        let expected = PageLayout { commit: Field { offset: 8, size: 8 }, data: 16, size: 4096 };
         assert_eq!(layout(), expected);
         assert!(PageLayout::parse("field: u64 timestamp;").is_err());
     }
