@@ -63,35 +63,34 @@ impl Control {
         argument: u64,
         buffer: &mut [u8],
     ) -> io::Result<()> {
-        let command = Command { op, number, argument };
-        let answered = self.send(&command, buffer, None)?;
+        let answered = self.send(op, number, argument, buffer, None)?;
         if answered { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    /// The same without a buffer, waiting for at most `patience`; whether it has ended. One that has not goes on in the kernel.
+    /// The same without an argument and a buffer, waiting for at most `patience`; whether it has ended. One that has not goes on in the kernel.
     ///
     /// # Errors
     /// What the driver answered.
-    pub fn command_within(
+    pub fn command_within(&mut self, op: ControlOp, number: u32, patience: Duration) -> io::Result<bool> {
+        self.send(op, number, 0, &mut [], Some(Instant::now() + patience))
+    }
+
+    fn send(
         &mut self,
         op: ControlOp,
         number: u32,
         argument: u64,
-        patience: Duration,
+        buffer: &mut [u8],
+        until: Option<Instant>,
     ) -> io::Result<bool> {
-        let command = Command { op, number, argument };
-        self.send(&command, &mut [], Some(Instant::now() + patience))
-    }
-
-    fn send(&mut self, command: &Command, buffer: &mut [u8], until: Option<Instant>) -> io::Result<bool> {
         let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
         let length = u16::try_from(buffer.len()).map_err(invalid)?;
         // Memory of its own, so that giving up waiting leaves nothing that the kernel may write into.
         let mut memory: Box<[u8]> = Box::from(&*buffer);
         let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr().expose_provenance() as u64 };
         self.sent += 1;
-        let bytes = command::control(command.number, address, length, command.argument);
-        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.op.number(self.numbering))
+        let bytes = command::control(number, address, length, argument);
+        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), op.number(self.numbering))
             .cmd(bytes)
             .build()
             .user_data(self.sent);
@@ -131,12 +130,6 @@ impl Control {
             }
         }
     }
-}
-
-struct Command {
-    op: ControlOp,
-    number: u32,
-    argument: u64,
 }
 
 /// `/dev/ublkcN`, which one process at a time may have open, and what the driver made of the device's shape.

@@ -81,7 +81,7 @@ impl Driver {
 
     /// Takes the block device away, when what is in flight has been answered: who still uses it gets EIO.
     pub(super) fn stop(&mut self, number: u32) -> Result<()> {
-        match self.0.command_within(ControlOp::StopDevice, number, 0, STOP_WITHIN) {
+        match self.0.command_within(ControlOp::StopDevice, number, STOP_WITHIN) {
             Ok(true) => Ok(()),
             Ok(false) => Err(at("stop", &block_path(number))(io::Error::from(io::ErrorKind::TimedOut))),
             Err(error) if is(&error, &[Os::NODEV]) => Ok(()),
@@ -91,7 +91,7 @@ impl Driver {
 
     /// Takes the device away altogether.
     pub(super) fn delete(&mut self, number: u32) -> Result<()> {
-        match self.0.command_within(ControlOp::DeleteDevice, number, 0, DELETE_WITHIN) {
+        match self.0.command_within(ControlOp::DeleteDevice, number, DELETE_WITHIN) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ExportError::Lingers { device: block_path(number) }),
             Err(error) if is(&error, &[Os::NODEV]) => Ok(()),
