@@ -26,8 +26,7 @@ pub struct StorageSnapshot {
     pub devices: Vec<DeviceCounters>,
 }
 
-/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times are seconds;
-/// older versions wrote whole nanoseconds, which are still read.
+/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times are seconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
     /// The kernel's name of the device, `vda`.
@@ -66,29 +65,18 @@ pub struct DeviceCounters {
     pub busy_time: Nanos,
 }
 
-/// A duration as seconds in a document: always with a point or an exponent, for a whole number is nanoseconds of an older
-/// version.
+/// A duration as seconds in a document.
 mod seconds {
     use serde::de::{Deserialize, Deserializer};
     use serde::ser::Serializer;
 
     use crate::units::Nanos;
 
-    #[derive(serde::Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Nanoseconds(u64),
-        Seconds(f64),
-    }
-
     pub(super) fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(time.as_secs_f64())
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Nanoseconds(time) => Nanos(time),
-            Written::Seconds(seconds) => Nanos((seconds * 1e9).round() as u64),
-        })
+        f64::deserialize(deserializer).map(Nanos::from_secs_f64)
     }
 }

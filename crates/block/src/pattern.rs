@@ -14,8 +14,7 @@
 //! that reduces data gains nothing.
 //!
 //! The stamp lets a reader say what a wrong block is: another block (misdirected), an older version (stale, lost), or
-//! neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in 2^64 blocks. Earlier
-//! versions of plumb wrote the ASCII `plumbpat` in place of the hash and the fields unmasked; such blocks are still read.
+//! neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in 2^64 blocks.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -24,8 +23,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Lba;
 
-/// The first eight bytes of a block by an earlier version: ASCII `plumbpat`.
-const MAGIC: u64 = u64::from_le_bytes(*b"plumbpat");
 /// The length of the stamp.
 const STAMP_BYTES: usize = 32;
 
@@ -104,11 +101,8 @@ impl Stamp {
             *word = bytes.try_into().map(u64::from_le_bytes).ok()?;
         }
         let [hash, fields @ ..] = words;
-        let of = |[seed, lba, generation]: [u64; 3]| Self { seed, lba: Lba(lba), generation };
-        if hash == MAGIC {
-            return Some(of(fields));
-        }
-        Some(of(masked(fields, hash))).filter(|stamp| stamp.hash() == hash)
+        let [seed, lba, generation] = masked(fields, hash);
+        Some(Self { seed, lba: Lba(lba), generation }).filter(|stamp| stamp.hash() == hash)
     }
 
     /// Whether `block` is, to the last byte, the block that its stamp claims.
@@ -166,20 +160,6 @@ mod tests {
         assert_eq!(Stamp::read(&[0; 512]), None);
         assert_eq!(Stamp::read(&[1; 8]), None);
         assert_eq!(Stamp::read(&[0xff; 512]), None);
-    }
-
-    #[test]
-    fn blocks_of_earlier_versions_are_read() {
-        let stamp = Stamp { seed: 1, lba: Lba(9), generation: 2 };
-        let mut block = vec![0; 512];
-        stamp.fill(&mut block);
-        for (place, field) in block.chunks_exact_mut(8).zip([MAGIC, 1, 9, 2]) {
-            place.copy_from_slice(&field.to_le_bytes());
-        }
-        assert_eq!(Stamp::read(&block), Some(stamp));
-        assert!(stamp.is_whole(&block));
-        block[8] = 3;
-        assert!(!stamp.is_whole(&block), "the seed is another");
     }
 
     #[test]

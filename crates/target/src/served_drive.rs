@@ -97,7 +97,6 @@ pub struct DriveStatus {
     pub device: Option<String>,
     /// Who has had that device open since before a loss of power, each in words: every request to it fails until they have
     /// closed it.
-    #[serde(default)]
     pub device_open_across_cut: Vec<String>,
     /// The control socket.
     pub control: String,
@@ -125,7 +124,6 @@ pub struct LastCut {
     /// Writes that landed elsewhere.
     pub misdirected: u64,
     /// Blocks that held something and over which those landed.
-    #[serde(default)]
     pub misdirected_over_blocks: u64,
 }
 

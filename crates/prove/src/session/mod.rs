@@ -80,13 +80,10 @@ pub struct Recorded {
     /// Why the work ended early; what was recorded until then counts.
     pub ended_because: Option<String>,
     /// The system calls of the work that change or sync something, by the recorder's clock, if they were traced.
-    #[serde(default)]
     pub calls: Vec<TimelineItem>,
     /// Why they were not.
-    #[serde(default)]
     pub untraced_because: Option<String>,
     /// The cache that stood between, of which each state is to be recovered.
-    #[serde(default)]
     pub cache: Option<CacheOnOneDrive>,
     /// Sync calls that it lacked when it acknowledged, the likeliest to matter first.
     #[serde(skip)]
