@@ -1,6 +1,6 @@
 //! Random choices that follow from a seed alone, with the same bits on every machine.
 
-use plumb_block::Nanos;
+use plumb_block::{Nanos, mixed};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -75,14 +75,6 @@ impl Chance {
             }
         }
     }
-}
-
-/// A number that looks unrelated to `value` (the finaliser of SplitMix64).
-fn mixed(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub use extent_map::ExtentMap;
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
 pub use nearest::nearest;
 pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
-pub use pattern::{Pattern, Stamp};
+pub use pattern::{Pattern, Stamp, mixed};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use store::{FileId, FileStore, OpenOptions};
 pub use units::{Bytes, Lba, Nanos, ParseBytesError};

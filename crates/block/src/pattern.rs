@@ -125,6 +125,12 @@ fn masked(fields: [u64; 3], hash: u64) -> [u64; 3] {
     })
 }
 
+/// A number that looks unrelated to `number`, and differs for different ones: a step of SplitMix64.
+#[inline]
+pub const fn mixed(number: u64) -> u64 {
+    spread(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
 /// Every bit of the number in every bit of the result: the end of SplitMix64.
 const fn spread(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,7 @@
 //! Which blocks of one command survive.
 
+use plumb_block::mixed;
+
 /// Some of the blocks of a command, numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -61,12 +63,9 @@ const fn piece(blocks: u64) -> u64 {
     if piece == 0 { 1 } else { piece }
 }
 
-/// SplitMix64 of the two, its top bit.
+/// The top bit of the number at `index` of SplitMix64.
 const fn toss(seed: u64, index: u64) -> bool {
-    let mut mixed = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) >> 63 == 1
+    mixed(seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 63 == 1
 }
 
 #[cfg(test)]

@@ -13,14 +13,6 @@ pub(crate) fn of_worker(seed: u64, index: u32) -> u64 {
     seed ^ u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A number that looks unrelated to `value`, and differs for different ones (the finaliser of SplitMix64).
-pub(crate) fn mixed(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// A draw of 64 bits as a number of `[0, 1)`, in steps of 2^-53.
 pub(crate) fn unit(draw: u64) -> f64 {
     (draw >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)

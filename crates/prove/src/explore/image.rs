@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::LbaRange;
+use plumb_block::{LbaRange, mixed};
 
 use crate::recording::{Command, Content};
 
@@ -19,23 +19,15 @@ pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     if content == Content::ZEROES {
         return 0;
     }
-    let low = mix(mix(lba ^ 0x243f_6a88_85a3_08d3) ^ u64::from(content.0));
-    let high = mix(mix(lba ^ 0x1319_8a2e_0370_7344).wrapping_add(u64::from(content.0)));
+    let low = mixed(mixed(lba ^ 0x243f_6a88_85a3_08d3) ^ u64::from(content.0));
+    let high = mixed(mixed(lba ^ 0x1319_8a2e_0370_7344).wrapping_add(u64::from(content.0)));
     u128::from(high) << 64 | u128::from(low)
 }
 
 /// A number as a part of a hash that blocks are parts of.
 pub(super) fn hash_of_number(number: Option<u64>) -> u128 {
-    let part = |seed| number.map_or(0, |number| u128::from(mix(mix(number) ^ seed)));
+    let part = |seed| number.map_or(0, |number| u128::from(mixed(mixed(number) ^ seed)));
     part(0xa409_3822_299f_31d0) << 64 | part(0x082e_fa98_ec4e_6c89)
-}
-
-/// The last steps of SplitMix64.
-const fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 impl Image {

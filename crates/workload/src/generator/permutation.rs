@@ -4,7 +4,7 @@
 //! until it falls inside (cycle walking: J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", 2002). Fewer
 //! than half of the numbers are past the end, so that two turns are enough on average.
 
-use crate::seed::mixed;
+use plumb_block::mixed;
 
 /// Half rounds: each mixes one half of the bits into the other.
 const ROUNDS: usize = 6;

@@ -4,6 +4,7 @@
 //! draw a rank, and a permutation that follows from the seed alone says which place has that rank: the likely places
 //! are spread over the range, and are the same for all workers that share it.
 
+use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
@@ -13,7 +14,7 @@ use crate::generator::zipf::Zipf;
 use crate::generator::zones::Zones;
 use crate::grid::Grid;
 use crate::invalid::Invalid;
-use crate::seed::{SCATTER, mixed, unit};
+use crate::seed::{SCATTER, unit};
 use crate::share::Share;
 use crate::workload::{ByteRange, Workload};
 

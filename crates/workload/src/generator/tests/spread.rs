@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use plumb_block::mixed;
 use proptest::prelude::*;
 
 use super::*;
@@ -9,7 +10,7 @@ use crate::EffectiveZone;
 use crate::access::{Zone, ZoneLength};
 use crate::generator::permutation::Permutation;
 use crate::generator::zipf::Zipf;
-use crate::seed::{SCATTER, mixed};
+use crate::seed::SCATTER;
 
 const DRAWS: usize = 200_000;
 
