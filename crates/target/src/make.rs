@@ -27,9 +27,46 @@ pub(crate) struct Making {
 #[derive(Debug)]
 enum Undo {
     /// Remove the name.
-    Remove { directory: OwnedFd, name: OsString },
+    Remove(NewName),
     /// Cut it to what it was.
     Shorten(Bytes),
+}
+
+/// The name of a file that was made.
+#[derive(Debug)]
+pub(crate) struct NewName {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl NewName {
+    /// Makes a file at `path`, whose last part must not exist.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub(crate) fn create(path: &Path, shown: &str, mode: Mode) -> Result<(Self, OwnedFd)> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::usage(shown, "it is no name of a file", "name a file"));
+        };
+        let failed = |errno| Error::os(shown, "make", errno);
+        let in_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent, in_directory, Mode::empty()).map_err(failed)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?;
+        Ok((Self { directory, name: name.to_owned() }, file))
+    }
+
+    /// Removes it, unless it belongs to another file than `file` by now.
+    pub(crate) fn remove(&self, file: &OwnedFd) -> rustix::io::Result<()> {
+        let ours = rustix::fs::fstat(file)?;
+        match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
+                rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())
+            }
+            Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
 }
 
 impl Making {
@@ -38,17 +75,9 @@ impl Making {
     /// # Errors
     /// As open(2), fsetxattr(2) and ftruncate(2); nothing is left behind.
     pub(crate) fn create(path: &Path, shown: &str, size: Bytes) -> Result<Self> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::usage(shown, "it is no name of a file", "name a file"));
-        };
-        let failed = |errno| Error::os(shown, "make", errno);
-        let in_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(parent, in_directory, Mode::empty()).map_err(failed)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let file = rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?;
-        let undo = Undo::Remove { directory, name: name.to_owned() };
-        let made = Self { shown: shown.to_owned(), file, size, undo };
+        let (name, file) = NewName::create(path, shown, mode)?;
+        let made = Self { shown: shown.to_owned(), file, size, undo: Undo::Remove(name) };
         match made.fit(true) {
             Ok(()) => Ok(made),
             Err(error) => Err(error.after_clearing_up(made.undo())),
@@ -92,13 +121,13 @@ impl Making {
 
     /// Whether the file is new.
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self.undo, Undo::Remove { .. })
+        matches!(self.undo, Undo::Remove(_))
     }
 
     /// Where what is new in the file begins.
     pub(crate) fn before(&self) -> Bytes {
         match self.undo {
-            Undo::Remove { .. } => Bytes(0),
+            Undo::Remove(_) => Bytes(0),
             Undo::Shorten(before) => before,
         }
     }
@@ -123,16 +152,8 @@ impl Making {
         match &self.undo {
             Undo::Shorten(before) => rustix::fs::ftruncate(&self.file, before.0)
                 .map_err(|errno| Error::os(&self.shown, "cut to its former length", errno)),
-            Undo::Remove { directory, name } => {
-                let failed = |errno| Error::os(&self.shown, "remove", errno);
-                let ours = rustix::fs::fstat(&self.file).map_err(failed)?;
-                match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
-                        rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(failed)
-                    }
-                    Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
-                    Err(errno) => Err(failed(errno)),
-                }
+            Undo::Remove(name) => {
+                name.remove(&self.file).map_err(|errno| Error::os(&self.shown, "remove", errno))
             }
         }
     }

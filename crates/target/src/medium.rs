@@ -17,7 +17,6 @@
 //! takes the word. What a medium holds may be the device of a cache, as the drive was used; then the cache needs the drive, and the
 //! medium is taken as any. A file that a cache takes itself is no medium any more ([`crate::cache`]).
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -25,7 +24,7 @@ use std::path::Path;
 use plumb_block::Bytes;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, SeekFrom, XattrFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 
 use crate::cache;
@@ -35,6 +34,7 @@ use crate::guard::{each_word_names_a_target, how_to_destroy, no_swap, signs, uns
 use crate::locate::{Located, locate_path};
 use crate::look::{Sight, facts, look, open_same};
 use crate::machine::Machine;
+use crate::make::NewName;
 use crate::permission::Permission;
 
 /// The extended attribute that says that a file is the medium of a drive. Its value: the version of plumb that marked
@@ -80,7 +80,7 @@ enum Undo {
     /// Make it empty again.
     Empty,
     /// Remove the name.
-    Remove { directory: OwnedFd, name: OsString },
+    Remove(NewName),
 }
 
 impl Medium {
@@ -136,16 +136,7 @@ impl PendingMedium {
         match &self.undo {
             Undo::Nothing => {}
             Undo::Empty => rustix::fs::ftruncate(&self.file, 0).unwrap_or_default(),
-            Undo::Remove { directory, name } => {
-                let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-                let is_ours = match (rustix::fs::fstat(&self.file), there) {
-                    (Ok(ours), Ok(there)) => (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino),
-                    _ => false,
-                };
-                if is_ours {
-                    rustix::fs::unlinkat(directory, name, AtFlags::empty()).unwrap_or_default();
-                }
-            }
+            Undo::Remove(name) => name.remove(&self.file).unwrap_or_default(),
         }
     }
 }
@@ -162,18 +153,10 @@ fn make(located: &Located, missing: &Missing, wanted: MediumWanted<'_>) -> Resul
         }
         Missing::InDev => return none("there is no such device, and a medium is a file", "name a new file"),
     }
-    let (Some(parent), Some(name)) = (located.path.parent(), located.path.file_name()) else {
-        return Err(Error::usage(shown, "it is no name of a file", "name a file"));
-    };
-    let failed = |errno| Error::os(shown, "make", errno);
-    let in_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(parent, in_directory, Mode::empty()).map_err(failed)?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-    let file = rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?;
-    let undo = Undo::Remove { directory, name: name.to_owned() };
+    let (name, file) = NewName::create(&located.path, shown, mode)?;
     hold(shown, &file)?;
-    medium(shown, file, undo, wanted)
+    medium(shown, file, Undo::Remove(name), wanted)
 }
 
 /// Takes a file that is there.
