@@ -53,6 +53,13 @@ pub(super) struct Plan {
     pub(super) sends_zeroes: bool,
 }
 
+impl Plan {
+    pub(super) fn new(command: Command, offset: u64, length: u64, piece_max: u64) -> Self {
+        let flags = CommandFlags::default();
+        Self { command, flags, offset, length, piece_max, then_flush: false, sends_zeroes: false }
+    }
+}
+
 impl Export {
     /// An export of `size` bytes.
     ///
@@ -143,15 +150,7 @@ impl Export {
         if self.is_read_only() && request.op != Op::Read {
             return Err(Errno::EROFS);
         }
-        let plan = |command, piece_max| Plan {
-            command,
-            flags: CommandFlags::default(),
-            offset,
-            length,
-            piece_max,
-            then_flush: false,
-            sends_zeroes: false,
-        };
+        let plan = |command, piece_max| Plan::new(command, offset, length, piece_max);
         match request.op {
             Op::Flush => self.plan_flush(),
             Op::Read => Ok(plan(Command::READ, self.transfer_max)),
@@ -183,15 +182,7 @@ impl Export {
         if !self.can(TransmissionFlags::SEND_FLUSH) {
             return Err(Errno::EOPNOTSUPP);
         }
-        Ok(Plan {
-            command: Command::FLUSH,
-            flags: CommandFlags::default(),
-            offset: 0,
-            length: 0,
-            piece_max: 0,
-            then_flush: false,
-            sends_zeroes: false,
-        })
+        Ok(Plan::new(Command::FLUSH, 0, 0, 0))
     }
 
     fn with_fua(&self, mut plan: Plan, fua: bool) -> Result<Plan, Errno> {

@@ -19,7 +19,7 @@ use plumb_block::{Clock, Completion, Errno, Latch, Nanos, Op, Outcome, Payload, 
 use rustix::net::{Shutdown, shutdown};
 
 use super::commands::Commands;
-use super::export::Export;
+use super::export::{Export, Plan};
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
 use super::replies::{Answer, Replies};
 use super::wakeups::Wakeups;
@@ -204,15 +204,8 @@ impl Link {
 
     /// Asks what is behind `length` bytes from `offset` on; the answer comes as [`Mail::Status`].
     pub(super) fn ask_status(&self, port: PortId, request: Request, offset: u64, length: u32) {
-        let plan = super::export::Plan {
-            command: Command::BLOCK_STATUS,
-            flags: CommandFlags::default(),
-            offset,
-            length: u64::from(length),
-            piece_max: u64::from(u32::MAX),
-            then_flush: false,
-            sends_zeroes: false,
-        };
+        let piece_max = u64::from(u32::MAX);
+        let plan = Plan::new(Command::BLOCK_STATUS, offset, length.into(), piece_max);
         let mut state = self.state();
         let number = state.jobs.insert(Job::new(port, request, plan));
         state.to_stage.push_back(number);
