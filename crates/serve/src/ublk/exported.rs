@@ -62,7 +62,7 @@ impl UblkDevice {
             }
         };
         drop(locked);
-        let served = Arc::new(Served::new(device, geometry, options.survives, record));
+        let served = Arc::new(Served::new(device, geometry, record));
         let mut exported = Self::of(info.number, served);
         exported.live = Some(Live { driver, workers: Vec::new() });
         if let Err(error) = exported.start() {
@@ -92,7 +92,7 @@ impl UblkDevice {
         };
         recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);
-        let served = Arc::new(Served::new(device, geometry, options.survives, record));
+        let served = Arc::new(Served::new(device, geometry, record));
         driver.begin_recovery(number)?;
         let mut exported = Self::of(number, Arc::clone(&served));
         let mut live = Live { driver, workers: Vec::new() };
@@ -246,7 +246,7 @@ fn open(served: &Arc<Served>, device: &Arc<CharDevice>, queue: u16) -> Result<Wo
 fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
     let flags = match options.survives {
         Survives::Nothing => 0,
-        Survives::Durable | Survives::Acknowledged => wire::USER_RECOVERY | wire::REISSUE,
+        Survives::Durable => wire::USER_RECOVERY | wire::REISSUE,
     };
     Info {
         queues: options.queues(),

@@ -10,8 +10,6 @@ pub enum Survives {
     Nothing,
     /// What is durable; what is only acknowledged may be in a cache in this process.
     Durable,
-    /// All that was acknowledged: the device itself is elsewhere.
-    Acknowledged,
 }
 
 /// How to export.

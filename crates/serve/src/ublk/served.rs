@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Device, PoolShape, VolatileCache};
 
-use super::options::Survives;
 use super::plan::Geometry;
 use super::records::Record;
 use super::risk::{Acknowledged, Risk, State};
@@ -24,21 +23,12 @@ pub(super) struct Served {
     pub(super) geometry: Geometry,
     alignment: Bytes,
     risk: Risk,
-    survives: Survives,
 }
 
 impl Served {
     /// A device that is new, or taken over with the record of the server before.
-    pub(super) fn new(
-        device: Arc<dyn Device>,
-        geometry: Geometry,
-        survives: Survives,
-        record: Record,
-    ) -> Self {
-        let is_lossy = match survives {
-            Survives::Acknowledged => record.state == State::Failed,
-            Survives::Durable | Survives::Nothing => record.state != State::Clean,
-        };
+    pub(super) fn new(device: Arc<dyn Device>, geometry: Geometry, record: Record) -> Self {
+        let is_lossy = record.state != State::Clean;
         Self {
             known: KnownLosses::of(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
@@ -46,7 +36,6 @@ impl Served {
             device: Arc::new(ServedDevice::new(device, REQUEST_TIMEOUT).with_loss(is_lossy)),
             geometry,
             risk: Risk::new(record),
-            survives,
         }
     }
 
@@ -66,9 +55,8 @@ impl Served {
 
     /// Whether a write that has completed without FUA may be acknowledged.
     pub(super) fn may_acknowledge(&self) -> bool {
-        let is_durable = self.survives == Survives::Acknowledged
-            || self.device.device.info().volatile_cache == VolatileCache::None;
-        is_durable || self.risk.before_acknowledging().is_ok()
+        self.device.device.info().volatile_cache == VolatileCache::None
+            || self.risk.before_acknowledging().is_ok()
     }
 
     pub(super) fn before_flushing(&self) -> Acknowledged {

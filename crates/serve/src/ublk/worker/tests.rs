@@ -10,7 +10,6 @@ use plumb_block::{Bytes, Device as _, DeviceInfo, LbaRange, VolatileCache};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-use super::super::options::Survives;
 use super::super::plan::Geometry;
 use super::super::records::Base;
 use super::*;
@@ -41,7 +40,7 @@ fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> W
     };
     let geometry = Geometry::new(&device.info()).unwrap();
     let device: Arc<dyn plumb_block::Device> = Arc::<Cached>::clone(device);
-    let served = Arc::new(Served::new(device, geometry, Survives::Durable, record));
+    let served = Arc::new(Served::new(device, geometry, record));
     let own = DeviceQueue::open(&served, DEPTH).unwrap();
     Worker::start(served, Fake(Arc::clone(driver)), own, DEPTH).unwrap()
 }
