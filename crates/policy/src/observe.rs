@@ -25,12 +25,6 @@ pub struct LoadSample {
     pub error: Option<String>,
 }
 
-/// A light load on a file of the disk that is changed, running until it is stopped.
-pub trait LightLoad {
-    /// Stops the load and yields all that it did.
-    fn stop(self: Box<Self>) -> Vec<LoadSample>;
-}
-
 /// When a disk was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {

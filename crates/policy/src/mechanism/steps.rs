@@ -37,9 +37,9 @@ pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
 pub fn heal(material: &Material) -> Vec<Step> {
     let mut plan = Plan { material, steps: Vec::new() };
     if material.wce {
-        plan.write_back(true);
+        plan.write_back();
         plan.look_again();
-        plan.write_back(true);
+        plan.write_back();
         plan.reload();
         plan.flush("what was written while flushes were lost is made durable");
     }
@@ -108,7 +108,7 @@ impl Plan<'_> {
     fn off(&mut self, goal: Goal) -> Result<(), Refusal> {
         if self.material.wce {
             // A flag that was left on the queue would be a trap for whoever switches the cache on again.
-            self.write_back(true);
+            self.write_back();
             self.flush("all that is in the cache is made durable");
         }
         self.set(goal)?;
@@ -121,12 +121,12 @@ impl Plan<'_> {
         let protected = goal.state == State::Protected;
         let healed_first = self.material.wce && !protected;
         if healed_first {
-            self.write_back(true);
+            self.write_back();
         }
         self.set(goal)?;
         self.look_again();
         if !protected || self.material.write_cache_says.as_deref() != Some(WRITE_THROUGH) {
-            self.write_back(true);
+            self.write_back();
         }
         self.reload();
         self.flush("what was written before the kernel knew of the cache is made durable");
@@ -191,7 +191,7 @@ impl Plan<'_> {
                 self.add(Change::Scsi { cdb, data: Vec::new() }, "the kernel takes notice");
             }
             Kind::Virtio => {
-                return Err(self.cannot("a virtio disk saves nothing", "persist the setting on the host"));
+                return Err(Refusal::new("a virtio disk saves nothing", "persist the setting on the host"));
             }
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Plan<'_> {
         let answer = self.material.mode_page.as_deref().unwrap_or_default();
         let Some(command) = mode_page::select(answer, wce, save) else {
             let reason = format!("the caching page of {} is not whole", self.material.disk.name);
-            return Err(self.cannot(&reason, "look at it: `sdparm --page=ca --hex /dev/DISK`"));
+            return Err(Refusal::new(reason, "look at it: `sdparm --page=ca --hex /dev/DISK`"));
         };
         self.add(Change::Scsi { cdb: command.cdb.to_vec(), data: command.parameters }, why);
         Ok(())
@@ -210,15 +210,11 @@ impl Plan<'_> {
     fn cache_type(&mut self, wce: bool, why: &str) -> Result<(), Refusal> {
         let Some(path) = self.material.cache_type.clone() else {
             let reason = format!("{} has no cache_type", self.material.disk.name);
-            return Err(self.cannot(&reason, "is /sys mounted?"));
+            return Err(Refusal::new(reason, "is /sys mounted?"));
         };
         let text = if wce { WRITE_BACK } else { WRITE_THROUGH }.to_owned();
         self.add(Change::Attribute { path, text }, why);
         Ok(())
-    }
-
-    fn cannot(&self, reason: &str, remedy: &str) -> Refusal {
-        Refusal::new(reason.to_owned(), remedy.to_owned())
     }
 
     /// sd reads the drive again, without an override that may have been left.
@@ -250,12 +246,12 @@ impl Plan<'_> {
     }
 
     /// The kernel sends flushes. Kernels before 6.11 refuse it while they believe that there is no cache.
-    fn write_back(&mut self, may_be_refused: bool) {
+    fn write_back(&mut self) {
         let change = self.queue(WRITE_BACK);
         let unless = self.unless(&self.material.write_cache.clone(), WRITE_BACK);
         let step = self.add(change, "the kernel sends flushes to the drive");
         step.only_unless = Some(unless);
-        step.may_be_refused = may_be_refused;
+        step.may_be_refused = true;
     }
 
     /// The lowest device first: each takes over what the one below it has by then.

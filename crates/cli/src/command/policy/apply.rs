@@ -8,7 +8,7 @@ use plumb_policy::apply::{Progress, Report, apply_in, resume_in};
 use plumb_policy::error::PolicyError;
 use plumb_policy::file::FileError;
 use plumb_policy::journal::{self, JournalError};
-use plumb_policy::observe::{LightLoad as _, Observation, SwitchRecorder};
+use plumb_policy::observe::{Observation, SwitchRecorder};
 use plumb_policy::plan::{self, Plan, PlanError};
 use serde::Serialize;
 
@@ -105,7 +105,7 @@ pub(super) fn carry_out(
         Job::New(plan) => apply_in(&session, plan, &carrying.journal),
         Job::Resumed { journal, .. } => resume_in(&session, journal),
     };
-    let samples = load.map(|load| Box::new(load).stop());
+    let samples = load.map(FsyncWriter::stop);
     let switches = switches.into_switches();
     let observation = samples.map(|samples| Observation::of(&samples, &switches));
     let report = ended.map_err(|error| refused_or_failed(error, carrying))?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use plumb_block::{Clock as _, RealClock};
 use plumb_path::survey_path;
-use plumb_policy::observe::{LightLoad, LoadSample};
+use plumb_policy::observe::LoadSample;
 use plumb_policy::plan::Plan;
 
 use super::host::Host;
@@ -53,10 +53,9 @@ impl FsyncWriter {
         is_ready.recv_timeout(BEFORE_MAX).ok();
         Ok(Self { stop, thread })
     }
-}
 
-impl LightLoad for FsyncWriter {
-    fn stop(self: Box<Self>) -> Vec<LoadSample> {
+    /// Stops the load and yields all that it did.
+    pub(super) fn stop(self) -> Vec<LoadSample> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
