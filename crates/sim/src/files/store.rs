@@ -27,6 +27,13 @@ impl SimulatedFiles {
         // A panic of another caller has left a simulation that no result may rest on, and that caller says so.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The state, after the time of a call that copies nothing.
+    fn called(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        state.spend(0)?;
+        Ok(state)
+    }
 }
 
 /// The pages that hold a part of a file.
@@ -36,15 +43,11 @@ fn pages(offset: u64, length: u64) -> std::ops::Range<u64> {
 
 impl FileStore for SimulatedFiles {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<FileId> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.open(path, options)
+        self.called()?.open(path, options)
     }
 
     fn close(&self, file: FileId) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.close(file)
+        self.called()?.close(file)
     }
 
     fn read_at(&self, file: FileId, offset: Bytes, into: &mut [u8]) -> Result<()> {
@@ -92,62 +95,48 @@ impl FileStore for SimulatedFiles {
     }
 
     fn truncate(&self, file: FileId, size: Bytes) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
+        let mut state = self.called()?;
         let open = state.opened(file)?;
         state.truncate(open.file, size.0);
         Ok(())
     }
 
     fn fsync(&self, file: FileId) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
+        let mut state = self.called()?;
         let open = state.opened(file)?;
         state.sync(open.file, true)
     }
 
     fn fdatasync(&self, file: FileId) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
+        let mut state = self.called()?;
         let open = state.opened(file)?;
         state.sync(open.file, false)
     }
 
     fn sync_file_range(&self, file: FileId, _offset: Bytes, _length: Bytes) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
+        let mut state = self.called()?;
         let open = state.opened(file)?;
         state.write_out(open.file)
     }
 
     fn syncfs(&self) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.sync_all()
+        self.called()?.sync_all()
     }
 
     fn fsync_directory(&self, _directory: &Path) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.sync_names()
+        self.called()?.sync_names()
     }
 
     fn create_directory(&self, _directory: &Path) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.made_directory();
+        self.called()?.made_directory();
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.rename(from, to)
+        self.called()?.rename(from, to)
     }
 
     fn unlink(&self, path: &Path) -> Result<()> {
-        let mut state = self.lock();
-        state.spend(0)?;
-        state.unlink(path)
+        self.called()?.unlink(path)
     }
 }
