@@ -96,7 +96,7 @@ fn write_entry(out: &mut String, entry: &Entry<'_>, entries: &[Entry<'_>], machi
     write_buckets(out, &outcome.operations().latency)?;
     if outcome.flush.operations() > 0 {
         writeln!(out, "  fsync/fdatasync/sync_file_range:")?;
-        write_latency(out, "sync", &outcome.flush.latency, "    ")?;
+        write_latency(out, "sync", &outcome.flush.latency)?;
         write_percentiles(out, "sync", &outcome.flush.latency, &reported.percentiles)?;
     }
     let (user, system) = (percent_of(entry.cpu.user, entry), percent_of(entry.cpu.system, entry));
@@ -141,8 +141,8 @@ fn write_direction(
     let ((mib, mb), (moved, _)) = (bytes(bandwidth), bytes(direction.bytes.0 as f64));
     let (iops, time) = (short(iops, 4, false), length.0 / 1_000_000);
     writeln!(out, "  {name}: IOPS={iops}, BW={mib}/s ({mb}/s)({moved}/{time}msec)")?;
-    write_latency(out, "clat", &direction.latency, "    ")?;
-    write_latency(out, " lat", &direction.latency, "    ")?;
+    write_latency(out, "clat", &direction.latency)?;
+    write_latency(out, " lat", &direction.latency)?;
     if reported.clat_percentiles {
         write_percentiles(out, "clat", &direction.latency, &reported.percentiles)?;
     }
@@ -177,14 +177,14 @@ fn unit(least: f64, most: f64) -> (&'static str, f64) {
     }
 }
 
-fn write_latency(out: &mut String, name: &str, histogram: &Histogram, indent: &str) -> fmt::Result {
+fn write_latency(out: &mut String, name: &str, histogram: &Histogram) -> fmt::Result {
     let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else { return Ok(()) };
     let (unit, ns) = unit(min.0 as f64, max.0 as f64);
     let figure = |value: u64| short((value as f64 / ns).floor(), 6, false);
     let scaled = |seconds: Option<f64>| seconds.unwrap_or(0.0) * 1e9 / ns;
     writeln!(
         out,
-        "{indent}{name} ({unit}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
+        "    {name} ({unit}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
         figure(min.0),
         figure(max.0),
         scaled(histogram.mean()),
