@@ -15,6 +15,7 @@ mod packages;
 mod phases;
 mod process;
 mod release;
+mod running;
 mod soak;
 mod tally;
 mod test;

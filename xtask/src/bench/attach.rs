@@ -6,17 +6,15 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-use super::fio;
 use super::paired::Pairs;
 use super::served::{ServedDrive, Way};
+use super::{MEMORY, fio};
 use crate::{packages, process};
 
 /// The size of both.
 const SIZE: &str = "256M";
 /// How long fio runs each case.
 const RUNTIME: &str = "--runtime=1.5";
-/// Where files in memory live.
-pub(super) const MEMORY: &str = "/dev/shm";
 
 /// What fio does, and which part of the peer's rate is asked for, if any.
 struct Case {
@@ -51,13 +49,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
         println!("skipped: this machine has no {missing}");
         return Ok(());
     }
-    let theirs = match LoopedFile::new() {
-        Ok(theirs) => theirs,
-        Err(error) => {
-            println!("skipped: no loop device is ours to make: {error:#}");
-            return Ok(());
-        }
-    };
+    let Some(theirs) = LoopedFile::new()? else { return Ok(()) };
     let ours = ServedDrive::start(plumb, "memory", "256MiB", Way::Attach)?;
     let devices = [ours.device()?, theirs.device.clone()];
     // Memory is had before it is timed.
@@ -94,14 +86,19 @@ pub(super) struct LoopedFile {
 }
 
 impl LoopedFile {
-    /// Makes both.
-    pub(super) fn new() -> Result<Self> {
+    /// Makes both; `None` with a reason on stdout where no loop device is ours to make.
+    pub(super) fn new() -> Result<Option<Self>> {
         let directory = tempfile::tempdir_in(MEMORY).context("making a directory in memory")?;
         let path = directory.path().join("disk");
         let file = std::fs::File::create(&path).context("making a file in memory")?;
         file.set_len(256 << 20).context("sizing a file in memory")?;
-        let device = process::text(Command::new("losetup").args(["--find", "--show"]).arg(&path))?;
-        Ok(Self { device: device.trim().into(), _file: directory })
+        match process::text(Command::new("losetup").args(["--find", "--show"]).arg(&path)) {
+            Ok(device) => Ok(Some(Self { device: device.trim().into(), _file: directory })),
+            Err(error) => {
+                println!("skipped: no loop device is ours to make: {error:#}");
+                Ok(None)
+            }
+        }
     }
 
     /// The block device.

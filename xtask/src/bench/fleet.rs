@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use plumb_testkit::sshd::Sshds;
 use serde_json::Value;
 
-use super::attach::MEMORY;
+use super::MEMORY;
+use super::paired::verdict;
 use crate::process;
 
 /// How many agents start together.
@@ -20,8 +21,7 @@ const SURVEY_BAR: f64 = 40.0;
 
 /// Starts agents of this machine, then simulates more and more hosts.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
-    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average before: {}", busy.trim());
+    super::print_load_average();
     starts(plumb, &["sim:null"])?;
     let memory = tempfile::tempdir_in(MEMORY).context("a directory in memory")?;
     starts(plumb, &[&format!("{}/{{host}}", memory.path().display()), "--size", "1M"])?;
@@ -42,14 +42,13 @@ fn starts(plumb: &Path, target: &[&str]) -> Result<()> {
     // Slow enough that the loads of the first do not keep the others from their processors.
     load.args(["--random", "--rate", "100iops", "--duration", "1s", "--warmup", "0"]);
     let began = Instant::now();
-    let output = process::captured(&mut load, &[0, 1])?;
+    let document = process::document(&mut load)?;
     let took = began.elapsed().as_secs_f64();
-    let document: Value = serde_json::from_slice(&output.stdout).context("the document of the load")?;
     let hosts = document["hosts"].as_array().context("hosts of the document")?;
     let mut late: Vec<f64> = hosts.iter().filter_map(|host| host["start_late"].as_f64()).collect();
     late.sort_by(f64::total_cmp);
     let p99 = late.get(late.len() * 99 / 100).or(late.last()).context("no host has started")? * 1e3;
-    let met = if p99 <= LATE_BAR { "met" } else { "NOT MET" };
+    let met = verdict(p99 <= LATE_BAR);
     println!(
         "  {} of {AGENTS} agents started on {}, 99 of 100 within {p99:.2} ms (bar {LATE_BAR}): {met}; {took:.1} s in all",
         late.len(),
@@ -77,7 +76,7 @@ fn survey(plumb: &Path) -> Result<()> {
     let document: Value = serde_json::from_slice(&output.stdout).context("the document of the survey")?;
     let hosts = document["hosts"].as_array().context("hosts of the document")?;
     let done = hosts.iter().filter(|host| host["ok"] == true).count();
-    let met = if done == AGENTS && took <= SURVEY_BAR { "met" } else { "NOT MET" };
+    let met = verdict(done == AGENTS && took <= SURVEY_BAR);
     println!("  {done} of {AGENTS} sshds surveyed in {took:.1} s (bar {SURVEY_BAR}): {met}");
     Ok(())
 }

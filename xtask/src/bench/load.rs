@@ -15,14 +15,8 @@ use anyhow::Result;
 
 /// Runs all parts in turn.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
-    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average before: {}", busy.trim());
+    super::print_load_average();
     pairs::run(plumb, directory, pairs)?;
     memory::run(plumb)?;
     article::run(plumb)
-}
-
-/// Whether a bar is met, in words.
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "NOT MET" }
 }

@@ -24,6 +24,9 @@ use anyhow::{Result, bail};
 
 use crate::{lint, process};
 
+/// Where files in memory live.
+const MEMORY: &str = "/dev/shm";
+
 /// Every bench, in the order in which they run.
 const ALL: [&str; 9] =
     ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache", "fleet"];
@@ -80,6 +83,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A machine that is busy with something else misses bars that it meets when idle.
+fn print_load_average() {
+    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load average before: {}", busy.trim());
 }
 
 /// Builds plumb as users build it and says where it is.

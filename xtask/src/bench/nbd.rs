@@ -1,12 +1,13 @@
 //! The NBD server against nbdkit's: fio's nbd engine on a unix socket, one connection, in turn.
 
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::fio;
 use super::paired::Pairs;
-use super::served::{Nbdkit, ServedDrive, Way, uri};
+use super::served::{Peer, ServedDrive, Way, uri};
 use crate::packages;
 
 /// The size of what is served.
@@ -36,7 +37,12 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     println!("4 KiB, IOPS; ratios of plumb to nbdkit and the interval of their median ({pairs} pairs)");
     for kind in ["null", "memory"] {
         let ours = ServedDrive::start(plumb, kind, "256MiB", Way::Nbd)?;
-        let theirs = Nbdkit::start(kind, SIZE)?;
+        let place = tempfile::tempdir().context("making a directory for a socket")?;
+        let theirs = Peer::start(place, |socket| {
+            let mut command = Command::new("nbdkit");
+            command.args(["--foreground", "--unix"]).arg(socket).args([kind, &format!("size={SIZE}")]);
+            command
+        })?;
         let sockets = [ours.socket(), theirs.socket()];
         // Memory that was never written is answered from nothing.
         for socket in &sockets {

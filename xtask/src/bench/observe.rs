@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::attach::LoopedFile;
 use super::fio;
-use super::paired::{Pairs, Side, median, median_interval};
+use super::paired::{Pairs, Side, median, median_interval, verdict};
 use crate::packages;
 
 /// How long fio runs each time, in seconds.
@@ -28,14 +28,8 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
     if !packages::are_there("fio losetup=mount")? {
         return Ok(());
     }
-    let device = match LoopedFile::new() {
-        Ok(device) => device,
-        Err(error) => {
-            println!("skipped: no loop device is ours to make: {error:#}");
-            return Ok(());
-        }
-    };
-    let device = device.device();
+    let Some(looped) = LoopedFile::new()? else { return Ok(()) };
+    let device = looped.device();
     load(device, &["--rw=write", "--bs=1M"])?;
     println!(
         "4 KiB random reads of a loop device in memory, IOPS observed / alone, and plumb's processor time ({pairs} pairs)"
@@ -56,7 +50,7 @@ pub(super) fn run(plumb: &Path, pairs: usize) -> Result<()> {
         }
         rates.print(name, None);
         let (share, (low, high)) = (median(&shares), median_interval(&shares));
-        let verdict = if share <= BAR { "met" } else { "NOT MET" };
+        let verdict = verdict(share <= BAR);
         println!(
             "  plumb's share of the load's processor time: {share:.3} ({low:.3} to {high:.3}) (bar {BAR}): {verdict}"
         );

@@ -41,13 +41,16 @@ impl Pairs {
         let ratios: Vec<f64> =
             self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect();
         let (ratio, (low, high)) = (median(&ratios), median_interval(&ratios));
-        let said = bar.into().map_or_else(String::new, |bar| {
-            let verdict = if ratio >= bar { "met" } else { "NOT MET" };
-            format!(" (bar {bar}): {verdict}")
-        });
+        let said =
+            bar.into().map_or_else(String::new, |bar| format!(" (bar {bar}): {}", verdict(ratio >= bar)));
         let (ours, theirs) = (median(&self.ours), median(&self.theirs));
         println!("{name:<26} {ours:>8.0} / {theirs:>8.0}  {ratio:.2} ({low:.2} to {high:.2}){said}");
     }
+}
+
+/// Whether a bar is met, in words.
+pub(super) const fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "NOT MET" }
 }
 
 /// The median of some values; not-a-number if there are none.

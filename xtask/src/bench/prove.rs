@@ -18,8 +18,8 @@ const PARTS: [(&str, &str); 4] = [
 /// Runs each part in a process of its own.
 pub(super) fn run(root: &Path) -> Result<()> {
     for (part, bar) in PARTS {
-        let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        println!("{part} (bar: {bar}); load average before: {}", busy.trim());
+        println!("{part} (bar: {bar})");
+        super::print_load_average();
         let bench = ["bench", "--quiet", "--package", "plumb-prove", "--bench", "rates", "--", part];
         for line in process::text(Command::new("cargo").args(bench).current_dir(root))?.lines() {
             println!("  {line}");

@@ -19,7 +19,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 
-use super::paired::{median, median_interval};
+use super::paired::{median, median_interval, verdict};
 use super::served::{SEED, ServedDrive, Way};
 use answers::Answers;
 use processors::{KeptAwake, Ticks};
@@ -178,7 +178,7 @@ fn line(name: &str, share: f64, model: &Answers, pairs: &[Pair]) {
         median(&null),
         median(&expected),
         median(&real),
-        if middle.abs() <= bar { "met" } else { "NOT MET" }
+        verdict(middle.abs() <= bar)
     );
 }
 

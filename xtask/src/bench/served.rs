@@ -1,18 +1,14 @@
 //! Servers that a bench starts and ends: simulated drives of ours, and those of peers.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a server may take until its socket is there.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often that is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+use crate::running::Running;
 
 /// How many drives have been started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -78,86 +74,24 @@ pub(super) fn uri(socket: &Path) -> String {
     format!("nbd+unix:///?socket={}", socket.display())
 }
 
-/// nbdkit with one plugin, ended when dropped.
-pub(super) struct Nbdkit {
+/// A peer that serves over NBD, ended when dropped.
+pub(super) struct Peer {
     _server: Running,
     place: TempDir,
 }
 
-impl Nbdkit {
-    /// Serves `plugin` of `size`.
-    pub(super) fn start(plugin: &str, size: &str) -> Result<Self> {
-        let place = tempfile::tempdir().context("making a directory for a socket")?;
+impl Peer {
+    /// What `command` makes of the socket that it is to listen on, which is in `place`.
+    pub(super) fn start(place: TempDir, command: impl FnOnce(&Path) -> Command) -> Result<Self> {
         let socket = place.path().join("nbd");
-        let mut command = Command::new("nbdkit");
-        command.args(["--foreground", "--unix"]).arg(&socket).args([plugin, &format!("size={size}")]);
-        let server = Running::listening(&mut command, &socket)?;
-        Ok(Self { _server: server, place })
+        Ok(Self { _server: Running::listening(&mut command(&socket), &socket)?, place })
     }
 
     pub(super) fn socket(&self) -> PathBuf {
         self.place.path().join("nbd")
     }
-}
 
-/// Waits until a server has made its socket.
-fn wait_for(socket: &Path) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
-    while !socket.exists() {
-        if Instant::now() > until {
-            bail!("{} did not appear within {PATIENCE:?}", socket.display());
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
-}
-
-/// A process that is asked to end, and waited for, when dropped.
-pub(super) struct Running {
-    child: Child,
-}
-
-impl Running {
-    /// Starts it.
-    pub(super) fn start(command: &mut Command) -> Result<Self> {
-        let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
-        Ok(Self { child })
-    }
-
-    /// Starts one that prints a document once it serves; that document.
-    pub(super) fn announced(command: &mut Command) -> Result<(Self, Value)> {
-        let mut server = Self::start(command.stdout(Stdio::piped()))?;
-        // The pipe stays open for as long as it serves.
-        let stdout = server.child.stdout.as_mut().context("its stdout")?;
-        let first = serde_json::Deserializer::from_reader(stdout).into_iter().next();
-        let answer = first.with_context(|| format!("{command:?} did not start"))?;
-        Ok((server, answer.with_context(|| format!("reading what {command:?} printed"))?))
-    }
-
-    /// Starts one that is ready when it has made `socket`.
-    pub(super) fn listening(command: &mut Command, socket: &Path) -> Result<Self> {
-        let server = Self::start(command)?;
-        wait_for(socket)?;
-        Ok(server)
-    }
-
-    /// Kills it, as a crash does.
-    pub(super) fn kill(mut self) -> Result<()> {
-        self.child.kill().context("killing a server")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // With SIGTERM, so that it takes away what it has attached.
-        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
-        if !asked.is_ok_and(|status| status.success())
-            && let Err(error) = self.child.kill()
-        {
-            eprintln!("process {} still runs: {error}", self.child.id());
-        }
-        if let Err(error) = self.child.wait() {
-            eprintln!("process {}: {error}", self.child.id());
-        }
+    pub(super) fn uri(&self) -> String {
+        uri(&self.socket())
     }
 }

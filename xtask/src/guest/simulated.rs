@@ -4,16 +4,16 @@
 //! through QEMU's user network, of which one address leads to the drive's unix socket and nothing else anywhere.
 
 use std::cell::Cell;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::disk::Disk;
 use super::qmp::{DriveCounters, Sample};
 use crate::process;
+use crate::running::Running;
 
 /// The model where a disk names none: it has a volatile cache and native FUA.
 const MODEL: &str = "consumer-nvme-ssd";
@@ -23,7 +23,7 @@ pub(crate) struct SimulatedDrive {
     disk: String,
     name: String,
     plumb: PathBuf,
-    child: Child,
+    _server: Running,
     /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives the guest.
     pub(crate) acknowledged: Cell<u64>,
 }
@@ -53,29 +53,13 @@ pub(crate) fn serve(plumb: &Path, disks: &[Disk], directory: &Path) -> Result<Ve
 impl SimulatedDrive {
     fn serve(plumb: &Path, disk: &Disk, socket: &Path) -> Result<Self> {
         let name = format!("guest-{}-{}", std::process::id(), disk.name);
-        let mut child = Command::new(plumb)
-            .args([
-                "drive",
-                "serve",
-                disk.model.as_deref().unwrap_or(MODEL),
-                "--json",
-                "--name",
-                &name,
-                "--nbd",
-            ])
-            .arg(socket)
-            .arg(format!("--size={}M", Disk::SIZE_MIB))
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("starting {}", plumb.display()))?;
-        let output = child.stdout.take().context("plumb has no output")?;
-        let acknowledged = Cell::new(0);
-        let drive = Self { disk: disk.name.clone(), name, plumb: plumb.to_owned(), child, acknowledged };
-        let ready = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter::<Value>().next();
-        match ready {
-            Some(Ok(_)) => Ok(drive),
-            _ => bail!("plumb drive serve did not get ready"),
-        }
+        let mut command = Command::new(plumb);
+        command.args(["drive", "serve", disk.model.as_deref().unwrap_or(MODEL), "--json", "--name", &name]);
+        command.arg("--nbd").arg(socket).arg(format!("--size={}M", Disk::SIZE_MIB));
+        // SIGTERM ends it, so that it takes its sockets away.
+        let (server, _) = Running::announced(&mut command)?;
+        let (disk, plumb) = (disk.name.clone(), plumb.to_owned());
+        Ok(Self { disk, name, plumb, _server: server, acknowledged: Cell::new(0) })
     }
 
     fn order(&self, order: &str, arguments: &[&str]) -> Result<Value> {
@@ -124,15 +108,4 @@ pub(crate) fn complete(sample: &mut Sample, drives: &[SimulatedDrive]) -> Result
         sample.insert(drive.disk.to_owned(), drive.counters()?);
     }
     Ok(())
-}
-
-impl Drop for SimulatedDrive {
-    fn drop(&mut self) {
-        // SIGTERM, so that it takes its sockets away; nothing that matters is in it any more.
-        let ended = Command::new("kill").arg(self.child.id().to_string()).status();
-        if !ended.is_ok_and(|status| status.success()) {
-            drop(self.child.kill());
-        }
-        drop(self.child.wait());
-    }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Asked;
-use super::setup::{Cache, SlowDisk, WRITTEN, on};
+use super::setup::{Cache, WRITTEN, on, slow_disk};
 use crate::bench::fio::{self, Measured};
+use crate::bench::paired::verdict;
 
 const GIB: u64 = 1 << 30;
 /// The size of the slow disk.
@@ -37,12 +38,12 @@ pub(super) fn run(asked: &Asked<'_>, divisor: u64) -> Result<()> {
         (DISK / divisor) as f64 / GIB as f64
     );
     let raw = {
-        let disk = SlowDisk::start(part(DISK, divisor))?;
+        let disk = slow_disk(part(DISK, divisor))?;
         figures(&disk.uri(), divisor)?
     };
     line("no cache", &raw, &raw, None);
     for (log, bar) in [(GIB, 4.0), (5 * GIB, 16.0)] {
-        let disk = SlowDisk::start(part(DISK, divisor))?;
+        let disk = slow_disk(part(DISK, divisor))?;
         let mut cache = Cache::create(asked.plumb, asked.directory, &disk.uri(), part(log, divisor))?;
         cache.serve()?;
         let cached = figures(&cache.uri(), divisor)?;
@@ -54,13 +55,13 @@ pub(super) fn run(asked: &Asked<'_>, divisor: u64) -> Result<()> {
 
 /// 4 KiB writes, each synced, in an empty cache.
 fn synced(asked: &Asked<'_>, raw: &Figures, divisor: u64) -> Result<()> {
-    let disk = SlowDisk::start(part(DISK, divisor))?;
+    let disk = slow_disk(part(DISK, divisor))?;
     let mut cache = Cache::create(asked.plumb, asked.directory, &disk.uri(), part(5 * GIB, divisor))?;
     cache.serve()?;
     let words = format!("{SYNCED} {}", timed(SECONDS / divisor, divisor));
     let got = fio::measured(&on(&cache.uri(), &words))?;
     let times = got.rate / raw.synced.rate;
-    println!("4 KiB write + flush {:.0} /s, {times:.1} times (bar 20): {}", got.rate, met(times >= 20.0));
+    println!("4 KiB write + flush {:.0} /s, {times:.1} times (bar 20): {}", got.rate, verdict(times >= 20.0));
     say(&cache)
 }
 
@@ -102,7 +103,7 @@ fn by_second(path: &Path) -> Result<Vec<f64>> {
 
 fn line(name: &str, figures: &Figures, raw: &Figures, bar: Option<f64>) {
     let times = figures.burst.rate / raw.burst.rate;
-    let said = bar.map_or_else(String::new, |bar| format!(" (bar {bar}): {}", met(times >= bar)));
+    let said = bar.map_or_else(String::new, |bar| format!(" (bar {bar}): {}", verdict(times >= bar)));
     println!("{name:<18} {:>6.0} /s, {times:.1} times{said}", figures.burst.rate);
     let lowest = figures.curve.iter().copied().fold(f64::INFINITY, f64::min);
     let curve: Vec<String> = figures.curve.iter().map(|rate| format!("{rate:.0}")).collect();
@@ -111,7 +112,7 @@ fn line(name: &str, figures: &Figures, raw: &Figures, bar: Option<f64>) {
         println!(
             "  lowest {lowest:.0}, the disk's own {:.0}: {}",
             raw.burst.rate,
-            met(lowest >= 0.9 * raw.burst.rate)
+            verdict(lowest >= 0.9 * raw.burst.rate)
         );
     }
     for (what, got, own) in
@@ -121,7 +122,7 @@ fn line(name: &str, figures: &Figures, raw: &Figures, bar: Option<f64>) {
         let said = if bar.is_some() {
             format!(
                 " = {times:.2} (bar 0.9), p99 {slower:.1} times (bar 3): {}",
-                met(times >= 0.9 && slower <= 3.0)
+                verdict(times >= 0.9 && slower <= 3.0)
             )
         } else {
             String::new()
@@ -144,8 +145,4 @@ fn say(cache: &Cache) -> Result<()> {
         status["flushes"]["front"]
     );
     Ok(())
-}
-
-const fn met(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "NOT MET" }
 }

@@ -32,8 +32,7 @@ pub(super) fn run(name: &str, asked: &Asked<'_>, is_quick: bool) -> Result<()> {
     if !packages::are_there("fio qemu-nbd=qemu-utils qemu-storage-daemon=qemu-system-common")? {
         return Ok(());
     }
-    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average before: {}", busy.trim());
+    super::print_load_average();
     let wants = |part: &str| name == "cache" || name == part;
     if wants("cache-simulated") {
         simulated::run(asked.plumb)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Asked;
-use super::setup::{Cache, QemuNbd, on};
+use super::setup::{Cache, on, qemu_nbd};
 use crate::bench::fio;
 use crate::bench::paired::{Pairs, Side};
 
@@ -17,21 +17,12 @@ const LOG: u64 = 3 << 30;
 /// How long fio runs each case.
 const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
-/// What the cache is held against.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Peer {
-    /// The file, through qemu-nbd.
-    QemuNbd,
-    /// The file itself, past the page cache.
-    File,
-}
-
-/// What fio does with the cache, with its peer if that is not the same, and which part of the peer's rate is asked for.
+/// What fio does with the cache, and which part of the peer's rate is asked for. The peer is qemu-nbd with the same words, or
+/// the file itself, past the page cache, with others.
 struct Case {
     name: &'static str,
     words: &'static str,
-    peer: Peer,
-    peer_words: &'static str,
+    on_file: Option<&'static str>,
     bar: f64,
 }
 
@@ -39,36 +30,31 @@ const CASES: [Case; 5] = [
     Case {
         name: "4 KiB writes, depth 32",
         words: "--rw=randwrite --bs=4k --iodepth=32",
-        peer: Peer::QemuNbd,
-        peer_words: "--rw=randwrite --bs=4k --iodepth=32",
+        on_file: None,
         bar: 0.9,
     },
     Case {
         name: "4 KiB reads, depth 32",
         words: "--rw=randread --bs=4k --iodepth=32",
-        peer: Peer::QemuNbd,
-        peer_words: "--rw=randread --bs=4k --iodepth=32",
+        on_file: None,
         bar: 1.2,
     },
     Case {
         name: "4 KiB reads, depth 1",
         words: "--rw=randread --bs=4k --iodepth=1",
-        peer: Peer::QemuNbd,
-        peer_words: "--rw=randread --bs=4k --iodepth=1",
+        on_file: None,
         bar: 1.2,
     },
     Case {
         name: "4 KiB write + flush",
         words: "--rw=randwrite --bs=4k --iodepth=1 --fsync=1",
-        peer: Peer::File,
-        peer_words: "--rw=randwrite --bs=4k --ioengine=psync --sync=dsync",
+        on_file: Some("--rw=randwrite --bs=4k --ioengine=psync --sync=dsync"),
         bar: 0.4,
     },
     Case {
         name: "64 KiB writes, depth 8",
         words: "--rw=randwrite --bs=64k --iodepth=8",
-        peer: Peer::File,
-        peer_words: "--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8",
+        on_file: Some("--rw=randwrite --bs=64k --ioengine=io_uring --iodepth=8"),
         bar: 0.75,
     },
 ];
@@ -87,7 +73,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
             "--rw=write --bs=1M --ioengine=io_uring --iodepth=4 --end_fsync=1 --size=1G",
         ))?;
     }
-    let peer = QemuNbd::start(&file)?;
+    let peer = qemu_nbd(&file)?;
     let backing = backing.to_str().context("a path that is no text")?;
     let mut cache = Cache::create(asked.plumb, asked.directory, backing, LOG)?;
     cache.serve()?;
@@ -102,14 +88,10 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         eprintln!("pair {pair} of {}", asked.pairs);
         for (case, rates) in CASES.iter().zip(&mut cases) {
             cache.drain()?;
-            rates.measure(|side| match (side, case.peer) {
+            rates.measure(|side| match (side, case.on_file) {
                 (Side::Ours, _) => fio::rate(&on(&cache.uri(), &format!("{} {TIMED}", case.words))),
-                (Side::Theirs, Peer::QemuNbd) => {
-                    fio::rate(&on(&peer.uri(), &format!("{} {TIMED}", case.peer_words)))
-                }
-                (Side::Theirs, Peer::File) => {
-                    fio::rate(&on_file(&file, &format!("{} {TIMED}", case.peer_words)))
-                }
+                (Side::Theirs, None) => fio::rate(&on(&peer.uri(), &format!("{} {TIMED}", case.words))),
+                (Side::Theirs, Some(words)) => fio::rate(&on_file(&file, &format!("{words} {TIMED}"))),
             })?;
         }
     }

@@ -3,9 +3,10 @@
 use anyhow::{Context, Result};
 
 use super::Asked;
-use super::setup::{Cache, MEMORY, SlowDisk, on};
+use super::setup::{Cache, on, slow_disk};
+use crate::bench::MEMORY;
 use crate::bench::fio;
-use crate::bench::paired::median;
+use crate::bench::paired::{median, verdict};
 
 /// How much is written.
 const DIRTY: u64 = 2 << 30;
@@ -18,7 +19,7 @@ const READ_RATE: f64 = 3e9;
 pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, asked.pairs);
     for block in ["64k", "4k"] {
-        let disk = SlowDisk::start(8 << 30)?;
+        let disk = slow_disk(8 << 30)?;
         // Not destaged, and so not delayed: 4 KiB writes at depth 32 share headers.
         let mut cache = Cache::create(asked.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
         cache.serve()?;
@@ -33,7 +34,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         }
         let seconds = median(&seconds);
         let slower = seconds.max(f64::from(1 << 30) / READ_RATE);
-        let verdict = if slower <= BAR { "met" } else { "NOT MET" };
+        let verdict = verdict(slower <= BAR);
         println!(
             "{block:<4} writes: {seconds:.2} s for each GiB of log, {slower:.2} s if it reads 3 GB/s (bar {BAR}): {verdict}"
         );

@@ -9,30 +9,24 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::bench::served::{Running, uri};
+use crate::bench::MEMORY;
+use crate::bench::served::{Peer, uri};
 use crate::process;
+use crate::running::Running;
 
-/// Where files in memory live.
-pub(super) const MEMORY: &str = "/dev/shm";
 /// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from nothing, without its
 /// throttle.
 pub(super) const WRITTEN: u64 = 512 << 20;
 /// The name of every cache here: each has a directory of its own.
 const NAME: &str = "bench";
 
-/// A disk in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle, as in a guest. It counts
-/// operations, so it rewards merging and not the order of addresses.
-pub(super) struct SlowDisk {
-    _server: Running,
-    place: TempDir,
-}
-
-impl SlowDisk {
-    /// A new one of `bytes`.
-    pub(super) fn start(bytes: u64) -> Result<Self> {
-        let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
-        let (file, socket) = (place.path().join("disk"), place.path().join("nbd"));
-        make(&file, bytes).context("making a slow disk")?;
+/// A disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle, as in a guest. It
+/// counts operations, so it rewards merging and not the order of addresses.
+pub(super) fn slow_disk(bytes: u64) -> Result<Peer> {
+    let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
+    let file = place.path().join("disk");
+    make(&file, bytes).context("making a slow disk")?;
+    Peer::start(place, |socket| {
         let mut command = Command::new("qemu-storage-daemon");
         command
             .args(["--object", &format!("throttle-group,id=slow,x-iops-total=150,x-bps-total={}", 150 << 20)])
@@ -40,13 +34,8 @@ impl SlowDisk {
             .args(["--blockdev", "throttle,node-name=disk,throttle-group=slow,file=file"])
             .args(["--nbd-server", &format!("addr.type=unix,addr.path={}", socket.display())])
             .args(["--export", "nbd,id=disk,node-name=disk,name=,writable=on"]);
-        Ok(Self { _server: Running::listening(&mut command, &socket)?, place })
-    }
-
-    /// How it is reached.
-    pub(super) fn uri(&self) -> String {
-        uri(&self.place.path().join("nbd"))
-    }
+        command
+    })
 }
 
 /// Makes a file that is written at its beginning.
@@ -59,23 +48,14 @@ fn make(path: &Path, bytes: u64) -> std::io::Result<()> {
 }
 
 /// A file that qemu-nbd serves, past the page cache and with Linux's own asynchronous I/O.
-pub(super) struct QemuNbd {
-    _server: Running,
-    place: TempDir,
-}
-
-impl QemuNbd {
-    pub(super) fn start(file: &Path) -> Result<Self> {
-        let place = tempfile::tempdir().context("making a directory for a socket")?;
-        let socket = place.path().join("nbd");
+pub(super) fn qemu_nbd(file: &Path) -> Result<Peer> {
+    let place = tempfile::tempdir().context("making a directory for a socket")?;
+    Peer::start(place, |socket| {
         let mut command = Command::new("qemu-nbd");
         command.args(["--format=raw", "--cache=none", "--aio=native", "--persistent", "--socket"]);
-        Ok(Self { _server: Running::listening(command.arg(&socket).arg(file), &socket)?, place })
-    }
-
-    pub(super) fn uri(&self) -> String {
-        uri(&self.place.path().join("nbd"))
-    }
+        command.arg(socket).arg(file);
+        command
+    })
 }
 
 /// A write-back cache. Its log is a file, and goes with it.
@@ -90,9 +70,9 @@ impl Cache {
     pub(super) fn create(plumb: &Path, directory: &Path, backing: &str, bytes: u64) -> Result<Self> {
         let place = tempfile::tempdir_in(directory).context("making a directory for a log")?;
         let this = Self { plumb: plumb.to_owned(), place, server: None };
-        let log = this.log();
         let mut command = this.command();
-        command.args(["create", "--name", NAME, "--backing", backing, "--log"]).arg(log);
+        command.args(["create", "--name", NAME, "--backing", backing, "--log"]);
+        command.arg(this.place.path().join("log"));
         process::captured(command.args(["--size", &bytes.to_string()]), &[0])?;
         Ok(this)
     }
@@ -104,11 +84,6 @@ impl Cache {
             .env("STATE_DIRECTORY", self.place.path())
             .env("XDG_RUNTIME_DIR", self.place.path());
         command
-    }
-
-    /// The file of its log.
-    fn log(&self) -> PathBuf {
-        self.place.path().join("log")
     }
 
     /// Serves it over NBD; how long it took until it served.

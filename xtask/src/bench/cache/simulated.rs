@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::bench::paired::verdict;
 use crate::bench::served::SEED;
 use crate::process;
 
@@ -60,8 +61,8 @@ pub(super) fn run(plumb: &Path) -> Result<()> {
         let cache = format!("cache:backing={},log=sim:plp-nvme-ssd?size=8GiB,size={}", case.disk, case.log);
         let (with, without) = (rate(plumb, &cache, case.words)?, rate(plumb, case.disk, case.words)?);
         let times = with / without;
-        let verdict = |bar| if times >= bar { "met" } else { "NOT MET" };
-        let said = case.bar.map_or_else(String::new, |bar| format!(" (bar {bar}): {}", verdict(bar)));
+        let said =
+            case.bar.map_or_else(String::new, |bar| format!(" (bar {bar}): {}", verdict(times >= bar)));
         println!("{}: {with:.0} / {without:.0} = {times:.2}{said}", case.name);
     }
     Ok(())

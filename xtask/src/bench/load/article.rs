@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::places::{Mounted, NoiseFile, Zram};
-use super::verdict;
+use crate::bench::paired::verdict;
 use crate::process;
 
 /// The size of the disk; the file is half of it.

@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::places::{MEMORY, NoiseFile};
-use super::verdict;
+use super::places::NoiseFile;
+use crate::bench::MEMORY;
+use crate::bench::paired::verdict;
 use crate::{packages, process};
 
 /// How many targets.

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::figures::{Figures, of_fio, of_plumb, plumb_load};
-use super::places::{MEMORY, NoiseFile, Zram};
-use super::verdict;
-use crate::bench::paired::{median, median_interval};
+use super::places::{NoiseFile, Zram};
+use crate::bench::MEMORY;
+use crate::bench::paired::{median, median_interval, verdict};
 use crate::packages;
 
 /// The size of each place.

@@ -13,8 +13,6 @@ use crate::process;
 
 /// Where memory disks are asked for.
 const ZRAM_CONTROL: &str = "/sys/class/zram-control";
-/// Where files in memory live.
-pub(super) const MEMORY: &str = "/dev/shm";
 
 /// A file of noise that goes with its directory.
 pub(super) struct NoiseFile {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::super::served::Running;
+use crate::running::Running;
 
 /// Loops that run wherever a processor would sleep, and make way for everything else at once.
 ///

@@ -1,0 +1,75 @@
+//! Servers that a chore starts and ends.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// How long a server may take until its socket is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Waits until a server has made its socket.
+fn wait_for(socket: &Path) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while !socket.exists() {
+        if Instant::now() > until {
+            bail!("{} did not appear within {PATIENCE:?}", socket.display());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// A process that is asked to end, and waited for, when dropped.
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Starts it.
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        Ok(Self { child })
+    }
+
+    /// Starts one that prints a document once it serves; that document.
+    pub(crate) fn announced(command: &mut Command) -> Result<(Self, Value)> {
+        let mut server = Self::start(command.stdout(Stdio::piped()))?;
+        // The pipe stays open for as long as it serves.
+        let stdout = server.child.stdout.as_mut().context("its stdout")?;
+        let first = serde_json::Deserializer::from_reader(stdout).into_iter().next();
+        let answer = first.with_context(|| format!("{command:?} did not start"))?;
+        Ok((server, answer.with_context(|| format!("reading what {command:?} printed"))?))
+    }
+
+    /// Starts one that is ready when it has made `socket`.
+    pub(crate) fn listening(command: &mut Command, socket: &Path) -> Result<Self> {
+        let server = Self::start(command)?;
+        wait_for(socket)?;
+        Ok(server)
+    }
+
+    /// Kills it, as a crash does.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill().context("killing a server")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // With SIGTERM, so that it takes away what it has attached.
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success())
+            && let Err(error) = self.child.kill()
+        {
+            eprintln!("process {} still runs: {error}", self.child.id());
+        }
+        if let Err(error) = self.child.wait() {
+            eprintln!("process {}: {error}", self.child.id());
+        }
+    }
+}
