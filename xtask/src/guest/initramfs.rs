@@ -14,7 +14,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -58,38 +57,33 @@ pub(crate) fn programs() -> Vec<Program> {
 /// # Errors
 /// When something that belongs in it cannot be read, or the file cannot be written.
 pub(crate) fn write(lab: &Lab, file: &Path) -> Result<()> {
-    let mut archive = Archive::default();
-    archive.program("init", include_str!("script/init.sh"));
-    archive.file("lab/library.sh", include_str!("script/library.sh"));
-    archive.file("lab/scenario.sh", include_str!("script/scenario.sh"));
-    archive.file("lab/timeout", SCENARIO_SECONDS.to_string());
+    let archive = Archive::new()?;
+    archive.file("init", include_str!("script/init.sh"))?;
+    archive.file("lab/library.sh", include_str!("script/library.sh"))?;
+    archive.file("lab/scenario.sh", include_str!("script/scenario.sh"))?;
+    archive.file("lab/timeout", SCENARIO_SECONDS.to_string())?;
     if lab.scenarios.iter().any(|scenario| scenario.has_program()) {
-        policy::add(&mut archive)?;
+        policy::add(&archive)?;
     }
-    archive.file("etc/lvm/lvm.conf", LVM_CONF);
+    archive.file("etc/lvm/lvm.conf", LVM_CONF)?;
     if lab.interactive {
-        archive.file("lab/shell", "");
+        archive.file("lab/shell", "")?;
     }
-    add_tools(&mut archive, lab)?;
-    add_scenarios(&mut archive, lab)?;
-    let out = std::fs::File::create(file).with_context(|| format!("creating {}", file.display()))?;
-    let mut out = BufWriter::new(out);
-    archive
-        .write_to(&mut out)
-        .and_then(|()| out.flush())
-        .with_context(|| format!("writing {}", file.display()))
+    add_tools(&archive, lab)?;
+    add_scenarios(&archive, lab)?;
+    archive.write_to(file)
 }
 
-fn add_tools(archive: &mut Archive, lab: &Lab) -> Result<()> {
+fn add_tools(archive: &Archive, lab: &Lab) -> Result<()> {
     let mut libraries = BTreeSet::new();
     let busybox = find("busybox").context("busybox has gone")?;
-    archive.program("bin/busybox", std::fs::read(&busybox).context("reading busybox")?);
+    archive.copy("bin/busybox", &busybox)?;
     for tool in packages::programs(TOOLS) {
         let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
         add_program(archive, &program, tool.name, &mut libraries)?;
     }
     for name in LVM_NAMES {
-        archive.symlink(&format!("sbin/{name}"), "lvm");
+        archive.symlink(&format!("sbin/{name}"), "lvm")?;
     }
     if let Some(plumb) = lab.plumb {
         add_program(archive, plumb, "plumb", &mut libraries)?;
@@ -97,8 +91,7 @@ fn add_tools(archive: &mut Archive, lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
-    // What the buses need, first of all a checksum that many modules ask for by a name that no list resolves.
+fn add_scenarios(archive: &Archive, lab: &Lab) -> Result<()> {
     let mut at_boot = vec!["virtio_pci", "virtio_console"];
     if lab.modules.has("crc32c_generic") {
         at_boot.insert(0, "crc32c_generic");
@@ -108,7 +101,7 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
     add_modules(archive, lab, "lab/modules", &at_boot)?;
     // SCSI disks get their driver later, see name_scsi_disks.
     let scsi_disks = disks.iter().filter(|disk| disk.bus.is_scsi()).count();
-    archive.file("lab/scsi_disks", scsi_disks.to_string());
+    archive.file("lab/scsi_disks", scsi_disks.to_string())?;
     add_modules(archive, lab, "lab/scsi_modules", if scsi_disks > 0 { &["sd_mod"] } else { &[] })?;
 
     let mut drives = String::new();
@@ -116,32 +109,32 @@ fn add_scenarios(archive: &mut Archive, lab: &Lab) -> Result<()> {
         let nth = disks[..=position].iter().filter(|other| other.serial() == disk.serial()).count();
         writeln!(drives, "{} {} {nth}", disk.name, disk.serial())?;
     }
-    archive.file("lab/drives", drives);
+    archive.file("lab/drives", drives)?;
 
     let mut order = String::new();
     for scenario in &lab.scenarios {
         writeln!(order, "{}", scenario.name)?;
         let home = format!("lab/scenarios/{}", scenario.name);
         let names: Vec<&str> = scenario.disks.iter().map(|disk| &*disk.name).collect();
-        archive.file(&format!("{home}/setup"), &*scenario.setup);
-        archive.file(&format!("{home}/target"), &*scenario.target);
-        archive.file(&format!("{home}/syncs"), scenario.syncs.to_string());
-        archive.file(&format!("{home}/drives"), names.join("\n") + "\n");
+        archive.file(&format!("{home}/setup"), &*scenario.setup)?;
+        archive.file(&format!("{home}/target"), &*scenario.target)?;
+        archive.file(&format!("{home}/syncs"), scenario.syncs.to_string())?;
+        archive.file(&format!("{home}/drives"), names.join("\n") + "\n")?;
         if scenario.has_program() {
-            archive.file(&format!("{home}/program"), &*scenario.program);
+            archive.file(&format!("{home}/program"), &*scenario.program)?;
         }
         if !scenario.after.is_empty() {
-            archive.file(&format!("{home}/after"), format!(". /lab/library.sh\n{}", scenario.after));
+            archive.file(&format!("{home}/after"), format!(". /lab/library.sh\n{}", scenario.after))?;
         }
         add_modules(archive, lab, &format!("{home}/modules"), &scenario.modules)?;
     }
-    archive.file("lab/order", order);
+    archive.file("lab/order", order)?;
     Ok(())
 }
 
 /// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module may be
 /// followed by its parameters.
-fn add_modules(archive: &mut Archive, lab: &Lab, list: &str, wanted: &[impl AsRef<str>]) -> Result<()> {
+fn add_modules(archive: &Archive, lab: &Lab, list: &str, wanted: &[impl AsRef<str>]) -> Result<()> {
     let wanted: Vec<(&str, &str)> =
         wanted.iter().map(AsRef::as_ref).map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
@@ -149,10 +142,10 @@ fn add_modules(archive: &mut Archive, lab: &Lab, list: &str, wanted: &[impl AsRe
     for file in lab.modules.files_for(&names)? {
         let name = module_name(&file).with_context(|| format!("{} has no name", file.display()))?;
         let path = format!("modules/{name}.ko");
-        archive.file(&path, std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?);
+        archive.copy(&path, &file)?;
         let of_this = wanted.iter().find(|(wanted, _)| *wanted == name);
         writeln!(text, "/{path} {}", of_this.map_or("", |(_, parameters)| parameters))?;
     }
-    archive.file(list, text);
+    archive.file(list, text)?;
     Ok(())
 }

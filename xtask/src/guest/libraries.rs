@@ -16,23 +16,19 @@ use super::cpio::Archive;
 /// # Errors
 /// When a file cannot be read.
 pub(crate) fn add_program(
-    archive: &mut Archive,
+    archive: &Archive,
     program: &Path,
     name: &str,
     seen: &mut BTreeSet<PathBuf>,
 ) -> Result<()> {
-    archive.program(&format!("sbin/{name}"), read(program)?);
+    archive.copy(&format!("sbin/{name}"), program)?;
     for library in libraries(program)? {
         if seen.insert(library.clone()) {
             let path = library.to_str().with_context(|| format!("{} is not text", library.display()))?;
-            archive.program(path, read(&library)?);
+            archive.copy(path.trim_start_matches('/'), &library)?;
         }
     }
     Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
 /// The shared libraries of a program; none when it is static, which ldd reports as a failure.

@@ -27,29 +27,27 @@ const UDEV: &str = "usr/lib/udev";
 ///
 /// # Errors
 /// When something cannot be read.
-pub(crate) fn add(archive: &mut Archive) -> Result<()> {
+pub(crate) fn add(archive: &Archive) -> Result<()> {
     let mut libraries = std::collections::BTreeSet::new();
     for tool in packages::programs(TOOLS) {
         let program = find(tool.name).with_context(|| format!("{} has gone", tool.name))?;
         add_program(archive, &program, tool.name, &mut libraries)?;
     }
-    archive.symlink("sbin/systemd-udevd", "udevadm");
+    archive.symlink("sbin/systemd-udevd", "udevadm")?;
     // It starts its helpers from /lib/udev, which is the same place on a Debian that merges /usr.
-    archive.symlink("lib/udev", &format!("/{UDEV}"));
+    archive.symlink("lib/udev", &format!("/{UDEV}"))?;
     for name in HELPERS {
         let path = std::path::Path::new("/").join(UDEV).join(name);
         add_program(archive, &path, name, &mut libraries)?;
-        archive.symlink(&format!("{UDEV}/{name}"), &format!("/sbin/{name}"));
+        archive.symlink(&format!("{UDEV}/{name}"), &format!("/sbin/{name}"))?;
     }
     for name in RULES {
         let path = std::path::Path::new("/").join(UDEV).join("rules.d").join(name);
-        let rules = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        archive.file(&format!("{UDEV}/rules.d/{name}"), rules);
+        archive.copy(&format!("{UDEV}/rules.d/{name}"), &path)?;
     }
-    archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n");
-    archive.file("etc/group", "root:x:0:\ndisk:x:6:\nnobody:x:65534:\n");
-    archive.file("lab/policy.sh", include_str!("script/policy.sh"));
+    archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")?;
+    archive.file("etc/group", "root:x:0:\ndisk:x:6:\nnobody:x:65534:\n")?;
+    archive.file("lab/policy.sh", include_str!("script/policy.sh"))?;
     let module = include_str!("../../../integrations/ansible/plugins/modules/policy_shell.sh");
-    archive.file("lab/policy_shell.sh", module);
-    Ok(())
+    archive.file("lab/policy_shell.sh", module)
 }
