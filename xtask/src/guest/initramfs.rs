@@ -30,7 +30,7 @@ use crate::packages::{self, Program, find};
 const TOOLS: &str = "cryptsetup=cryptsetup-bin dmsetup fsck.ext4=e2fsprogs lvm=lvm2 make-bcache=bcache-tools mdadm \
     mkfs.btrfs=btrfs-progs mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs nbd-client nvme=nvme-cli sdparm";
 /// What makes and runs guests.
-const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static xz=xz-utils tar \
+const MACHINE: &str = "qemu-system-x86_64=qemu-system-x86 setpriv=util-linux busybox=busybox-static depmod=kmod xz=xz-utils tar \
     ldd=libc-bin apt-cache=apt dpkg-deb=dpkg";
 
 /// The other names by which lvm is called.
@@ -93,9 +93,6 @@ fn add_tools(archive: &Archive, lab: &Lab) -> Result<()> {
 
 fn add_scenarios(archive: &Archive, lab: &Lab) -> Result<()> {
     let mut at_boot = vec!["virtio_pci", "virtio_console"];
-    if lab.modules.has("crc32c_generic") {
-        at_boot.insert(0, "crc32c_generic");
-    }
     let disks = lab.disks();
     at_boot.extend(disks.iter().flat_map(|disk| disk.bus.modules()));
     add_modules(archive, lab, "lab/modules", &at_boot)?;

@@ -41,8 +41,8 @@ pub(crate) struct Kernel {
     pub release: String,
     /// The bootable image.
     pub image: PathBuf,
-    /// `/lib/modules/RELEASE` of the package.
-    pub modules: PathBuf,
+    /// Where its package is unpacked.
+    pub root: PathBuf,
 }
 
 /// The kernel of that line, from the cache or else from apt.
@@ -56,13 +56,8 @@ pub(crate) fn fetch(line: Line, cache: &Path) -> Result<Kernel> {
         eprintln!("downloading {package}");
         download(&package, &home)?;
     }
-    let modules_root = home.join("lib/modules");
-    let release = only_entry(&modules_root)?;
-    Ok(Kernel {
-        image: home.join(format!("boot/vmlinuz-{release}")),
-        modules: modules_root.join(&release),
-        release,
-    })
+    let release = only_entry(&home.join("lib/modules"))?;
+    Ok(Kernel { image: home.join(format!("boot/vmlinuz-{release}")), root: home, release })
 }
 
 /// The newest kernel package of a line that apt knows, refreshing its lists once when it knows none.

@@ -1,156 +1,89 @@
-//! Kernel modules: which are needed, and in which order they must be inserted.
+//! Kernel modules: which are needed, and in which order they must be inserted, as kmod says.
 //!
-//! Debian's kernel package carries no modules.dep (its install script makes it), so the dependencies are read where
-//! depmod reads them: in the `.modinfo` section of each module, as `depends=a,b` and `softdep=pre: a b`. Modules are
-//! shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod wants them unpacked, so a needed module is unpacked
-//! once, into the cache.
+//! Debian's kernel package carries no lists of dependencies (its install script has depmod make them), so they are made in
+//! the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod wants them unpacked, so a needed
+//! module is unpacked once, into the cache.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
-use crate::process;
+use super::kernel::Kernel;
+use crate::{packages, process};
 
-/// The modules of one kernel package, by name, and those compiled into the kernel itself.
+/// The modules of one kernel package.
 #[derive(Debug)]
 pub(crate) struct Modules {
-    packed: BTreeMap<String, PathBuf>,
-    builtin: BTreeSet<String>,
+    /// The directory that stands for the root, and the kernel's release.
+    root: PathBuf,
+    release: String,
     unpacked_dir: PathBuf,
 }
 
 impl Modules {
-    /// Lists the modules under `directory` (`/lib/modules/RELEASE`); unpacked ones will be kept in `unpacked_dir`.
+    /// The modules of `kernel`; unpacked ones will be kept in `unpacked_dir`.
     ///
     /// # Errors
-    /// When a directory cannot be read.
-    pub(crate) fn open(directory: &Path, unpacked_dir: &Path) -> Result<Self> {
-        let mut packed = BTreeMap::new();
-        collect(&directory.join("kernel"), &mut packed)?;
-        ensure!(!packed.is_empty(), "no kernel modules under {}", directory.display());
-        let list = directory.join("modules.builtin");
-        let list = std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-        let builtin = list.lines().filter_map(|line| module_name(Path::new(line))).collect();
+    /// When their dependencies cannot be listed.
+    pub(crate) fn open(kernel: &Kernel, unpacked_dir: &Path) -> Result<Self> {
+        let Kernel { root, release, .. } = kernel;
+        if !root.join("lib/modules").join(release).join("modules.dep").exists() {
+            process::run(kmod("depmod")?.arg("--basedir").arg(root).arg(release))?;
+        }
         std::fs::create_dir_all(unpacked_dir)
             .with_context(|| format!("creating {}", unpacked_dir.display()))?;
-        Ok(Self { packed, builtin, unpacked_dir: unpacked_dir.to_owned() })
+        Ok(Self { root: root.clone(), release: release.clone(), unpacked_dir: unpacked_dir.to_owned() })
     }
 
-    /// The files to insert, in order, so that all of `wanted` are there. What is built in needs no file.
+    /// The files to insert, in order and each once, so that all of `wanted` are there. What is built in needs no file.
     ///
     /// # Errors
     /// When the kernel has no such module, or it cannot be unpacked.
     pub(crate) fn files_for(&self, wanted: &[&str]) -> Result<Vec<PathBuf>> {
-        let order = insertion_order(wanted, |name| self.needs(name))?;
-        order.iter().filter_map(|name| self.unpacked(name).transpose()).collect()
-    }
-
-    /// Whether this kernel offers the module, as a file or built in.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        let name = underscored(name);
-        self.packed.contains_key(&name) || self.builtin.contains(&name)
-    }
-
-    fn needs(&self, name: &str) -> Result<Vec<String>> {
-        let Some(file) = self.unpacked(name)? else { return Ok(Vec::new()) };
-        let content = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-        let (hard, soft) = dependencies(&content);
-        // A soft dependency may name an alias (an algorithm) or nothing at all: only files count.
-        Ok(hard.into_iter().chain(soft.into_iter().filter(|name| self.packed.contains_key(name))).collect())
-    }
-
-    /// The unpacked file of a module; none when it is built in.
-    fn unpacked(&self, name: &str) -> Result<Option<PathBuf>> {
-        if self.builtin.contains(name) {
-            return Ok(None);
-        }
-        let Some(packed) = self.packed.get(name) else { bail!("the kernel has no module {name}") };
-        if packed.extension().is_some_and(|extension| extension == "ko") {
-            return Ok(Some(packed.clone()));
-        }
-        let file = self.unpacked_dir.join(format!("{name}.ko"));
-        if !file.exists() {
-            unpack(packed, &file)?;
-        }
-        Ok(Some(file))
-    }
-}
-
-/// The order in which to insert `wanted` and what they need, each once, dependencies first.
-///
-/// # Errors
-/// Those of `needs`. A circle, which the kernel's build excludes, is cut where it closes.
-fn insertion_order(
-    wanted: &[&str],
-    mut needs: impl FnMut(&str) -> Result<Vec<String>>,
-) -> Result<Vec<String>> {
-    enum Step {
-        Visit(String),
-        Emit(String),
-    }
-    let mut order = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut steps: Vec<Step> = wanted.iter().rev().map(|name| Step::Visit(underscored(name))).collect();
-    while let Some(step) = steps.pop() {
-        match step {
-            Step::Emit(name) => order.push(name),
-            Step::Visit(name) => {
-                if seen.insert(name.clone()) {
-                    let below = needs(&name)?;
-                    steps.push(Step::Emit(name));
-                    steps.extend(below.into_iter().rev().map(Step::Visit));
+        let mut files = Vec::new();
+        for name in wanted {
+            let mut command = kmod("modprobe")?;
+            command.arg("--dirname").arg(&self.root).args(["--set-version", &self.release]);
+            // What this machine is configured to insert is nothing to the guest.
+            command.args(["--config", "/dev/null", "--show-depends", name]);
+            for packed in inserted(&process::text(&mut command)?) {
+                let file = self.unpacked(packed)?;
+                if !files.contains(&file) {
+                    files.push(file);
                 }
             }
         }
+        Ok(files)
     }
-    Ok(order)
-}
 
-/// The hard and the soft dependencies that a module's file declares.
-fn dependencies(module: &[u8]) -> (Vec<String>, Vec<String>) {
-    let mut hard = Vec::new();
-    let mut soft = Vec::new();
-    for field in module.split(|byte| *byte == 0) {
-        // Most of the file is code: only short text can be one of the two fields.
-        if let Some(list) = field.strip_prefix(b"depends=") {
-            hard.extend(
-                String::from_utf8_lossy(list).split(',').filter(|name| !name.is_empty()).map(underscored),
-            );
-        } else if let Some(list) = field.strip_prefix(b"softdep=pre:") {
-            let text = String::from_utf8_lossy(list).into_owned();
-            let before_post = text.split("post:").next().unwrap_or_default();
-            soft.extend(before_post.split_whitespace().map(underscored));
+    fn unpacked(&self, packed: &Path) -> Result<PathBuf> {
+        let name = module_name(packed).with_context(|| format!("{} has no name", packed.display()))?;
+        let file = self.unpacked_dir.join(format!("{name}.ko"));
+        if packed.extension().is_some_and(|extension| extension == "ko") {
+            return Ok(packed.to_owned());
         }
+        if !file.exists() {
+            unpack(packed, &file)?;
+        }
+        Ok(file)
     }
-    (hard, soft)
 }
 
-/// The kernel spells module names with underscores, files and people often with dashes.
-fn underscored(name: &str) -> String {
-    name.replace('-', "_")
+/// A program of kmod, which is seldom in the path of a user.
+fn kmod(program: &str) -> Result<Command> {
+    Ok(Command::new(packages::find(program).with_context(|| format!("{program} has gone"))?))
 }
 
-/// `…/dm-mod.ko.xz` is dm_mod.
+/// The files in what modprobe would do: `insmod /path/to/module.ko parameters`, or `builtin name`.
+fn inserted(said: &str) -> impl Iterator<Item = &Path> {
+    said.lines().filter_map(|line| line.strip_prefix("insmod ")?.split(' ').next().map(Path::new))
+}
+
+/// `…/dm-mod.ko.xz` is dm_mod: the kernel spells module names with underscores.
 pub(crate) fn module_name(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    name.strip_suffix(".ko.xz").or_else(|| name.strip_suffix(".ko")).map(underscored)
-}
-
-fn collect(directory: &Path, into: &mut BTreeMap<String, PathBuf>) -> Result<()> {
-    let entries = std::fs::read_dir(directory).with_context(|| format!("reading {}", directory.display()))?;
-    for entry in entries {
-        let entry = entry.with_context(|| format!("reading {}", directory.display()))?;
-        let path = entry.path();
-        if entry.file_type().with_context(|| format!("looking at {}", path.display()))?.is_dir() {
-            collect(&path, into)?;
-        } else if let Some(name) = module_name(&path) {
-            into.insert(name, path);
-        }
-    }
-    Ok(())
+    Some(path.file_name()?.to_str()?.split_once(".ko")?.0.replace('-', "_"))
 }
 
 fn unpack(packed: &Path, file: &Path) -> Result<()> {
@@ -169,37 +102,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dependencies_are_read_from_modinfo() {
-        let module =
-            b"\x7fELF code\0license=GPL\0softdep=pre: crc32c post: later\0depends=dm-mod,libcrc32c\0x";
-        let (hard, soft) = dependencies(module);
-        assert_eq!(hard, ["dm_mod", "libcrc32c"]);
-        assert_eq!(soft, ["crc32c"]);
-        assert_eq!(dependencies(b"\0depends=\0").0, Vec::<String>::new());
-    }
-
-    #[test]
-    fn order_puts_dependencies_first_and_each_once() {
-        let graph = |name: &str| {
-            Ok(match name {
-                "dm_crypt" | "dm_thin_pool" => vec!["dm_mod".to_owned(), "lib".to_owned()],
-                "dm_mod" => vec!["lib".to_owned()],
-                _ => Vec::new(),
-            })
-        };
-        let order = insertion_order(&["ext4", "dm-crypt", "dm-thin-pool"], graph).unwrap();
-        assert_eq!(order, ["ext4", "lib", "dm_mod", "dm_crypt", "dm_thin_pool"]);
-    }
-
-    #[test]
-    fn a_circle_ends() {
-        let graph = |name: &str| Ok(vec![if name == "a" { "b" } else { "a" }.to_owned()]);
-        assert_eq!(insertion_order(&["a"], graph).unwrap(), ["b", "a"]);
-    }
-
-    #[test]
-    fn names_of_files() {
-        assert_eq!(module_name(Path::new("x/dm-mod.ko.xz")).as_deref(), Some("dm_mod"));
+    fn what_is_built_in_needs_no_file() {
+        let said = "builtin libcrc32c\ninsmod /k/dm-mod.ko.xz \ninsmod /k/usb_storage.ko delay_use=0\n";
+        let names: Vec<_> = inserted(said).map(module_name).collect();
+        assert_eq!(names, [Some("dm_mod".to_owned()), Some("usb_storage".to_owned())]);
         assert_eq!(module_name(Path::new("x/modules.order")), None);
     }
 }

@@ -172,7 +172,7 @@ impl Workshop {
         }
         let cache = cache_directory()?;
         let kernel = kernel::fetch(options.kernel, &cache)?;
-        let modules = Modules::open(&kernel.modules, &cache.join(format!("modules-{}", kernel.release)))?;
+        let modules = Modules::open(&kernel, &cache.join(format!("modules-{}", kernel.release)))?;
         let logs = cache.join("logs");
         std::fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
         if let Some(plumb) = &options.plumb {
