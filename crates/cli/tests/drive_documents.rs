@@ -1,11 +1,9 @@
 //! The documents of `plumb drive` are what their schemas say, and hold nothing that a schema has forgotten.
 
-use std::path::Path;
 use std::process::Output;
 
 use crate::common::{document, holds, plumb, said};
 use crate::drive_support::Server;
-use serde_json::Value;
 
 fn drive(arguments: &[&str]) -> Output {
     plumb().arg("drive").args(arguments).output().unwrap()

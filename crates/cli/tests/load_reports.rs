@@ -16,7 +16,7 @@ fn every_format_is_made_from_every_dialects_run() {
         let run = place.run(typed);
         assert!(has_run(&run), "{typed}: {}", said(&run));
         std::fs::remove_file(place.path("f")).unwrap();
-        for (format, holds) in [
+        for (format, expected) in [
             ("terminal", "application beside storage"),
             ("html", "<!doctype html>"),
             ("json", "\"plumb/load/1\""),
@@ -32,7 +32,7 @@ fn every_format_is_made_from_every_dialects_run() {
             assert_eq!(report.status.code(), run.status.code(), "{typed}, {format}: {}", said(&report));
             let text = String::from_utf8(report.stdout.clone()).unwrap();
             assert!(
-                text.to_lowercase().contains(holds),
+                text.to_lowercase().contains(expected),
                 "{typed}, {format}: {}",
                 &text[..text.len().min(400)]
             );

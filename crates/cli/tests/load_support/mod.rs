@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::common::{document, plumb, said, scratch};
+use super::common::{document, holds, plumb, said, scratch};
 
 /// A directory to run in, and another for recordings, so that what is left behind is seen.
 pub(crate) struct Place {

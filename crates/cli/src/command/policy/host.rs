@@ -105,9 +105,9 @@ fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
 /// The view of what the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served, and
 /// opening it would recover its log.
 fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
-    if let Some(survey) = cache::survey(name).map_err(named::refusal)? {
+    if let Some(survey) = cache::survey(name).map_err(Refusal::from)? {
         let own = name.strip_prefix("cache:").unwrap_or(name);
-        let config = cache::CacheConfig::load(&cache::directory(), own).map_err(named::refusal)?;
+        let config = cache::CacheConfig::load(&cache::directory(), own).map_err(Refusal::from)?;
         return Ok(Some(surveyed_cache(name, &survey, config.mode == Mode::Protected)));
     }
     let device = named::device(name.as_ref())?;
