@@ -33,8 +33,7 @@ const BANNED: [(&str, &str); 3] = [
 ];
 
 /// Crates that are in the tree in two versions, because two libraries that we use ask for different ones.
-const DOUBLES: [&str; 8] =
-    ["base64", "bit-vec", "getrandom", "hashbrown", "nom", "signal-hook", "syn", "synstructure"];
+const DOUBLES: [&str; 5] = ["base64", "getrandom", "nom", "signal-hook", "syn"];
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
 //!
 //! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything once
-//! (`build`), runs every test of the workspace (`programs`) and of `integrations/`, and boots the guests. It ends with what
+//! (`build`), runs every test of the workspace (`programs`) beside those of `integrations/`, and boots the guests. It ends with what
 //! each of these took, and one line that counts what passed, failed and was skipped.
 
 mod build;
@@ -41,13 +41,26 @@ pub(crate) fn main() -> Result<ExitCode> {
     total.add(Tally::one(phases.time("lint", || lint::passes_without_clippy(&root))));
     let built = phases.time("build of the tests, by clippy", || build::build(&root))?;
     total.add(Tally::one(built.succeeded && built.complaints == 0));
-    let ran = phases.time("tests", || programs::run(built.programs.clone()))?;
-    for ran in ran {
+    let (ran, integrated) = phases.time("tests", || {
+        std::thread::scope(|scope| {
+            // They wait for others much of the time.
+            let began = Instant::now();
+            let integrations = built.plumb.as_ref().map(|plumb| {
+                let root = &root;
+                scope.spawn(move || integrations::run(root, plumb).map(|tally| (tally, began.elapsed())))
+            });
+            let ran = programs::run(built.programs.clone());
+            (ran, integrations.map(|running| running.join().expect("integrations do not panic")))
+        })
+    });
+    if let Some(integrated) = integrated {
+        let (tally, taken) = integrated?;
+        phases.add("  integrations", taken);
+        total.add(tally);
+    }
+    for ran in ran? {
         phases.add(format!("  {}: {} tests", ran.name, ran.tally.passed + ran.tally.failed), ran.taken);
         total.add(ran.tally);
-    }
-    if let Some(plumb) = &built.plumb {
-        total.add(phases.time("integrations", || integrations::run(&root, plumb))?);
     }
     total.add(match plumb_of_guests(&built)? {
         Some((plumb, _directory)) => phases.time("guests", || guest::test(&plumb))?,

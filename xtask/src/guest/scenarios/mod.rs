@@ -18,17 +18,17 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     groups![
         "policy-changes",
         "policy-crash",
-        "policy-company",
+        "power-cuts",
+        "ublk",
         "policy-traps",
+        "cache",
         "stacks",
         "traps",
         "buses",
         "filesystems",
-        "simulated",
-        "power-cuts",
-        "ublk",
-        "cache",
         "observe",
+        "policy-company",
+        "simulated",
     ]
 });
 
