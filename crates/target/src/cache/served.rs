@@ -430,8 +430,9 @@ impl Controls for CacheControls {
             CacheOrder::Mode { mode } => {
                 let mode = *mode;
                 let mut config = self.cache.config();
-                *config = config.clone().in_mode(mode).map_err(|error| not_done(&error))?;
-                config.save(&config::directory()).map_err(|error| Refused::failed(error.to_string()))?;
+                let changed = config.clone().in_mode(mode).map_err(|error| not_done(&error))?;
+                changed.save(&config::directory()).map_err(|error| Refused::failed(error.to_string()))?;
+                *config = changed;
                 drop(config);
                 self.cache.device.with(|core, now| core.set_mode(mode, now));
                 self.settled()?;

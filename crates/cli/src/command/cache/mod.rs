@@ -97,10 +97,5 @@ fn after_kill(name: &str) -> anyhow::Result<()> {
 
 /// A refusal of the devices, as the exit code of its kind.
 fn refused(error: plumb_target::Error) -> anyhow::Error {
-    let exit = match error.kind().exit_code() {
-        2 => Exit::Usage,
-        4 => Exit::Refused,
-        _ => Exit::Failed,
-    };
-    Refusal::because(exit, error).into()
+    Refusal::from(error).into()
 }
