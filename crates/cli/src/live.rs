@@ -192,7 +192,7 @@ impl Watcher for Live {
         self.show(self.passed + progress.elapsed, targets);
     }
 
-    fn standing(&mut self, lines: &[String]) {
+    fn standing(&mut self, lines: &[String], _done: Option<f64>) {
         self.standing = lines.to_vec();
     }
 

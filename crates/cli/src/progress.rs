@@ -24,12 +24,23 @@ pub(crate) struct Bar {
     expected: Option<Nanos>,
     /// How long what comes after the phase takes.
     after: Nanos,
+    /// Of many turns.
+    turns: Option<Turns>,
     /// Bytes that the phase moves, if it is measured in bytes; and since when.
     bytes: Option<(Bytes, Instant)>,
     /// When the phase began.
     begun: Nanos,
     /// The last look: when, and the operations and flushes until then.
     last: (Nanos, u64, u64),
+}
+
+/// Which of many turns runs.
+struct Turns {
+    /// When the first of them began.
+    since: Instant,
+    which: String,
+    /// How much of all was done before it, if that is known.
+    done: Option<f64>,
 }
 
 impl Bar {
@@ -46,6 +57,7 @@ impl Bar {
             phase: String::new(),
             expected: None,
             after: Nanos::ZERO,
+            turns: None,
             bytes: None,
             begun: Nanos::ZERO,
             last: (Nanos::ZERO, 0, 0),
@@ -55,6 +67,14 @@ impl Bar {
     /// How long the run still takes after so much of the phase, as far as that is known.
     fn left(&self, elapsed: Nanos) -> Nanos {
         self.expected.unwrap_or_default().since(elapsed) + self.after
+    }
+
+    /// What is done now, and of many turns which it is and how long all of them still take.
+    fn in_its_turn(&self, doing: &str) -> String {
+        let Some(Turns { since, which, done }) = &self.turns else { return doing.to_owned() };
+        let left = done.and_then(|done| left(*since, done));
+        let left = left.map(|left| format!(", at most {left} left")).unwrap_or_default();
+        format!("{which}{left}: {doing}")
     }
 
     /// Says that something else than a run is being done now.
@@ -114,9 +134,10 @@ impl Watcher for Bar {
             _ => name,
         };
         if !self.redraws {
-            let left = self.left(Nanos::ZERO);
-            let left = if left > Nanos::ZERO { format!(" ({left} left)") } else { String::new() };
-            terminal::say(&format!("plumb: {}{left}", self.phase));
+            let left =
+                Some(self.left(Nanos::ZERO)).filter(|left| *left > Nanos::ZERO && self.turns.is_none());
+            let left = left.map(|left| format!(" ({left} left)")).unwrap_or_default();
+            terminal::say(&format!("plumb: {}{left}", self.in_its_turn(&self.phase)));
         }
     }
 
@@ -140,8 +161,21 @@ impl Watcher for Bar {
         let share = self.expected.map_or(0.0, |time| elapsed.as_secs_f64() / time.as_secs_f64().max(1e-9));
         let flushing = if syncs > 0.0 { format!(", {syncs:.0} flushes/s") } else { String::new() };
         let left = self.left(elapsed).as_secs_f64().ceil();
-        let left = if left > 0.0 { format!(", {left:.0} s left") } else { String::new() };
-        self.set(share, format!("{}: {iops:.0} IOPS{flushing}{left}", self.phase));
+        let left =
+            if left > 0.0 && self.turns.is_none() { format!(", {left:.0} s left") } else { String::new() };
+        let share = self.turns.as_ref().and_then(|turns| turns.done).unwrap_or(share);
+        let rate = format!("{}: {iops:.0} IOPS{flushing}{left}", self.phase);
+        self.set(share, self.in_its_turn(&rate));
+    }
+
+    fn standing(&mut self, lines: &[String], done: Option<f64>) {
+        // Each turn counts anew.
+        self.last = (Nanos::ZERO, 0, 0);
+        let Some(which) = lines.first() else { return };
+        // Under another workload it begins anew.
+        let goes_on = self.turns.as_ref().filter(|before| before.done <= done);
+        let since = goes_on.map_or_else(Instant::now, |before| before.since);
+        self.turns = Some(Turns { since, which: which.clone(), done });
     }
 
     fn note(&mut self, line: &str) {

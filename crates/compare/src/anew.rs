@@ -37,6 +37,7 @@ pub(crate) fn each_anew(
     let mut measured = Nanos::ZERO;
     while let Some(turn) = course(&so_far, context.clock.now().since(began).max(measured)) {
         told.span = turn.span;
+        told.watcher.standing(&turn.standing, turn.done);
         turn.note.iter().for_each(|note| told.note(note));
         let work = &experiment.levels[turn.span].work;
         let ran =
@@ -128,10 +129,6 @@ impl Watcher for Told<'_> {
 
     fn progress(&mut self, progress: &Progress, targets: &dyn Fn() -> Vec<TargetNow>) {
         self.watcher.progress(progress, targets);
-    }
-
-    fn standing(&mut self, lines: &[String]) {
-        self.watcher.standing(lines);
     }
 
     fn note(&mut self, line: &str) {

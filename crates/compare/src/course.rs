@@ -183,24 +183,32 @@ impl<'a> Course<'a> {
     fn turn(&mut self, level: usize, round: u64) -> Turn {
         self.turns.push((level, round));
         let warmup = Some(self.warmup.map_or(Nanos::ZERO, |(warmup, _)| warmup));
-        Turn { span: level, round, warmup, is_block: true, standing: self.standing(round), note: None }
+        let all = self
+            .design
+            .as_ref()
+            .map(|design| (PRACTICE + design.rounds()) * self.experiment.turns_in_round());
+        let done = all.map(|all| (self.turns.len() - 1) as f64 / all as f64);
+        Turn { span: level, round, warmup, is_block: true, standing: self.standing(round), done, note: None }
     }
 
     /// What the blocks until now say of each level, and of the difference.
     fn standing(&self, round: u64) -> Vec<String> {
         let Some(design) = &self.design else {
-            return vec![
-                "practice: how long a block runs before it is measured, and how much blocks differ"
-                    .to_owned(),
-            ];
+            let why = "how long a block runs before it is measured, and how much blocks differ";
+            return vec![self.named("practice".to_owned()), why.to_owned()];
         };
         let known = document(&self.question, design, self.blocks.clone());
-        let mut lines = vec![format!(
-            "round {round} of at most {}; until a look that was fixed nothing is decided",
-            design.rounds()
-        )];
+        let mut lines = vec![
+            self.named(format!("round {round} of {}", design.rounds())),
+            "until a look that was fixed nothing is decided; it ends earlier if a look settles it".to_owned(),
+        ];
         lines.extend(plumb_report::comparison_standing(&known));
         lines
+    }
+
+    /// The words, of the workload if there are several.
+    fn named(&self, words: String) -> String {
+        if self.name.is_empty() { words } else { format!("{}: {words}", self.name) }
     }
 
     /// Which figure is asked for that a level did not have in practice, and would have in no block.

@@ -10,6 +10,7 @@
 //! + device I/Os each x time of an I/O         as far as operations waited for them; what one I/O takes of a busy device, times how
 //!                                             many are there at once, which is the queueing
 //! + processor                                 of the workers, beyond what was waited for
+//! + wait for a processor                      of the workers, beyond both
 //! + remainder                                 what no count explains
 //! ```
 //!
@@ -43,6 +44,7 @@ struct Parts {
     /// How many requests the devices have at once while they have any; 1 if that is not known.
     queue: f64,
     processor: f64,
+    processor_wait: f64,
     /// What the workers compute for an operation, in seconds of a thread.
     computed: f64,
 }
@@ -115,6 +117,8 @@ impl Parts {
         // Workers compute while requests are under way: only what is left of the time can be theirs.
         let idle = (counts.slot_seconds - syncs - in_operations - device_seconds).max(0.0);
         let computed = threads.and(counts.cpu_seconds).unwrap_or(0.0);
+        let processor = (computed * places).min(idle);
+        let waiting = counts.waiting_seconds.unwrap_or(0.0) * places;
         Some(Self {
             depth: counts.slot_seconds / counts.seconds,
             whole,
@@ -123,13 +127,15 @@ impl Parts {
             sync_calls: (syncs - (flush_seconds - in_operations)) / operations,
             device: Product::of(counts.device_ios, device_seconds, operations),
             queue,
-            processor: (computed * places).min(idle) / operations,
+            processor: processor / operations,
+            processor_wait: waiting.min(idle - processor) / operations,
             computed: computed / operations,
         })
     }
 
     fn remainder(&self) -> f64 {
-        self.whole - self.flushes.time() - self.sync_calls - self.device.time() - self.processor
+        let waited = self.flushes.time() + self.sync_calls + self.device.time();
+        self.whole - waited - self.processor - self.processor_wait
     }
 }
 
@@ -159,6 +165,9 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     );
     let computed = format!("the workers compute for {} of each operation", times(one.computed, two.computed));
     terms.push(term("processor", one.processor - two.processor, computed));
+    let waits = times(one.processor_wait, two.processor_wait);
+    let waits = format!("the workers, ready to run, wait for a processor for {waits} of each operation");
+    terms.push(term("processor-wait", one.processor_wait - two.processor_wait, waits));
     terms.retain(|term| term.seconds != 0.0);
     terms.sort_by(|one, two| two.seconds.abs().total_cmp(&one.seconds.abs()));
     let rest = one.remainder() - two.remainder();
@@ -332,6 +341,9 @@ mod tests {
             cpu_seconds: Some(0.9),
             ..counts(1.0, 158_000)
         };
+        let busy_elsewhere =
+            Counts { waiting_seconds: Some(0.7), device_seconds: Some(0.2), ..counts(1.0, 2000) };
+        let alone = Counts { waiting_seconds: Some(0.0), ..counts(1.0, 10_000) };
         let often = Counts { operations: 4 * 90, ..synced(90, 90, 0.01) };
         for (name, one, two, wanted) in [
             (
@@ -340,6 +352,7 @@ mod tests {
                 Counts { operations: 500_000, device_ios: Some(500_000), ..computing },
                 "processor",
             ),
+            ("a busy machine", busy_elsewhere, alone, "processor-wait"),
             ("coalesced", coalesced, counts(1.0, 30_000), "device-ios"),
             ("a slower device", counts(32.0, 10_000), at_32, "device-io-cost"),
             ("queueing", queued, counts(32.0, 2000), "queueing"),

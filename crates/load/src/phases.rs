@@ -36,6 +36,8 @@ pub(crate) struct Phases {
     duration: Option<Nanos>,
     cooldown: Nanos,
     start: Nanos,
+    /// Whether the observer knows already that the window begins.
+    is_told: bool,
 }
 
 impl Phases {
@@ -49,6 +51,7 @@ impl Phases {
             duration,
             cooldown,
             start: Nanos::ZERO,
+            is_told: false,
         }
     }
 
@@ -60,6 +63,14 @@ impl Phases {
     /// When the run started.
     pub(crate) const fn started_at(&self) -> Nanos {
         self.start
+    }
+
+    /// Tells the observer of a window that begins with the run before it starts, so that nothing is missing from what it counts.
+    pub(crate) fn tell_before_start(&mut self, observer: &mut dyn Observer) {
+        self.is_told = self.warmup == Warmup::For(Nanos::ZERO);
+        if self.is_told {
+            observer.window_begins(Nanos::ZERO, true);
+        }
     }
 
     /// It starts at this time.
@@ -89,7 +100,9 @@ impl Phases {
         if let Stage::Beginning { at, settled } = self.stage
             && now >= at
         {
-            observer.window_begins(at.since(self.start), settled);
+            if !self.is_told {
+                observer.window_begins(at.since(self.start), settled);
+            }
             let until = self.duration.map(|duration| at.saturating_add(duration));
             self.stage = Stage::Measuring { until };
         }

@@ -29,7 +29,7 @@ pub enum Error {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// Nothing is written in the directory that was named; why, and what to do.
+    /// The directory that was named is not for a recording, or has none; why, and what to do.
     #[error("{0}")]
     Place(String),
     /// A file of a recording does not read as what it should be.

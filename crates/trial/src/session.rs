@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
         let number = turn.span;
-        watcher.standing(&turn.standing);
+        watcher.standing(&turn.standing, turn.done);
         turn.note.iter().for_each(|note| watcher.note(note));
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);

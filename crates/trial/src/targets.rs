@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::LATENCY_EXCESS_MAX;
-use plumb_target::{Intent, Kind, Name, Opened, TargetKind, Time, Wanted, open_all};
+use plumb_target::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
@@ -224,6 +224,11 @@ impl Targets {
                 "{} goes through {engine}, one request at a time: the depth is {depth_max}, not {depth}",
                 opened.shown
             ));
+        }
+        let is_elsewhere = !matches!(opened.route, Route::Kernel(_));
+        if is_elsewhere && job.opening.caching != Caching::Direct {
+            notes
+                .push(format!("{} has no page cache: it is read and written as with --direct", opened.shown));
         }
         for note in notes {
             if !self.notes.contains(&note) {

@@ -91,7 +91,7 @@ pub struct Context<'a> {
 }
 
 /// One turn of a span.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
     /// The number of the span in the scenario.
     pub span: usize,
@@ -102,8 +102,10 @@ pub struct Turn {
     /// Whether it is one of many that are compared: what earlier turns have written is made durable first, so that this one does not
     /// pay for it; and the run goes on if nothing completes in it.
     pub is_block: bool,
-    /// What earlier turns have shown, a line each, for whoever watches.
+    /// Which it is, and what earlier turns have shown, a line each, for whoever watches.
     pub standing: Vec<String>,
+    /// How much of all turns is done before it, from 0 to 1, if that is known.
+    pub done: Option<f64>,
     /// What whoever watches is told before it.
     pub note: Option<String>,
 }

@@ -55,8 +55,9 @@ pub trait Watcher {
     /// About ten times a second while a span runs. `targets` looks at each target of the span.
     fn progress(&mut self, _progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {}
 
-    /// What is known before a turn, in place of what was known before the last.
-    fn standing(&mut self, _lines: &[String]) {}
+    /// Which of many turns begins, and what is known before it, in place of what was known before the last; and how much of all is done, from
+    /// 0 to 1.
+    fn standing(&mut self, _lines: &[String], _done: Option<f64>) {}
 
     /// Something that the user should know now.
     fn note(&mut self, _line: &str) {}

@@ -52,11 +52,11 @@ impl SchedulerSetting {
         if let Some(disks) = ways.iter().find(fits).cloned() {
             return Ok(Self { changes: Changes::new(machine), disks, levels });
         }
-        let each = ways
-            .concat()
-            .iter()
-            .map(|disk| format!("{disk} offers {}", list(&offered(disk))))
-            .collect::<Vec<_>>();
+        let mut disks = ways.concat();
+        disks.sort();
+        disks.dedup();
+        let each: Vec<_> =
+            disks.iter().map(|disk| format!("{disk} offers {}", list(&offered(disk)))).collect();
         let problem = format!(
             "scheduler={}: {}; name levels that the disks beneath offer (queue/scheduler in /sys/block; `modprobe bfq` and the \
              like may add some)",

@@ -144,7 +144,11 @@ impl<'a> Threads<'a> {
                 break;
             }
         }
-        let start = observer.start_at(self.clock.now());
+        let now = self.clock.now();
+        let agreed = observer.start_at(now);
+        self.phases.tell_before_start(observer);
+        // Others know a later time, and keep to it.
+        let start = if agreed == now { self.clock.now() } else { agreed };
         self.phases.start(start);
         for worker in 0..self.members.len() {
             let member = &mut self.members[worker];
@@ -158,8 +162,6 @@ impl<'a> Threads<'a> {
 
     /// Sees them through to the end.
     pub(super) fn supervise(&mut self, observer: &mut dyn Observer) {
-        // What can be done before the start takes no processor from the workers at it.
-        self.phases.move_window(self.phases.started_at(), observer);
         let mut next_view = self.phases.started_at() + OBSERVED_EVERY;
         while self.members.iter().any(|member| !member.over) {
             let now = self.clock.now();

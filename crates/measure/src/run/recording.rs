@@ -32,7 +32,13 @@ impl Recording {
     /// If there is no manifest, or a file does not read as what it should be: with the file and the line.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
-        let bytes = read(&path).map_err(|source| Error::io("read", &path, source))?;
+        let bytes = read(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::Place(format!(
+                "{} is no recorded run, which has a {MANIFEST}: name a directory such as those in plumb-runs",
+                directory.display()
+            )),
+            _ => Error::io("read", &path, source),
+        })?;
         let manifest: Manifest = from_json(&path, &bytes, "a manifest of plumb")?;
         if manifest.schema != Manifest::SCHEMA {
             return Err(Error::Malformed {

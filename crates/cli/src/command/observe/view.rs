@@ -37,7 +37,7 @@ impl View {
         }
         self.next = elapsed + DRAW_EVERY;
         let (devices, syncs) = look();
-        self.live.standing(&observation_standing(&devices, &syncs));
+        self.live.standing(&observation_standing(&devices, &syncs), None);
         self.live.show(elapsed, devices.into_iter().map(target).collect());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use plumb_block::{
@@ -34,11 +35,14 @@ struct Instant {
     after: usize,
     /// Held by the test; a hanging poll waits for it.
     gate: Arc<Mutex<()>>,
+    /// Whether anything was asked of it.
+    is_asked: Arc<AtomicBool>,
 }
 
 impl Instant {
     fn new(habit: Habit, after: usize) -> Self {
-        Self { clock: Arc::new(RealClock::start()), habit, after, gate: Arc::new(Mutex::new(())) }
+        let (clock, gate) = (Arc::new(RealClock::start()), Arc::new(Mutex::new(())));
+        Self { clock, habit, after, gate, is_asked: Arc::default() }
     }
 }
 
@@ -54,8 +58,14 @@ impl Device for Instant {
     }
 
     fn open_queue(&self, _options: QueueOptions) -> plumb_block::Result<Box<dyn Queue>> {
-        let (clock, gate) = (Arc::clone(&self.clock), Arc::clone(&self.gate));
-        Ok(Box::new(InstantQueue { clock, gate, habit: self.habit, left: self.after, pending: Vec::new() }))
+        Ok(Box::new(InstantQueue {
+            clock: Arc::clone(&self.clock),
+            gate: Arc::clone(&self.gate),
+            is_asked: Arc::clone(&self.is_asked),
+            habit: self.habit,
+            left: self.after,
+            pending: Vec::new(),
+        }))
     }
 
     fn extents(&self, _range: LbaRange) -> plumb_block::Result<Vec<Extent>> {
@@ -74,6 +84,7 @@ impl Device for Instant {
 struct InstantQueue {
     clock: Arc<dyn Clock>,
     gate: Arc<Mutex<()>>,
+    is_asked: Arc<AtomicBool>,
     habit: Habit,
     left: usize,
     pending: Vec<Request>,
@@ -81,6 +92,7 @@ struct InstantQueue {
 
 impl Queue for InstantQueue {
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
+        self.is_asked.store(true, Ordering::Relaxed);
         self.pending.push(request);
         Ok(())
     }
@@ -234,7 +246,7 @@ impl Observer for Asking<'_> {
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
         assert_eq!(teams.iter().map(|team| team.workers.len()).collect::<Vec<_>>(), [1, 1]);
         self.operations.push(merged(&teams).application().operations);
-        self.stop.store(self.operations.len() == 3, std::sync::atomic::Ordering::Relaxed);
+        self.stop.store(self.operations.len() == 3, Ordering::Relaxed);
     }
 }
 
@@ -256,4 +268,32 @@ fn what_was_measured_until_now_is_part_of_what_is_measured_in_the_end() {
     let all = merged(&teams).application().operations;
     let had = asking.operations;
     assert!(had[0] > 0 && had.is_sorted() && had[2] <= all, "{had:?} of {all}");
+}
+
+/// Reads for long when the window begins, as a busy machine does.
+struct Reading<'a> {
+    is_asked: &'a AtomicBool,
+    missed: Option<bool>,
+}
+
+impl Observer for Reading<'_> {
+    fn look(&mut self, _progress: &Progress) {}
+
+    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {
+        (0..10_000).for_each(|_| std::thread::yield_now());
+        assert_eq!(self.missed.replace(self.is_asked.load(Ordering::Relaxed)), None, "it begins once");
+    }
+
+    fn window_ends(&mut self) {}
+}
+
+#[test]
+fn what_is_read_when_a_run_begins_misses_nothing_of_it() {
+    let device = Instant::new(Habit::Good, 0);
+    let hundred = workload(Stop { operations: Some(100), ..Stop::default() });
+    let team = Team::of(Worker::new(&device, &hundred, WorkerOptions::default()).unwrap());
+    let mut reading = Reading { is_asked: &device.is_asked, missed: None };
+    let stop = AtomicBool::new(false);
+    run_teams(vec![team], &RunOptions::whole(device.time(), &stop), &mut reading).unwrap();
+    assert_eq!(reading.missed, Some(false));
 }
