@@ -89,12 +89,18 @@ impl<V: Clone> ExtentMap<V> {
 
     /// Takes all values of `range` away.
     pub fn remove(&mut self, range: LbaRange) {
+        self.take(range, |_, _| {});
+    }
+
+    /// The same; says what goes, the last first.
+    pub fn take(&mut self, range: LbaRange, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         while let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
             let (first, old_end) = (*first, extent.end);
             if old_end <= start {
                 return;
             }
+            goes(range_of(first.max(start), old_end.min(end)), &extent.value);
             let rest = (old_end > end).then(|| extent.value.clone());
             if first < start {
                 extent.end = start;
@@ -149,12 +155,18 @@ impl<V: Clone + PartialEq> ExtentMap<V> {
     /// Gives every block of `range` this value. One that goes on where another with the same value ends becomes one with
     /// it.
     pub fn insert(&mut self, range: LbaRange, value: V) {
+        self.replace(range, value, |_, _| {});
+    }
+
+    /// The same; says what goes for it, the last first. One look instead of two.
+    pub fn replace(&mut self, range: LbaRange, value: V, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {
             return;
         }
         match self.extents.range_mut(..end).next_back() {
             Some((first, extent)) if *first == start && extent.end == end => {
+                goes(range, &extent.value);
                 extent.value = value;
                 return;
             }
@@ -162,7 +174,7 @@ impl<V: Clone + PartialEq> ExtentMap<V> {
                 before.end = end;
                 return;
             }
-            Some((_, extent)) if extent.end > start => self.remove(range),
+            Some((_, extent)) if extent.end > start => self.take(range, goes),
             _ => {}
         }
         self.extents.insert(start, Extent { end, value });
@@ -192,13 +204,19 @@ mod tests {
                 let first = below(&mut chance, 40);
                 let range = LbaRange::new(Lba(first), below(&mut chance, 41 - first));
                 let here = first as usize..range.end().0 as usize;
+                let (mut gone, there) = ([None; 40], blocks[here.clone()].to_vec());
+                let goes = |range: LbaRange, value: &u64| {
+                    gone[range.lba.0 as usize..range.end().0 as usize].fill(Some(*value));
+                };
                 match below(&mut chance, 3) {
                     0 => {
-                        map.insert(range, step % 3);
+                        map.replace(range, step % 3, goes);
+                        assert_eq!(gone[here.clone()], there, "seed {seed}, step {step}");
                         blocks[here].fill(Some(step % 3));
                     }
                     1 => {
-                        map.remove(range);
+                        map.take(range, goes);
+                        assert_eq!(gone[here.clone()], there, "seed {seed}, step {step}");
                         blocks[here].fill(None);
                     }
                     _ if range.nlb > 0 => {

@@ -10,6 +10,7 @@ use plumb_block::{Bytes, DeviceInfo};
 use crate::action::Wait;
 use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
+use crate::settings::LOG_BLOCK;
 
 impl Core {
     /// How many segments a leg has once the log has grown so: see [`Cache::may_grow`](crate::Cache::may_grow).
@@ -21,10 +22,11 @@ impl Core {
             return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
         }
         if per_leg <= geometry.per_leg || !grown.is_sound() {
-            let used = self.superblock.leg_size();
+            let (used, segment) =
+                (self.superblock.leg_size(), Bytes(u64::from(geometry.segment_blocks) * LOG_BLOCK));
             return Err(format!(
-                "its log takes {used} of each device, and {size} would not make it larger: a log is never made smaller; detach the \
-                 cache and create it anew for that"
+                "its log takes {used} of each device, and {size} hold no segment of {segment} more. A log is never made smaller: detach \
+                 the cache and create it anew for that"
             ));
         }
         for leg in self.legs_written() {

@@ -96,6 +96,13 @@ impl Dirty {
             Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => &mut self.zeroes,
         }
     }
+
+    /// Counts what goes from the index; how much of it was dirty.
+    fn lose(&mut self, range: LbaRange, entry: Entry) -> u64 {
+        let lost = if entry.is_dirty() { range.nlb } else { 0 };
+        *self.of(entry) -= lost;
+        lost
+    }
 }
 
 impl Deref for Index {
@@ -114,8 +121,8 @@ impl Index {
 
     /// Gives `range` a newer version; in how much of it that replaces one that the backing device does not have.
     pub(crate) fn insert(&mut self, range: LbaRange, entry: Entry) -> u64 {
-        let replaced = self.take_dirty(range);
-        self.entries.insert(range, entry);
+        let (dirty, mut replaced) = (&mut self.dirty, 0);
+        self.entries.replace(range, entry, |range, old| replaced += dirty.lose(range, *old));
         if entry.is_dirty() {
             *self.dirty.of(entry) += range.nlb;
         }
@@ -123,19 +130,10 @@ impl Index {
     }
 
     fn remove(&mut self, range: LbaRange) {
-        self.take_dirty(range);
-        self.entries.remove(range);
-    }
-
-    /// Counts what of `range` is dirty no longer; how much that is.
-    fn take_dirty(&mut self, range: LbaRange) -> u64 {
-        let (entries, dirty) = (&self.entries, &mut self.dirty);
-        let over = entries.over(range).filter(|(_, entry)| entry.is_dirty());
-        over.map(|(range, entry)| {
-            *dirty.of(*entry) -= range.nlb;
-            range.nlb
-        })
-        .sum()
+        let dirty = &mut self.dirty;
+        self.entries.take(range, |range, old| {
+            dirty.lose(range, *old);
+        });
     }
 
     /// Replaces what of `range` is such by `entry`, or takes it away; what that was.

@@ -44,11 +44,11 @@ impl Core {
     pub(crate) fn retire_leg(&mut self, leg: usize) -> Result<(), String> {
         let states = &self.superblock.legs;
         if self.log.geometry.layout == Layout::Stripe || leg >= states.len() {
-            let (layout, count) = (self.log.geometry.layout, states.len());
-            return Err(format!(
-                "only a device of a mirrored log can be replaced, and device {leg} is none: the log is a {layout:?} of {count}; to change \
-                 its devices detach the cache and create it anew"
-            ));
+            return Err(
+                "only a device of a mirrored log can be replaced, and each device of this one has what no other has: to change them detach the \
+                 cache and create it anew"
+                    .to_owned(),
+            );
         }
         if self.log.grows_to.is_some() {
             return Err(

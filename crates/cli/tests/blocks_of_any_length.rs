@@ -63,8 +63,8 @@ fn such_lengths_go_through_the_page_cache_in_every_language() {
         ("fio --name=a --filename=f --rw=write --ioengine=mmap --bs=2300 --size=1m", Some(455)),
         ("fio --name=a --filename=f --rw=randwrite --bssplit=700/50:1300/50 --size=1m --verify=crc32c", None),
         ("fio --name=a --filename=f --rw=write --bs=7 --size=7k", Some(1024)),
-        ("diskspd -b1000 -c1M -w100 -r -d1 f", None),
-        ("diskspd -b1000 -c1M -w50 -s -d1 f", None),
+        ("diskspd -b1000 -c1M -w100 -r -d1 -W0 f", None),
+        ("diskspd -b1000 -c1M -w50 -s -d1 -W0 f", None),
         ("load f --size 1MiB --block-size 2300 --write 100 --count 500 --cached --verify", Some(500)),
         ("load f --size 1MiB --block-size 2300 --write 100 --count 50 --cached --precondition", Some(50)),
     ] {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::cache_support::{Place, Server};
+use crate::cache_support::{Place, Server, refused};
 use crate::common::{document, holds, said};
 
 fn load(place: &Place, uri: &str, arguments: &[&str]) {
@@ -114,8 +114,16 @@ fn a_cache_is_known_again_by_its_devices() {
     };
     let foreign = adopt(&["--log", "backing"]);
     assert_eq!(foreign.status.code(), Some(4), "{}", said(&foreign));
-    let alone = adopt(&["--log", "log2"]);
-    assert_eq!(alone.status.code(), Some(4), "the other one may have more: {}", said(&alone));
+    let alone = adopt(&["--log", "log2", "--mode", "ordered"]);
+    assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
+    let serve = ["serve", &place.name, "--nbd", "other.sock"];
+    refused(&place, &serve, 4, &["may have what no other has", "--degraded"]);
+    // It is known by this name, and its devices by the paths that they have now.
+    let again = adopt(&["--log", "log2", "--log", "log"]);
+    assert_eq!(document(&again)["mode"], "ordered", "{}", said(&again));
+    let other = ["adopt", "--name", "other", "--backing", "backing", "--log", "log", "--log", "log2"];
+    refused(&place, &other, 4, &["is known as", &place.name]);
+    std::fs::remove_dir_all(place.path("cache")).unwrap();
     let adopted = adopt(&["--log", "log2", "--log", "log"]);
     assert!(adopted.status.success() && said(&adopted).contains("write-back"), "{}", said(&adopted));
     holds("cli/cache-status", &document(&adopted));
@@ -199,6 +207,7 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
     std::fs::remove_file(place.path("log2")).unwrap();
     let alone = place.try_cache(&["verify", &place.name]);
     assert_eq!((alone.status.code(), states(&document(&alone))), (Some(1), vec!["live", "lost"]));
+    assert!(said(&alone).contains("it is refused"), "what recovery would do: {}", said(&alone));
 }
 
 /// A log that ends before what was durable is refused, and kept up to there only by whoever names the cache.

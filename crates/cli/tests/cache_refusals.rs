@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::cache_support::{Place, refused, served_mounted};
-use crate::common::{document, said};
+use crate::common::{can_mount, document, in_own_mounts, said, scratch};
 use crate::drive_support::{Kind, Mounted, cannot_attach, run};
 use crate::load_support::LoopDevice;
 
@@ -117,6 +117,40 @@ fn a_full_file_system_is_found_when_the_cache_is_made() {
     assert!(!place.path("log").exists(), "{}", said(&output));
 }
 
+#[test]
+fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
+    if !can_mount() {
+        return;
+    }
+    let place = scratch();
+    let create = "$plumb cache create --name x --backing backing --log log --size 16M --json";
+    // Its one page is taken: a directory needs none, the configuration one.
+    let script = format!(
+        "cd $place; truncate -s 32M backing; mkdir full; mount -t tmpfs -o size=4k none full; \
+         dd if=/dev/zero of=full/filling bs=4k count=1 status=none; \
+         code=0; STATE_DIRECTORY=$place/full {create} || code=$?; test $code = 5; test ! -e log; \
+         STATE_DIRECTORY=$place {create}"
+    );
+    let output = in_own_mounts(&script, place.path());
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// As of a snapshot, or of a disk that is kept as evidence.
+#[test]
+fn what_can_only_be_read_is_looked_at_and_not_recovered() {
+    if !can_mount() {
+        return;
+    }
+    let place = scratch();
+    let script = "cd $place; export STATE_DIRECTORY=$place/state; mkdir kept; truncate -s 32M kept/backing; \
+                  $plumb cache create --name x --backing kept/backing --log kept/log --size 16M --json; \
+                  mount --bind kept kept; mount -o remount,bind,ro kept; \
+                  $plumb cache verify x; $plumb cache recover x --dry-run; \
+                  code=0; $plumb cache recover x || code=$?; test $code = 4";
+    let output = in_own_mounts(script, place.path());
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// The other device of a mirror may have the only copy: that one may be missing is said of the one that is named.
 #[test]
 fn a_device_is_not_replaced_while_another_one_is_missing() {
@@ -201,6 +235,26 @@ fn what_a_cache_needs_is_written_by_nobody_else() {
     place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
     // Nor is it the log of a cache any more.
     place.cache(&other("log", &[]));
+}
+
+/// As the kernel refuses block devices that are in use, whatever is typed.
+#[test]
+fn the_files_of_a_served_cache_are_written_by_nobody_else() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    let server = place.serve();
+    let write = |device: &str| {
+        let load = ["load", device, "--write", "100", "--count", "1", "--no-record", "--destroy"];
+        place.plumb().args(load).arg(place.path(device)).output().unwrap()
+    };
+    for device in ["backing", "log"] {
+        let output = write(device);
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        assert!(said(&output).contains("another cache or drive has it"), "{}", said(&output));
+    }
+    drop(server);
+    let output = write("log");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
 /// First the log is no log any more, then the backing device needs none: what fails or ends in between is refused, and done again.

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long a mount may be in use by programs that were killed just now.
+/// How long a mount may be in use by programs that were killed just now, and a loop device claimed by a program that looks for a free one
+/// (loop_configure in drivers/block/loop.c).
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// How often it is tried again.
 const BUSY_AGAIN: Duration = Duration::from_millis(2);
@@ -169,7 +170,7 @@ impl FileSystem {
         let Some(kind) = self.kind() else {
             return Ok(Mounted { path: device.to_owned(), is_mounted: false });
         };
-        match mount(device, at, kind.name, MountFlags::empty(), kind.mount_options) {
+        match once_free(|| mount(device, at, kind.name, MountFlags::empty(), kind.mount_options)) {
             Ok(()) => Ok(Mounted { path: at.to_owned(), is_mounted: true }),
             Err(errno) if is_of_the_tool(errno) => {
                 let what = format!("cannot mount {} at {}: {errno}", device.display(), at.display());
@@ -240,6 +241,17 @@ const fn is_of_the_tool(errno: Errno) -> bool {
     )
 }
 
+/// Does it once nobody uses what it is done to any more, or has used it for too long.
+fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+    let until = Instant::now() + BUSY_MAX;
+    loop {
+        match done() {
+            Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_AGAIN),
+            ended => return ended,
+        }
+    }
+}
+
 /// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until they leave.
 #[derive(Debug)]
 pub struct Mounted {
@@ -259,17 +271,13 @@ impl Mounted {
     /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and goes with the last
     /// who does.
     pub fn unmount(mut self) -> Result<()> {
-        let until = Instant::now() + BUSY_MAX;
-        while self.is_mounted {
-            match unmount(&self.path, UnmountFlags::NOFOLLOW) {
-                Ok(()) => self.is_mounted = false,
-                Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_AGAIN),
-                Err(errno) => {
-                    let at = self.path.display();
-                    let what = format!("{errno}; end what uses it, then `umount {at}`");
-                    return Err(Error::failed(format!("cannot unmount {at}"), what));
-                }
-            }
+        if self.is_mounted {
+            once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {
+                let at = self.path.display();
+                let what = format!("{errno}; end what uses it, then `umount {at}`");
+                Error::failed(format!("cannot unmount {at}"), what)
+            })?;
+            self.is_mounted = false;
         }
         Ok(())
     }

@@ -10,12 +10,15 @@ use crate::attach_support::disk::{Disk, Failing, Shared};
 use crate::attach_support::{Place, run};
 use plumb_block::conformance::{self, Rig};
 use plumb_block::{
-    Bytes, Clock, Device, DeviceInfo, Errno, Lba, LbaRange, Outcome, Pool, PoolShape, QueueOptions,
+    Bytes, Clock, Device, DeviceInfo, Errno, Lba, LbaRange, Nanos, Outcome, Pool, PoolShape, QueueOptions,
     RealClock, Result,
 };
 use plumb_linux::{FileDevice, FileOptions};
 use plumb_serve::ExportError;
 use plumb_serve::attach::{AttachOptions, Attachment};
+
+/// Device or resource busy.
+const EBUSY: Errno = Errno(16);
 
 struct LoopRig {
     path: PathBuf,
@@ -35,9 +38,19 @@ impl Rig for LoopRig {
         format!("{} past the page cache", self.path.display())
     }
 
+    /// Another program that looks for a free loop device claims this one for a moment, before the kernel tells it that it is bound
+    /// (loop_configure in drivers/block/loop.c).
     fn renew(&mut self) -> Result<Arc<dyn Device>> {
-        let clock: Arc<dyn Clock> = self.clock.clone();
-        Ok(Arc::new(FileDevice::open(&self.path, FileOptions::write_direct(), clock)?))
+        let until = self.clock.now() + Nanos::secs(10);
+        loop {
+            let clock: Arc<dyn Clock> = self.clock.clone();
+            match FileDevice::open(&self.path, FileOptions::write_direct(), clock) {
+                Err(error) if error.errno() == Some(EBUSY) && self.clock.now() < until => {
+                    std::thread::yield_now()
+                }
+                opened => return Ok(Arc::new(opened?)),
+            }
+        }
     }
 
     fn queue_options(&self) -> QueueOptions {

@@ -130,7 +130,7 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
 fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Permission) -> Result<Allowed> {
     if let Some(size) = intent.size.filter(|size| *size > block.size) {
         let found = format!("the device has {} bytes, and {} were asked for", block.size.0, size.0);
-        return Err(Error::usage(target, found, "name a size that it has, or none for all of it"));
+        return Err(Error::usage(target, found, "name a size that it has"));
     }
     if !intent.writes {
         return Ok(Allowed::Read);

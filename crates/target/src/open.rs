@@ -4,14 +4,14 @@
 //! 1. every target is located, looked at and judged; nothing is open but for reading;
 //! 2. every word typed for `--destroy` must name one of them;
 //! 3. block devices are claimed, and every target that is to be written is looked at and judged again, on the descriptor
-//!    from step 1 with the claim held: who comes later is refused by the kernel;
+//!    from step 1 with the claim held: who comes later is refused by the kernel; files that a cache or a drive is served from are refused;
 //! 4. files are made, or made longer;
 //! 5. all are opened as devices.
 //!
 //! Steps 1 to 3 write nothing. If 4 or 5 fail, what 4 has made is undone.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use plumb_block::{Bytes, Caching, Clock, Time};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_linux::{Access, FileOptions};
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::facts::Found;
@@ -202,6 +203,9 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
         if plan.allowed == Allowed::Read {
             continue;
         }
+        if matches!(plan.sight.found, Found::File(_)) {
+            nobody_serves(file.as_fd(), &plan.located.shown)?;
+        }
         if plan.allowed == (Allowed::Write { exclusive: true })
             && !claims.iter().any(|(claimed, _)| claimed.node == key.node)
         {
@@ -217,6 +221,23 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
         }
     }
     Ok(claims)
+}
+
+/// What is wrong with a file that a cache or a simulated drive has a lock on.
+pub(crate) const HELD: &str = "another cache or drive has it, or it was named twice";
+
+/// Refuses a file that a cache or a simulated drive is served from, which holds a lock on it: what the kernel does for block devices.
+fn nobody_serves(file: BorrowedFd<'_>, shown: &str) -> Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Err(Error::refused(
+            shown,
+            HELD,
+            "stop that one first (`plumb cache status`, `plumb drive status`); --destroy cannot override that",
+        )),
+        // Not every file system has locks.
+        Err(_) => Ok(()),
+        Ok(()) => flock(file, FlockOperation::Unlock).map_err(|errno| Error::os(shown, "unlock", errno)),
+    }
 }
 
 /// Steps 4 and 5.

@@ -36,7 +36,8 @@ pub(crate) enum CacheCommand {
     /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use, or a file that plumb did not
     /// make, is refused unless --overwrite or --destroy says so.
     Create(Box<CreateArguments>),
-    /// Make a cache known again whose configuration is lost, as after a new installation; its devices say all but its name and mode
+    /// Make a cache known again whose configuration is lost, as after a new installation, or whose devices have other paths now; its devices say all but its name and
+    /// mode
     Adopt(AdoptArguments),
     /// Say how large a log your own writes need: a recording of them is done again in simulated time, over logs of several sizes
     Advise(Box<AdviseArguments>),
@@ -216,7 +217,8 @@ pub(crate) struct AdoptArguments {
     #[arg(long, value_name = "PATH", required = true)]
     pub(crate) log: Vec<String>,
 
-    /// When writes are acknowledged: its devices do not say in which mode it was. write-back if this is not given
+    /// When writes are acknowledged: its devices do not say in which mode it was. If this is not given write-back, or as the cache of this name
+    /// had it
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeWord>,
 }

@@ -1,4 +1,5 @@
-//! A cache whose configuration is lost is made known again: its devices say all but its name, its mode, and where they are.
+//! A cache whose configuration is lost, or names devices that have other paths now, is made known again: its devices say all but its name,
+//! its mode, and where they are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,29 +14,39 @@ use super::member::Member;
 use super::named::NamedCache;
 use crate::error::{Error, Result};
 
-/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of a mirror may be left out. The log is
-/// read and checked before, and nothing but the configuration is written.
+/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of a mirror may be left out: whether
+/// that counts is said when it is served. The log is read and checked before, and nothing but the configuration is written. Where the name is
+/// that of this cache already, only what is different now: the paths, and the mode if one is given.
 ///
 /// # Errors
-/// The refusal: the devices are of no cache, or do not belong together.
+/// The refusal: the devices are of no cache, or do not belong together, or the cache or the name is known as another.
 pub fn adopt(
     directory: &Path,
     name: &str,
     (backing, legs): (&str, &[String]),
-    mode: Mode,
+    mode: Option<Mode>,
 ) -> Result<CacheConfig> {
     let _alone = CacheConfig::alone(directory)?;
-    may_be_named(directory, name)?;
+    let before = CacheConfig::load(directory, name).ok();
+    if before.is_none() {
+        may_be_named(directory, name)?;
+    }
     let time = Time::Real(Arc::new(RealClock::start()));
+    let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
     let config = found(name, (backing, legs), mode, &time)?.in_mode(mode)?;
-    for known in CacheConfig::names(directory)? {
+    if before.is_some_and(|before| before.uuid != config.uuid) {
+        may_be_named(directory, name)?;
+    }
+    for known in CacheConfig::names(directory)?.into_iter().filter(|known| known != name) {
         if CacheConfig::load(directory, &known).is_ok_and(|known| known.uuid == config.uuid) {
             let shown = format!("cache:{name}");
-            let remedy = format!("use it by that name, `plumb cache status {known}`");
+            let remedy = format!(
+                "use it by that name, also to say where its devices are: `plumb cache adopt --name {known}`"
+            );
             return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
         }
     }
-    let open = NamedCache::look(config, Degraded::No, false, &time)?;
+    let open = NamedCache::look(config, Degraded::Any, false, &time)?;
     let config = open.config().clone();
     config.save(directory)?;
     Ok(config)
@@ -43,7 +54,7 @@ pub fn adopt(
 
 /// What the devices say.
 fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time) -> Result<CacheConfig> {
-    let backing = Member::open(backing, time)?;
+    let backing = Member::look(backing, time)?;
     let (Some(marker), place) = backing.marker()? else {
         let remedy = "name the device that was cached";
         return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
@@ -51,7 +62,7 @@ fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time
     let mut paths: Vec<Option<String>> = Vec::new();
     let mut known: Option<Leg> = None;
     for typed in legs {
-        let member = Member::open(typed, time)?;
+        let member = Member::look(typed, time)?;
         let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
         let Some(leg) = leg.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(

@@ -106,7 +106,8 @@ pub fn create(
             marker: place,
             legs: legs.into_iter().map(|leg| leg.path).collect(),
         };
-        config.save(directory).map(|()| config)
+        let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(place, marked.as_ref()));
+        config.save(directory).map(|()| config).map_err(unmarked)
     });
     made.map_err(|error| without_made(error, opened))
 }
@@ -136,9 +137,10 @@ pub(super) fn in_whole_blocks(size: Bytes) -> Result<()> {
     if below == size.0 {
         return Ok(());
     }
+    let or = if below == 0 { String::new() } else { format!("{below} or ") };
     let found =
         format!("a log takes whole blocks of {LOG_BLOCK} bytes of each device, and {} are none", size.0);
-    Err(Error::usage("--size", found, format!("say {below} or {}", below + LOG_BLOCK)))
+    Err(Error::usage("--size", found, format!("say {or}{}", below + LOG_BLOCK)))
 }
 
 /// Makes room on a device whose contents may go for what says which cache it needs, in the last block. What it says of one stays.

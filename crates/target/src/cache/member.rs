@@ -27,7 +27,7 @@ use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::network::contents_of;
-use crate::open::{Wanted, open_all};
+use crate::open::{HELD, Wanted, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
 
@@ -44,8 +44,7 @@ pub struct Member {
     pub(super) contents: Contents,
     /// How it can be named to be destroyed.
     identities: Vec<String>,
-    /// Of a file or a block device: open for reading and writing, and locked for as long as the device lives. It is used for
-    /// attributes only.
+    /// Of a file or a block device: open as the device is, and locked for as long as it lives. It is used for attributes only.
     held: Option<Arc<OwnedFd>>,
 }
 
@@ -55,6 +54,18 @@ impl Member {
     /// # Errors
     /// The refusal, if it is in use, read-only or missing; the system's failures.
     pub fn open(typed: &str, time: &Time) -> Result<Self> {
+        Self::opened(typed, Intent::WRITE, time)
+    }
+
+    /// Opens what is called `typed` to read it only, so that it may be read-only.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn look(typed: &str, time: &Time) -> Result<Self> {
+        Self::opened(typed, Intent::READ, time)
+    }
+
+    fn opened(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
         let name = Name::parse(typed)?;
         if matches!(name, Name::Scheme { .. }) {
             return Self::elsewhere(&name, time);
@@ -63,32 +74,31 @@ impl Member {
         let machine = Machine::new(&tree, &probe);
         let located = locate(&machine, &name)?;
         let sight = look(&machine, &located)?;
-        judge(&located.shown, &sight.found)?;
+        judge(&located.shown, &sight.found, intent)?;
         let Some((looked_at, key)) = sight.open else {
             return Err(Error::usage(&located.shown, "it cannot be opened", "name a file or a block device"));
         };
         let is_block = matches!(sight.found, Found::Block(_));
         let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
-        let held =
-            open_same(&located.path, &located.shown, OFlags::RDWR | OFlags::NONBLOCK | exclusive, key)?;
+        let (access, options) = match intent.writes {
+            true => (OFlags::RDWR, FileOptions::write_direct()),
+            false => (OFlags::RDONLY, FileOptions::read_direct()),
+        };
+        let held = open_same(&located.path, &located.shown, access | OFlags::NONBLOCK | exclusive, key)?;
         rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Error::refused(
-                &located.shown,
-                "another cache or drive has it, or it was named twice",
-                "stop that one first (`plumb cache status`)",
-            )
+            Error::refused(&located.shown, HELD, "stop that one first (`plumb cache status`)")
         })?;
         // Again, now that nobody can claim it any more.
         let found = facts(&machine, &located, looked_at.as_fd())?;
-        judge(&located.shown, &found)?;
+        judge(&located.shown, &found, intent)?;
         let (contents, identities) = match found {
             Found::File(file) => (file.contents, file.identities),
             Found::Block(block) => (block.contents, block.identities),
             _ => (Contents::BLANK, Vec::new()),
         };
-        let options = FileOptions::write_direct().shared();
         let held = Arc::new(held);
-        let (device, _) = opened::device(&located, key, options, Some(Arc::clone(&held)), time.clock())?;
+        let (device, _) =
+            opened::device(&located, key, options.shared(), Some(Arc::clone(&held)), time.clock())?;
         let path = if is_block { stable_name(&located.path) } else { located.path };
         let path = path.to_str().map(str::to_owned).ok_or_else(|| {
             Error::usage(&located.shown, "its path is not UTF-8", "name it by a path that is")
@@ -208,11 +218,11 @@ impl Member {
     }
 }
 
-/// Whether it may be opened for writing by a cache: nobody else may use it.
-fn judge(shown: &str, found: &Found) -> Result<()> {
+/// Whether it may be opened by a cache: nobody else may use it.
+fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
         Found::File(file) => (&file.uses, &file.unseen),
-        Found::Block(block) if block.read_only => {
+        Found::Block(block) if block.read_only && intent.writes => {
             let remedy = format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name);
             return Err(Error::refused(shown, "the device is read-only", remedy));
         }

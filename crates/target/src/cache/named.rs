@@ -64,7 +64,7 @@ impl NamedCache {
     }
 
     fn served(config: CacheConfig, how: impl FnOnce(Options) -> Options, time: &Time) -> Result<Self> {
-        let (mut open, marker) = Self::recovered(config, how, time)?;
+        let (mut open, marker) = Self::recovered(config, how, Member::open, time)?;
         let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
         let (backing, place) = (Arc::clone(&open.backing), open.config().marker);
         let mark = move |session| backing.set_marker(place, Some(&Marker { session, ..marker }));
@@ -82,42 +82,43 @@ impl NamedCache {
     /// As [`open`](Self::open).
     pub fn look(config: CacheConfig, degraded: Degraded, gives_up_lost: bool, time: &Time) -> Result<Self> {
         let how = |options| Options { degraded, dry_run: true, gives_up_lost, ..options };
-        Self::recovered(config, how, time).map(|(open, _)| open)
+        Self::recovered(config, how, Member::look, time).map(|(open, _)| open)
     }
 
     fn recovered(
         config: CacheConfig,
         how: impl FnOnce(Options) -> Options,
+        opens: Opens,
         time: &Time,
     ) -> Result<(Self, Marker)> {
         let shown = format!("cache:{}", config.name);
-        let (backing, marker) = backing_of(&config, time)?;
-        let legs = legs_of(&config, time)?;
+        let (backing, marker) = backing_of(&config, opens, time)?;
+        let legs = legs_of(&config, opens, time)?;
         let cached = backing.cached(config.marker);
         let size = cached.info().size;
         if size < marker.size {
+            let (now, before) = (size.0, marker.size.0);
             let found =
-                format!("it has {size} and had {} when it was cached: it was made smaller", marker.size);
+                format!("it has {now} bytes and had {before} when it was cached: it was made smaller");
             return Err(Error::refused(&backing.shown, found, "give it its size back"));
         }
         let identity =
             Identity { cache: config.uuid, backing: config.backing_uuid, session_min: marker.session };
         let options = options_of(config.mode).map_err(|error| Error::device(&shown, &error))?;
         let options = how(Options { identity: Some(identity), ..options });
-        let degraded = options.degraded;
-        let is_one_missing = legs.iter().any(Option::is_none);
+        let missing: Vec<_> = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none()).collect();
+        let missing =
+            missing.into_iter().map(|(path, _)| format!("{path} is not there; ")).collect::<String>();
         let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
         let members = Members { legs, backing: cached };
         let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
             let refusal = refused(&shown, &error);
-            // Whoever said --degraded is not told to say it.
-            let is_advised = is_one_missing && degraded == Degraded::No;
-            let remedy = if is_advised { missing(&config) } else { last_resort(&config) };
-            if refusal.kind() == Kind::Refused {
-                Error::refused(&shown, refusal.found(), remedy)
-            } else {
-                refusal
+            match refusal.kind() {
+                Kind::Refused => {
+                    Error::refused(&shown, refusal.found(), format!("{missing}{}", last_resort(&config)))
+                }
+                _ => refusal,
             }
         })?;
         let (config, files) = (Mutex::new(config), Mutex::new(files));
@@ -222,11 +223,6 @@ impl NamedCache {
     }
 }
 
-/// What to do about a leg that is missing.
-fn missing(config: &CacheConfig) -> String {
-    format!("a mirror can be served without it with --degraded; {}", last_resort(config))
-}
-
 /// The way out of a cache that cannot be opened.
 fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     format!(
@@ -234,16 +230,24 @@ fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     )
 }
 
+/// How a device of a cache is opened: [`Member::open`] or [`Member::look`].
+type Opens = fn(&str, &Time) -> Result<Member>;
+
 /// The backing device, and what it says of its cache.
-fn backing_of(config: &CacheConfig, time: &Time) -> Result<(Member, Marker)> {
-    let backing = Member::open(&config.backing, time).map_err(|error| match error.kind() {
+fn backing_of(config: &CacheConfig, opens: Opens, time: &Time) -> Result<(Member, Marker)> {
+    let backing = opens(&config.backing, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
             let remedy = format!("bring it back under this name; {}", last_resort(config));
             Error::refused(error.target(), "the backing device is missing", remedy)
         }
         _ => error,
     })?;
-    match backing.marker()? {
+    let found = match backing.marker() {
+        // Something that is no mark: it is another device.
+        Err(error) if error.kind() == Kind::Refused => (None, config.marker),
+        found => found?,
+    };
+    match found {
         (Some(marker), place) if place == config.marker => {
             let is_ours = marker.cache == config.uuid && marker.backing == config.backing_uuid;
             if is_ours { Ok((backing, marker)) } else { Err(needs(&backing.shown, &marker)) }
@@ -254,20 +258,24 @@ fn backing_of(config: &CacheConfig, time: &Time) -> Result<(Member, Marker)> {
                  may have been written since",
                 config.uuid
             );
-            let remedy = format!("name the right device; {}", last_resort(config));
+            let remedy = format!(
+                "name the right devices, `plumb cache adopt --name {} --backing PATH --log PATH`; {}",
+                config.name,
+                last_resort(config)
+            );
             Err(Error::refused(&backing.shown, found, remedy))
         }
     }
 }
 
 /// The devices of the log, `None` for one that is not there, or does not answer: the others say whether it counts. One has to be there.
-fn legs_of(config: &CacheConfig, time: &Time) -> Result<Vec<Option<Member>>> {
-    let legs: Vec<_> = config.legs.iter().map(|path| Member::open(path, time)).collect();
+fn legs_of(config: &CacheConfig, opens: Opens, time: &Time) -> Result<Vec<Option<Member>>> {
+    let legs: Vec<_> = config.legs.iter().map(|path| opens(path, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
     let legs = legs.into_iter().map(|leg| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),
         Err(error) if error.kind() == Kind::NotFound => {
-            let remedy = format!("bring it back; {}", missing(config));
+            let remedy = format!("bring it back; {}", last_resort(config));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
         leg => leg.map(Some),

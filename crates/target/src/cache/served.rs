@@ -77,11 +77,11 @@ pub struct CacheStatus {
     pub flushes: FlushCounts,
     /// Bytes written to each leg for each byte of data that went through the log; null before the first.
     pub write_amplification: Option<f64>,
-    /// How it is: `serving`, or why not; null if it is not served.
+    /// How it is: `serving`, or why not; null if it is not open.
     pub state: Option<String>,
     /// How much of the log holds records, in bytes.
     pub log_used: Option<u64>,
-    /// How much it can hold, in bytes; null if it is not served.
+    /// How much it can hold, in bytes; null if it is not open.
     pub log_size: Option<u64>,
     /// Whether it is about to become larger.
     #[serde(default)]

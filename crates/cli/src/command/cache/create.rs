@@ -6,19 +6,19 @@ use plumb_target::cache::{self, CacheStatus, CreateWanted, LayingOut};
 
 use super::laying_out::watched;
 use super::{refused, status};
-use crate::arguments::cache::{AdoptArguments, CreateArguments, ModeWord};
+use crate::arguments::cache::{AdoptArguments, CreateArguments};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
 /// Makes a cache known again.
 pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
     let AdoptArguments { name, backing, log, mode } = arguments;
-    let mode_word = mode.unwrap_or(ModeWord::WriteBack);
-    let adopted =
-        cache::adopt(&cache::directory(), name, (backing, log), mode_word.into()).map_err(refused)?;
+    let mode = mode.map(Into::into);
+    let adopted = cache::adopt(&cache::directory(), name, (backing, log), mode).map_err(refused)?;
     if mode.is_none() {
         terminal::say(&format!(
-            "plumb: {name} will be served in the mode write-back: its devices do not say in which it was (`plumb cache mode` changes it)"
+            "plumb: {name} will be served in the mode {}: its devices do not say in which it was (`plumb cache mode` changes it)",
+            status::word(adopted.mode)
         ));
     }
     status::show(&CacheStatus::unserved(&adopted), json)

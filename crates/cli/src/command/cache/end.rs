@@ -19,7 +19,7 @@ use crate::{stop as signals, terminal};
 pub(super) fn drain(name: &str, json: bool) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     match drained(name, &stop)? {
-        Some(Ok(end)) => status::show(&end, json),
+        Some(Ok(end)) => Ok(status::show(&end, json)?.and(status::finding_of_data(&end))),
         Some(Err(exit)) => Ok(exit),
         None => {
             CacheConfig::load(&cache::directory(), name).map_err(refused)?;

@@ -9,6 +9,7 @@ use plumb_target::cache::{self, CacheConfig, CacheStatus, NamedCache};
 
 use super::{order, refused, status};
 use crate::exit::{Exit, Refusal};
+use crate::terminal;
 
 /// The configuration of a cache that nobody serves.
 fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
@@ -34,17 +35,22 @@ pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::
     }
 }
 
-/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where recovery would go on.
-/// With `give_up_lost` as recovery would leave it.
+/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where recovery would go on; where
+/// recovery would refuse for the missing device, that is said. With `give_up_lost` as recovery would leave it.
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let found = NamedCache::look(config, Degraded::Any, gives_up, &time).map_err(refused)?;
-    let is_sound = found.device.look(Cache::status).is_some_and(|status| {
-        status.findings.is_sound() && status.unreadable.is_empty() && !status.legs.contains(&LegState::Lost)
+    let found = NamedCache::look(config.clone(), Degraded::Any, gives_up, &time).map_err(refused)?;
+    let (is_sound, is_whole) = found.device.look(Cache::status).map_or((false, true), |status| {
+        let is_whole = !status.legs.contains(&LegState::Lost);
+        (status.findings.is_sound() && status.unreadable.is_empty() && is_whole, is_whole)
     });
     let shown = status::show(&CacheStatus::open(&found), json)?;
+    drop(found);
+    if !is_whole && let Err(error) = NamedCache::look(config, Degraded::No, gives_up, &time) {
+        terminal::say(&format!("plumb: recovered or served as it is, it is refused: {error}"));
+    }
     Ok(shown.and(if is_sound { Exit::Done } else { Exit::Finding }))
 }
 
@@ -60,5 +66,5 @@ pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, json: bool) -> any
     let open = open.map_err(refused)?;
     let found = CacheStatus::open(&open);
     open.stop()?;
-    status::show(&found, json)
+    Ok(status::show(&found, json)?.and(status::finding_of_data(&found)))
 }

@@ -47,11 +47,13 @@ fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
     let is_lost = status.legs.iter().any(|leg| leg.state == "lost");
+    if failed || is_lost { Exit::Finding } else { finding_of_data(status) }
+}
+
+/// The same of what it holds alone: whether all of it can be read and written back.
+pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
     let is_unsound = !status.unreadable.is_empty() || !status.damaged.is_empty();
-    match failed || is_lost || is_unsound || status.write_back_error.is_some() {
-        true => Exit::Finding,
-        false => Exit::Done,
-    }
+    if is_unsound || status.write_back_error.is_some() { Exit::Finding } else { Exit::Done }
 }
 
 pub(super) fn run(name: Option<&str>, json: bool, prometheus: bool) -> anyhow::Result<Exit> {
@@ -95,7 +97,7 @@ pub(super) fn show(status: &CacheStatus, json: bool) -> anyhow::Result<Exit> {
 }
 
 /// A mode by its name on the command line and in documents.
-fn word(mode: Mode) -> &'static str {
+pub(super) fn word(mode: Mode) -> &'static str {
     match mode {
         Mode::WriteBack => "write-back",
         Mode::WriteThrough => "write-through",
@@ -166,6 +168,8 @@ fn text(status: &CacheStatus) -> String {
 fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
     let mut lines =
         vec![format!("{} records of {} in the log when it was opened", found.records, found.record_bytes)];
+    let is_sound = !status.served && found.is_sound() && status.unreadable.is_empty();
+    lines.extend(is_sound.then(|| "no record that was durable is damaged or gone".to_owned()));
     let (given_up, lost) = (found.given_up_records, found.lost_records);
     lines.extend((lost > 0).then(|| {
         format!("LOST: at least {lost} records that were durable, from the first that is damaged or gone on; check what is on the device")
@@ -230,7 +234,7 @@ fn metrics(caches: &[CacheStatus]) -> String {
         cache.served.then(|| f64::from(cache.write_back_error.is_some()))
     });
     family("unreadable_bytes", "Bytes that the log cannot read any more.", &|cache| {
-        cache.served.then(|| cache.unreadable.iter().map(|part| part.length as f64).sum())
+        cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)
     });
     family("legs_lost", "Devices of the log that failed.", &|cache| {
         cache.served.then(|| cache.legs.iter().filter(|leg| leg.state == "lost").count() as f64)

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::sockopt::{
     Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_keepidle, set_tcp_nodelay,
     set_tcp_user_timeout,
@@ -38,12 +39,17 @@ fn left_until(until: Instant) -> io::Result<Duration> {
 
 fn unix(path: &Path, until: Instant) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
-    set_socket_timeout(&socket, Timeout::Send, Some(left_until(until)?))?;
-    connect(&socket, &SocketAddrUnix::new(path)?).map_err(|errno| match errno {
-        rustix::io::Errno::AGAIN => io::ErrorKind::TimedOut.into(),
-        other => io::Error::from(other),
-    })?;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
+        set_socket_timeout(&socket, Timeout::Send, Some(left_until(until)?))?;
+        match connect(&socket, &address) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(other) => return Err(other.into()),
+        }
+    }
     set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(socket)
 }

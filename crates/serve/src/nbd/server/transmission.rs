@@ -14,7 +14,8 @@
 //! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment where
 //!    that pays. A device that completes within the poll costs two system calls a request and, with a client that
 //!    sends the next one soon, no wakeup.
-//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together.
+//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for one request, after
+//!    polling both for a moment where that pays.
 //! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the queue's
 //!    own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
 //!
@@ -111,7 +112,8 @@ pub(super) struct Transmission {
     /// The read that is sent piece by piece: nothing else is taken in before it is over.
     streamed: Option<u32>,
     output: Output,
-    busy_poll: BusyPoll,
+    /// For the next request, and for the end of the only one.
+    busy_poll: [BusyPoll; 2],
     /// No more bytes will come.
     is_at_end: bool,
     /// No more requests are taken.
@@ -134,7 +136,7 @@ impl Transmission {
             commands: Slab::default(),
             streamed: None,
             output: Output::default(),
-            busy_poll: BusyPoll::default(),
+            busy_poll: <[BusyPoll; 2]>::default(),
             is_at_end: false,
             is_leaving: false,
         }
@@ -198,6 +200,9 @@ impl Transmission {
                 return Ok(());
             }
         }
+        if self.in_flight() == 1 && is_sent && self.ends_soon(transport, may_receive)? {
+            return Ok(());
+        }
         let at_device = self.lane.as_ref().map(|lane| &lane.requests).filter(|at| at.in_flight() > 0);
         let wake = at_device.and_then(Requests::wake_fd);
         if at_device.is_some() && wake.is_none() && is_sent {
@@ -214,13 +219,29 @@ impl Transmission {
 
     /// Receives what comes within a moment; whether anything did.
     fn receive_soon(&mut self, transport: &mut impl Transport) -> Result<bool, Broken> {
-        let mut busy_poll = std::mem::take(&mut self.busy_poll);
-        let received = busy_poll.poll(|| match self.receive(transport, Patience::None) {
+        self.look_again(0, |this| this.receive(transport, Patience::None))
+    }
+
+    /// Collects what ends within a moment, or receives what comes; whether there was any.
+    fn ends_soon(&mut self, transport: &mut impl Transport, may_receive: bool) -> Result<bool, Broken> {
+        self.look_again(1, |this| {
+            Ok(this.collect(Wait::NONE)? || (may_receive && this.receive(transport, Patience::None)?))
+        })
+    }
+
+    /// Whether `look` finds something within a moment, where that pays.
+    fn look_again(
+        &mut self,
+        what: usize,
+        mut look: impl FnMut(&mut Self) -> Result<bool, Broken>,
+    ) -> Result<bool, Broken> {
+        let mut busy_poll = std::mem::take(&mut self.busy_poll[what]);
+        let found = busy_poll.poll(|| match look(self) {
             Ok(false) => None,
             other => Some(other),
         });
-        self.busy_poll = busy_poll;
-        received.unwrap_or(Ok(false))
+        self.busy_poll[what] = busy_poll;
+        found.unwrap_or(Ok(false))
     }
 
     /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into the input.
