@@ -120,7 +120,7 @@ fn eight_hosts_reproduce_the_report_on_an_all_flash_cluster() {
         let mut load = fleet("load", "vm[1-8]", SHELL);
         load.arg(format!("sim:all-flash-cluster?wce={wce}"));
         load.args(["--random", "--depth", "64", "--block-size", block, "--write", writes, "--seed", "1"]);
-        load.args(["--duration", "200ms", "--warmup", "50ms", "--no-record"]);
+        load.args(["--duration", "100ms", "--warmup", "50ms", "--no-record"]);
         let document = answered(load);
         let rate = |of: &Value| of["total"]["application"]["bytes_per_second"].as_f64().unwrap();
         let each: Vec<f64> = document["hosts"].as_array().unwrap().iter().map(rate).collect();

@@ -16,6 +16,9 @@ const PART: usize = 128 << 10;
 /// While more than this waits to be sent, figures are left out: later ones hold all of them.
 const WAITING_MAX: usize = 256 << 10;
 
+/// The longest heartbeat that an agent takes.
+pub const HEARTBEAT_MAX: Nanos = Nanos::secs(60);
+
 /// How long the other side may be silent that is to be heard every `heartbeat`.
 pub const fn silence_max(heartbeat: Nanos) -> Nanos {
     Nanos(heartbeat.0.saturating_mul(2).saturating_add(1_000_000_000))
@@ -79,7 +82,8 @@ impl Agent {
     fn take_in(&mut self, message: ToAgent, now: Nanos) -> Option<Action> {
         match message {
             ToAgent::Hello { heartbeat, .. } => {
-                self.heartbeat = Some(heartbeat);
+                // No controller keeps an agent without a lease.
+                self.heartbeat = Some(heartbeat.min(HEARTBEAT_MAX));
                 self.say(&FromAgent::Hello { identity: self.identity.clone() });
                 None
             }
@@ -201,6 +205,14 @@ mod tests {
         let because = "the controller was silent for 5.0 s".to_owned();
         assert_eq!(agent.tick(Nanos::secs(9)), Some(Action::End(Some(because))));
         assert_eq!(agent.closed(), None, "it ends once");
+    }
+
+    #[test]
+    fn no_controller_keeps_an_agent_without_a_lease() {
+        let mut agent = agent();
+        let identity = Identity { version: "1".into(), binary: "b".into() };
+        agent.receive(&frame(&ToAgent::Hello { identity, heartbeat: Nanos(u64::MAX) }), Nanos::secs(1));
+        assert_eq!(agent.deadline(), Nanos::secs(1 + 2 * 60 + 1));
     }
 
     #[test]

@@ -91,8 +91,13 @@ impl Decoder {
 
 /// What the other side said, ready to print, and no more of it than a person reads: it is said on stderr and several times in a report.
 pub(crate) fn short(text: &str) -> String {
-    let mut short = plumb_report::printable::printable(&text.chars().take(SHORT_MAX).collect::<String>());
-    if text.chars().nth(SHORT_MAX).is_some() {
+    bounded(text, SHORT_MAX)
+}
+
+/// As [`short`], of so many characters.
+pub(crate) fn bounded(text: &str, longest: usize) -> String {
+    let mut short = plumb_report::printable::printable(&text.chars().take(longest).collect::<String>());
+    if text.chars().nth(longest).is_some() {
         short.push_str("...");
     }
     short

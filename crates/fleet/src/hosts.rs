@@ -3,8 +3,12 @@
 
 use std::collections::HashSet;
 
+use crate::frame::short;
+
 /// So many hosts are taken.
 pub const HOSTS_MAX: usize = 10_000;
+/// So many digits a number of a range has at most.
+const WIDTH_MAX: usize = 20;
 const RANGE: &str = "expected ranges such as a[01-08] or a[1-4,7], the lower number first, in one pair of brackets, of at most 10000 hosts";
 /// What stands around names and is no part of them.
 const BLANKS: [char; 2] = [' ', '\t'];
@@ -14,8 +18,10 @@ const BRACKET: &str = "a bracket has no counterpart: expected a range such as a[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostsError {
     /// What is no name of a host, or no range of them.
-    #[error("`{typed}`: {problem}")]
+    #[error("{place}`{typed}`: {problem}")]
     Wrong {
+        /// Where in a file, such as `line 3: `.
+        place: String,
         /// What was typed, ready to print.
         typed: String,
         /// What is wrong with it.
@@ -29,6 +35,17 @@ pub enum HostsError {
     },
 }
 
+impl HostsError {
+    fn in_line(self, number: usize) -> Self {
+        match self {
+            Self::Wrong { typed, problem, .. } => {
+                Self::Wrong { place: format!("line {number}: "), typed, problem }
+            }
+            count @ Self::Count { .. } => count,
+        }
+    }
+}
+
 /// The hosts of a list that was typed: names with commas between, each with ranges in one pair of brackets or none.
 ///
 /// # Errors
@@ -39,15 +56,18 @@ pub fn of_list(typed: &str) -> Result<Vec<String>, HostsError> {
     checked(names)
 }
 
-/// The hosts of a file: a list in each line; empty lines and those that begin with a `#` are left out.
+/// The hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a line or after a blank, are left out.
 ///
 /// # Errors
 /// As [`of_list`].
 pub fn of_file(text: &str) -> Result<Vec<String>, HostsError> {
     let mut names = Vec::new();
-    for line in text.lines().map(|line| line.trim_matches(BLANKS)) {
-        if !line.is_empty() && !line.starts_with('#') {
-            list(line, &mut names)?;
+    for (number, line) in (1..).zip(text.lines()) {
+        let comment =
+            line.match_indices('#').find(|(at, _)| line[..*at].is_empty() || line[..*at].ends_with(BLANKS));
+        let line = comment.map_or(line, |(at, _)| &line[..at]).trim_matches(BLANKS);
+        if !line.is_empty() {
+            list(line, &mut names).map_err(|error| error.in_line(number))?;
         }
     }
     checked(names)
@@ -97,6 +117,9 @@ fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostsError> {
             return Err(HostsError::Count { count });
         }
         let width = first.len();
+        if width > WIDTH_MAX {
+            return Err(no_range());
+        }
         names.extend((low..=high).map(|number| format!("{before}{number:0width$}{after}")));
     }
     Ok(())
@@ -127,7 +150,7 @@ fn checked(names: Vec<String>) -> Result<Vec<String>, HostsError> {
 }
 
 fn wrong(typed: &str, problem: &'static str) -> HostsError {
-    HostsError::Wrong { typed: plumb_report::printable::printable(typed), problem }
+    HostsError::Wrong { place: String::new(), typed: short(typed), problem }
 }
 
 #[cfg(test)]
@@ -144,6 +167,8 @@ mod tests {
             of_file("\th[1-2], h3\t\r\n\t# no\nx,y[4,5]\n").unwrap(),
             ["h1", "h2", "h3", "x", "y4", "y5"]
         );
+        assert_eq!(of_file("a#1 # spare\n#\nb\t#\n").unwrap(), ["a#1", "b"]);
+        assert!(of_file("a\n\n[g]\n").unwrap_err().to_string().starts_with("line 3: `[g]`: "));
     }
 
     #[test]
@@ -151,6 +176,7 @@ mod tests {
         for typed in ["-oProxyCommand=x", "a,,b", "a\nb", "a\u{1b}[1m", "a[3-1]", "a,a", ""] {
             assert!(of_list(typed).is_err(), "{typed:?}");
         }
+        assert!(of_list(&format!("a[{}1]", "0".repeat(70_000))).is_err());
         let many = of_list("b,a[1-100000000]").unwrap_err().to_string();
         assert_eq!(many, "100000001 hosts are named: expected 1 to 10000");
         for typed in ["a[1-2]b[3-4]", "a[x]", "a[1-2,]", "a[]"] {

@@ -4,10 +4,16 @@
 use plumb_block::Nanos;
 use plumb_report::printable::shell_word;
 
+use crate::frame::short;
+
 /// In the words of a launcher each of these stands for the name of the host.
 const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];
-/// Programs that give the remote command to a shell end in one of these: those that reach another host (ssh, autossh, rsh), and shells.
-const SHELLS: [&str; 3] = ["sh", "dbclient", "plink"];
+/// Programs that give the remote command to a shell: those that reach another host, and shells. What is started itself may be a script of
+/// the user's, and need only end in one of these; words behind it may be anything, such as the name of a partition.
+const SHELLS: [&str; 15] = [
+    "sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "ssh", "autossh", "gsissh", "rsh", "remsh",
+    "dbclient", "plink",
+];
 
 /// How hosts are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +29,11 @@ impl Launcher {
     /// that gives the remote command to a shell, as `srun` and `kubectl exec` do not, `sh -c` is put before it.
     pub fn new(mut words: Vec<String>, program: &str) -> Option<Self> {
         words.first()?;
-        let gives_to_shell = |word: &String| {
+        let gives_to_shell = |(at, word): (usize, &String)| {
             let program = word.rsplit('/').next().unwrap_or_default();
-            SHELLS.iter().any(|shell| program.ends_with(shell))
+            SHELLS.iter().any(|shell| program == *shell || at == 0 && program.ends_with(shell))
         };
-        if !words.iter().any(gives_to_shell) {
+        if !words.iter().enumerate().any(gives_to_shell) {
             words.extend(["sh", "-c"].map(str::to_owned));
         }
         Some(Self { words, program: program.to_owned() })
@@ -82,10 +88,21 @@ fn named(word: &str, host: &str) -> String {
     HOST.iter().fold(word.to_owned(), |word, stands| word.replace(stands, "\0")).replace('\0', host)
 }
 
-/// The directory that a push has printed; `None` if it is none. What a host prints becomes a word of a shell there, nothing more.
-pub fn pushed_to(printed: &[u8]) -> Option<String> {
-    let line = std::str::from_utf8(printed).ok()?.trim_end_matches(['\r', '\n']);
-    (line.starts_with('/') && !line.chars().any(char::is_control)).then(|| line.to_owned())
+/// The directory that a push has printed last, behind what a shell may greet with; otherwise why it is none. What a host prints becomes a
+/// word of a shell there, nothing more.
+///
+/// # Errors
+/// What was printed instead, in words.
+pub fn pushed_to(printed: &[u8]) -> Result<String, String> {
+    let text = String::from_utf8_lossy(printed);
+    let line = text.trim_end_matches(['\r', '\n']).rsplit('\n').next().unwrap_or_default();
+    let is_path =
+        line.starts_with('/') && !line.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER);
+    let instead = || match line.is_empty() {
+        true => "it printed nothing, expected the directory of the copy".to_owned(),
+        false => format!("it printed `{}`, expected the directory of the copy", short(line)),
+    };
+    if is_path { Ok(line.to_owned()) } else { Err(instead()) }
 }
 
 #[cfg(test)]
@@ -110,6 +127,7 @@ mod tests {
             Launcher::new(words, "plumb").unwrap().agent("{pod}1").join(" ")
         };
         assert_eq!(of("srun -w {node}"), "srun -w {pod}1 sh -c plumb agent --stdio");
+        assert_eq!(of("srun -p flash -w {node}"), "srun -p flash -w {pod}1 sh -c plumb agent --stdio");
         assert_eq!(of("kubectl exec -i {pod} --"), "kubectl exec -i {pod}1 -- sh -c plumb agent --stdio");
         for takes in
             ["/usr/bin/ssh {host}", "sshpass -e ssh {host}", "srun -w {host} bash -c", "sh -c exec {host}"]
@@ -140,7 +158,7 @@ mod tests {
                 .output()
                 .unwrap();
             std::fs::remove_file(program).unwrap();
-            (done.status.success(), pushed_to(&done.stdout))
+            (done.status.success(), pushed_to(&done.stdout).ok())
         };
         let is_checked = std::process::Command::new("sha256sum").arg("/dev/null").output().is_ok();
         if is_checked {
@@ -153,9 +171,17 @@ mod tests {
 
     #[test]
     fn only_a_path_is_where_a_push_went() {
-        assert_eq!(pushed_to(b"/tmp/plumb.x\r\n").as_deref(), Some("/tmp/plumb.x"));
-        for printed in [&b"plumb.x"[..], b"/tmp/a\n/tmp/b\n", b"", b"\xff/"] {
-            assert_eq!(pushed_to(printed), None);
+        for printed in [&b"/tmp/plumb.x\r\n"[..], b"Welcome\n\xff\n/tmp/plumb.x\n"] {
+            assert_eq!(pushed_to(printed).unwrap(), "/tmp/plumb.x");
+        }
+        for (printed, why) in [
+            (&b"plumb.x"[..], "`plumb.x`"),
+            (b"/tmp/a\nbye\n", "`bye`"),
+            (b"", "nothing"),
+            (b"/\xff", "it printed"),
+        ] {
+            let told = pushed_to(printed).unwrap_err();
+            assert!(told.contains(why), "{told}");
         }
     }
 }

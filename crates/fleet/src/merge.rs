@@ -14,9 +14,12 @@ use plumb_report::{RunDocument, wording};
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
+use crate::frame::{bounded, short};
 
 /// Hosts whose ends are further apart than this share of the first did not end together.
 const APART: f64 = 0.05;
+/// The longest sentence that is taken from a host, in characters: those of plumb are shorter.
+const SENTENCE_MAX: usize = 4000;
 
 /// What a host answered.
 #[derive(Debug, Default)]
@@ -136,29 +139,41 @@ impl Answer<'_> {
     /// Takes in the document of a load; the figures that it tells.
     fn of_load(&mut self, document: RunDocument) -> Sides {
         self.host.local = local(&document.all_paths());
-        self.host.level = Some(document.level);
-        self.host.headline = Some(document.headline);
-        self.findings = document.verdicts;
+        self.host.level = Some(short(&document.level));
+        self.host.headline = Some(bounded(&document.headline, SENTENCE_MAX));
+        self.findings = document.verdicts.into_iter().map(bounded_finding).collect();
         document.total
     }
 
     /// Takes in the document of another command.
     fn of_command(&mut self, document: Value) {
-        let findings = |of: &Value| -> Vec<Finding> {
-            let each = of.as_array().into_iter().flatten();
-            each.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
-        };
         let nested =
             ["paths", "devices"].iter().flat_map(|name| document[*name].as_array().into_iter().flatten());
-        self.findings = nested
-            .flat_map(|one| findings(&one["findings"]))
-            .chain(findings(&document["verdicts"]))
-            .collect();
+        let all = nested.map(|one| &one["findings"]).chain([&document["verdicts"]]);
+        let all = all.flat_map(|findings| findings.as_array().into_iter().flatten());
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            all.map(|one| serde_json::from_value::<Finding>(one.clone())).partition(Result::is_ok);
+        self.findings = known.into_iter().flatten().map(bounded_finding).collect();
+        if !unknown.is_empty() {
+            // What it says may be the worst of all.
+            self.host.ok = false;
+            let said = format!("{} of its findings cannot be read by this version of plumb", unknown.len());
+            self.host.because.get_or_insert(said);
+        }
         let worst = self.findings.iter().map(|finding| finding.severity).max();
         self.host.level = Some(worst.map_or("none", Severity::word).to_owned());
-        self.host.headline = headline(&document, &self.findings);
+        self.host.headline =
+            headline(&document, &self.findings).map(|headline| bounded(&headline, SENTENCE_MAX));
         self.host.document = Some(document);
     }
+}
+
+/// A finding of a host, ready to print and no longer than a person reads.
+fn bounded_finding(mut finding: Finding) -> Finding {
+    for text in [&mut finding.sentence, &mut finding.remedy].into_iter().chain(&mut finding.evidence) {
+        *text = bounded(text, SENTENCE_MAX);
+    }
+    finding
 }
 
 /// The result of a host in one sentence.
@@ -354,7 +369,11 @@ pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
 pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleStep {
     let whole = || answers.iter().filter(|answer| answer.host.ok);
     // What hosts moved until they were lost is the share of nobody.
-    let sum = |of: fn(&Sides) -> f64| whole().filter_map(|answer| answer.host.total.as_ref()).map(of).sum();
+    let sum = |of: fn(&Sides) -> f64| {
+        let totals = whole().filter_map(|answer| answer.host.total.as_ref());
+        // The sum of none is -0.0 otherwise.
+        totals.map(of).fold(0.0, |sum, one| sum + one)
+    };
     let mut step = ScaleStep {
         hosts: answers.len() as u64,
         measured: whole().count() as u64,
@@ -368,4 +387,26 @@ pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleSte
     let base = each(first.unwrap_or(&step));
     step.efficiency = each(&step).zip(base).map(|(each, base)| each / base);
     step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_whose_findings_cannot_be_read_is_not_whole() {
+        let read = |severity: &str| {
+            let mut answer =
+                Answer { host: FleetHost { ok: true, ..FleetHost::default() }, ..Answer::default() };
+            let finding = serde_json::json!({"id": "x", "severity": severity, "sentence": "s", "evidence": [], "remedy": ""});
+            answer.of_command(serde_json::json!({"paths": [{"findings": [finding]}]}));
+            (answer.host.ok, answer.findings.len(), answer.host.because.is_some())
+        };
+        assert_eq!((read("danger"), read("critical")), ((true, 1, false), (false, 0, true)));
+    }
+
+    #[test]
+    fn a_step_in_which_nobody_took_part_has_no_negative_rate() {
+        assert!(scale_step(&[], None).iops.is_sign_positive());
+    }
 }

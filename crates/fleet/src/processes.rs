@@ -241,15 +241,12 @@ impl Processes {
                     controller.said(number, &chunk[..count]);
                 }
             }
-            let pushed = process.pushed.take();
+            let pushed = process.pushed.take().filter(|_| status.is_some_and(|status| status.success()));
             let how = status.map_or_else(|| "its output ended".to_owned(), words);
-            let directory = pushed
-                .as_deref()
-                .and_then(pushed_to)
-                .filter(|_| status.is_some_and(|status| status.success()));
             self.end(number, now);
-            match directory {
-                Some(directory) => self.launch(number, Some(&directory), controller),
+            match pushed.as_deref().map(pushed_to) {
+                Some(Ok(directory)) => self.launch(number, Some(&directory), controller),
+                Some(Err(instead)) => controller.closed(number, &format!("{instead}: {how}")),
                 None => controller.closed(number, &how),
             }
         }

@@ -1,7 +1,7 @@
 //! Whatever goes wrong with a host, the others go on, memory stays bounded, and the result names the host: guards against a hang and
 //! against a partial result that looks whole.
 
-use plumb_block::Nanos;
+use plumb_block::{Bytes, Nanos};
 use plumb_fleet::controller::{Controller, Phase};
 use plumb_fleet::{TaskResult, merge};
 
@@ -184,7 +184,7 @@ fn what_a_host_says_of_its_failure_is_as_long_as_a_person_reads() {
 #[test]
 fn a_result_counts_that_is_whole_and_can_be_true() {
     type Spoil = fn(&mut TaskResult);
-    let cases: [(Spoil, &str); 8] = [
+    let cases: [(Spoil, &str); 10] = [
         (|result| result.outcome = None, "its result has no figures"),
         (|result| result.document = None, "its result has no document"),
         (|result| result.document = Some("hello".to_owned()), "no document of the schema plumb/load/1"),
@@ -198,6 +198,11 @@ fn a_result_counts_that_is_whole_and_can_be_true() {
         ),
         (|result| result.lasted = Some(Nanos(u64::MAX)), "figures that cannot be true"),
         (|result| result.outcome.as_mut().unwrap().length = Nanos::secs(71), "figures that cannot be true"),
+        (
+            |result| result.outcome.as_mut().unwrap().read.bytes = Bytes(1 << 49),
+            "figures that cannot be true",
+        ),
+        (|result| result.outcome.as_mut().unwrap().write.bytes = Bytes(1), "figures that cannot be true"),
         (|result| result.exit = 3, "plumb ended there with exit code 3"),
     ];
     for (spoil, expected) in cases {

@@ -25,6 +25,8 @@ pub enum Kind {
     Exit,
     /// The file of a sync is on this file system.
     SyncedOn,
+    /// That file system has done it.
+    Synced,
     /// A task begins.
     TaskBegan,
     /// A task has another name.
@@ -65,12 +67,14 @@ pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
 }
 
 /// The events of file systems that say on which of them a file is made durable, each only on a kernel with that file system: a descriptor
-/// says it only as long as it is open.
-pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 4] = [
+/// says it only as long as it is open. Those that say when it is done show what no call asks for, such as a write with `O_DSYNC`.
+pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("ext4/ext4_sync_file_enter", Kind::SyncedOn),
+    ("ext4/ext4_sync_file_exit", Kind::Synced),
     ("xfs/xfs_file_fsync", Kind::SyncedOn),
     ("xfs/xfs_dir_fsync", Kind::SyncedOn),
     ("f2fs/f2fs_sync_file_enter", Kind::SyncedOn),
+    ("f2fs/f2fs_sync_file_exit", Kind::Synced),
 ];
 
 /// Knows the formats.
@@ -92,6 +96,7 @@ enum Of {
     Enter { call: SyncCall, fd: Option<Field>, flags: Option<Field> },
     Exit { result: Field },
     SyncedOn { device: Field },
+    Synced { result: Field },
     Task { task: Field, name: Field, happened: fn(u32, [u8; 16]) -> What },
     TaskEnded,
 }
@@ -119,6 +124,7 @@ impl Decoder {
             }
             Kind::Exit => Of::Exit { result: format.field("ret")? },
             Kind::SyncedOn => Of::SyncedOn { device: format.field("dev")? },
+            Kind::Synced => Of::Synced { result: format.field("ret")? },
             Kind::TaskBegan => task("comm", What::TaskBegan)?,
             Kind::TaskNamed => task("newcomm", What::TaskNamed)?,
             Kind::TaskEnded => Of::TaskEnded,
@@ -153,6 +159,7 @@ impl Decoder {
             Of::Enter { call, fd, .. } => What::SyncBegan(*call, fd.as_ref().map(|fd| number(fd) as u32)),
             Of::Exit { result } => What::SyncEnded(number(result) as i64 >= 0),
             Of::SyncedOn { device } => What::SyncedOn(number(device) as u32),
+            Of::Synced { result } => What::Synced(number(result) as i32 >= 0),
             Of::Task { task, name, happened } => {
                 happened(number(task) as u32, *name.bytes(record.data).first_chunk()?)
             }

@@ -1,6 +1,7 @@
 //! What happened, decoded: requests of block devices on their way, and calls that make files durable.
 
 use plumb_block::Nanos;
+use plumb_report::document::observation::NO_CALL;
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,9 @@ pub enum What {
     SyncBegan(SyncCall, Option<u32>),
     /// What the thread makes durable is on the file system with this number, as its file system says.
     SyncedOn(u32),
-    /// It is done, with success or without.
+    /// That file system has done it, with success or without.
+    Synced(bool),
+    /// The call is done, with success or without.
     SyncEnded(bool),
     /// The thread made this task, which is called this; zeroes follow.
     TaskBegan(u32, [u8; 16]),
@@ -84,7 +87,7 @@ pub enum Merge {
     Request,
 }
 
-/// A system call that makes data durable.
+/// A system call that makes data durable, or that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SyncCall {
     /// fsync(2).
@@ -99,10 +102,12 @@ pub enum SyncCall {
     Syncfs,
     /// sync(2).
     Sync,
+    /// None: a write with `O_DSYNC` or `RWF_DSYNC`, io_uring, or the kernel for a loop device or an NFS client.
+    None,
 }
 
 impl SyncCall {
-    /// All of them.
+    /// All calls.
     pub const ALL: [Self; 6] =
         [Self::Fsync, Self::Fdatasync, Self::SyncFileRange, Self::Msync, Self::Syncfs, Self::Sync];
 
@@ -115,6 +120,7 @@ impl SyncCall {
             Self::Msync => "msync",
             Self::Syncfs => "syncfs",
             Self::Sync => "sync",
+            Self::None => NO_CALL,
         }
     }
 }

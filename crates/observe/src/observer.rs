@@ -61,7 +61,8 @@ impl Observer {
         match event.what {
             What::SyncBegan(call, fd) => self.syncs.began(event.at, event.thread, call, fd),
             What::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
-            What::SyncedOn(device) => self.syncs.told(event.thread, device),
+            What::SyncedOn(device) => self.syncs.told(event.at, event.thread, device),
+            What::Synced(is_done) => self.syncs.synced(event.at, event.thread, is_done, processes),
             What::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
             What::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
             What::TaskEnded => self.syncs.tasks.ended(event.thread),

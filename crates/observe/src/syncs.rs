@@ -134,10 +134,24 @@ impl Syncs {
         self.begun.insert(thread, Begun { at, call, fd, is_told_here: None, asked_here: false });
     }
 
-    /// The file system says on which device the file is that a thread makes durable. An msync may be of several files.
-    pub(crate) fn told(&mut self, thread: u32, device: u32) {
-        if let Some(begun) = self.begun.get_mut(&thread) {
-            begun.is_told_here = Some(begun.is_told_here == Some(true) || self.scope.is_of(device));
+    /// The file system says on which device the file is that a thread makes durable, perhaps without a call. An msync may be of several files.
+    pub(crate) fn told(&mut self, at: Nanos, thread: u32, device: u32) {
+        let is_here = self.scope.is_of(device);
+        match self.begun.get_mut(&thread).filter(|begun| begun.call != SyncCall::None) {
+            Some(begun) => begun.is_told_here = Some(begun.is_told_here == Some(true) || is_here),
+            None => {
+                let (call, is_told_here) = (SyncCall::None, Some(is_here));
+                self.begun.insert(thread, Begun { at, call, fd: None, is_told_here, asked_here: false });
+            }
+        }
+    }
+
+    /// The file system has done it: of what no call asks for that is the end.
+    pub(crate) fn synced(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
+        let without_call = |begun: &Begun| begun.call == SyncCall::None;
+        if let Some(begun) = self.begun.get(&thread).copied().filter(without_call) {
+            self.begun.remove(&thread);
+            self.count_in(at, thread, begun, is_done, processes);
         }
     }
 
@@ -163,7 +177,20 @@ impl Syncs {
 
     /// It is done.
     pub(crate) fn ended(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
-        let Some(begun) = self.begun.remove(&thread) else { return };
+        // Not every file system says when it has done what no call asks for.
+        if let Some(begun) = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None) {
+            self.count_in(at, thread, begun, is_done, processes);
+        }
+    }
+
+    fn count_in(
+        &mut self,
+        at: Nanos,
+        thread: u32,
+        begun: Begun,
+        is_done: bool,
+        processes: &mut dyn Processes,
+    ) {
         let mut caller = processes.caller(thread, begun.fd);
         if caller.name.is_empty() {
             self.put_ended(&mut caller, thread, processes);
@@ -304,17 +331,41 @@ mod tests {
     fn of_who_has_ended_the_file_system_or_its_requests_say_where_it_was() {
         const HERE: u32 = 7 << 20 | 4;
         let mut syncs = of_device();
-        ended(&mut syncs, &[11], |syncs, thread| syncs.told(thread, HERE));
+        ended(&mut syncs, &[11], |syncs, thread| syncs.told(Nanos::millis(1), thread, HERE));
         ended(&mut syncs, &[12], |syncs, thread| syncs.asked(thread, HERE));
         assert_eq!(syncs.count(), 2);
         // The file system of another device knows better than what a thread asks for beside.
         ended(&mut syncs, &[13], |syncs, thread| {
             syncs.asked(thread, HERE);
-            syncs.told(thread, HERE + 1);
+            syncs.told(Nanos::millis(1), thread, HERE + 1);
         });
         assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 1), "those of other devices are not told");
         ended(&mut syncs, &[14], |syncs, thread| syncs.asked(thread, HERE + 1));
         assert_eq!((syncs.count(), syncs.finish(1.0).len()), (2, 2), "and this may be of either");
+    }
+
+    #[test]
+    fn what_no_call_asks_for_ends_with_the_file_system() {
+        const HERE: u32 = 7 << 20 | 4;
+        let mut syncs = of_device();
+        // A write with O_DSYNC; the same on another device.
+        for (thread, device) in [(11, HERE), (12, HERE + 1)] {
+            syncs.told(Nanos::millis(1), thread, device);
+            syncs.synced(Nanos::millis(3), thread, true, &mut Two);
+        }
+        // A call ends with itself; its file system may have been asked several times.
+        syncs.began(Nanos::millis(4), 11, SyncCall::Msync, None);
+        for end in [5, 7] {
+            syncs.told(Nanos::millis(4), 11, HERE);
+            syncs.synced(Nanos::millis(end), 11, true, &mut Two);
+        }
+        syncs.ended(Nanos::millis(8), 11, true, &mut Two);
+        // Of a call that began before it was observed, and on a file system that does not say when it is done, nothing is known.
+        syncs.told(Nanos::millis(9), 11, HERE);
+        syncs.ended(Nanos::millis(20), 11, true, &mut Two);
+        let rows = syncs.finish(1.0).into_iter();
+        let rows: Vec<_> = rows.map(|row| (row.call, row.count, row.latency.unwrap().mean)).collect();
+        assert_eq!(rows, [("msync".to_owned(), 1, 0.004), ("no call".to_owned(), 1, 0.002)]);
     }
 
     #[test]

@@ -96,13 +96,16 @@ pub fn predicted(prediction: &Prediction, planned: u64) -> String {
         true => format!(" of blocks {} times as long", ratio(*times_as_long)),
         false => String::new(),
     };
+    let found = match *smallest_detectable > 0.0 {
+        true => format!("one of {}", percent(*smallest_detectable)),
+        false => "any".to_owned(),
+    };
     format!(
         "by what practice shows a difference of {} is found with a chance of {} by {rounds} rounds{longer}, a budget of {}; the {planned} rounds of \
-         this budget find one of {}",
+         this budget find {found}",
         percent(*difference),
         percent(*power),
-        duration(*seconds),
-        percent(*smallest_detectable)
+        duration(*seconds)
     )
 }
 
@@ -243,6 +246,7 @@ pub(crate) fn term_words(term: &Term) -> &'static str {
         "device-io-cost" => "time of an I/O",
         "queueing" => "queueing",
         "processor" => "processor",
+        "processor-wait" => "wait for a processor",
         "remainder" => "not explained",
         _ => "other",
     }

@@ -3,7 +3,9 @@
 use plumb_measure::Latency;
 
 use crate::document::ObservationDocument;
-use crate::document::observation::{Arrivals, ObservedDevice, ObservedDirection, ObservedSync, Source};
+use crate::document::observation::{
+    Arrivals, NO_CALL, ObservedDevice, ObservedDirection, ObservedSync, Source,
+};
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
@@ -244,6 +246,10 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         .right("max", |sync| at(sync.latency, |of| of.max))
         .left("file", |sync| file(sync));
     let mut items = vec![Item::Table(table.table())];
+    if syncs.iter().take(most).any(|sync| sync.call == NO_CALL) {
+        let what = "No call: writes with O_DSYNC or RWF_DSYNC, io_uring, or the kernel itself, as for a loop device.";
+        items.push(Item::Line(what.to_owned()));
+    }
     if let Some(more) = syncs.len().checked_sub(most).filter(|more| *more > 0) {
         items.push(Item::Line(format!(
             "{more} more callers, on whom less time was spent, are in the JSON document."

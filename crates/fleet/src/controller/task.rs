@@ -11,6 +11,10 @@ use crate::message::{Task, TaskResult};
 const RESULT_MAX: usize = 16 << 20;
 /// So many ways to fail are told apart.
 const FAILURES_MAX: usize = 200;
+/// No operation of a workload moves more: the largest block that there is, in bytes.
+const OPERATION_MAX: u64 = 1 << 30;
+/// No host moves more in a second, simulated ones included: the memory of the largest machines is slower, in bytes.
+const RATE_MAX: u64 = 1 << 43;
 
 /// How far a task has come: what its agent may say next follows from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,8 +170,10 @@ pub(super) fn out_of_turn() -> String {
 
 /// Whether figures can be added to those of others: no host has counted so much. The processor times of workers stay there.
 pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
+    let most = RATE_MAX.saturating_mul(outcome.length.as_secs_f64() as u64 + 1).min(COUNT_MAX);
     let direction = |one: &Direction| {
         one.bytes.0 < COUNT_MAX
+            && one.bytes.0 <= one.latency.count().saturating_mul(OPERATION_MAX)
             && one.errors.len() < FAILURES_MAX
             && one.errors.iter().all(|(_, count)| *count < COUNT_MAX)
     };
@@ -183,7 +189,10 @@ pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
         outcome.unstarted,
         outcome.length.0,
     ];
+    // What is discarded is not moved.
+    let is_moved = |one: &Direction| one.bytes.0 <= most;
     directions.into_iter().all(direction)
+        && [&outcome.read, &outcome.write].into_iter().all(is_moved)
         && verified
         && counts.into_iter().all(|count| count < COUNT_MAX)
         && outcome.worker_cpu.is_empty()

@@ -179,7 +179,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Term {
     /// Which: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels sync), `flush-cost`, `sync-calls`,
-    /// `device-ios`, `device-io-cost`, `queueing`, `processor`, `remainder`.
+    /// `device-ios`, `device-io-cost`, `queueing`, `processor`, `processor-wait`, `remainder`.
     pub term: String,
     /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much smaller than a term.
     pub share: Option<f64>,
@@ -309,6 +309,8 @@ pub struct Counts {
     pub flush_seconds: Option<f64>,
     /// Processor time of the workers.
     pub cpu_seconds: Option<f64>,
+    /// Time in which the workers were ready to run and waited for a processor, as if each waited as long as the one that waited most.
+    pub waiting_seconds: Option<f64>,
 }
 
 impl Counts {
@@ -322,12 +324,13 @@ impl Counts {
         let devices = || storage.into_iter().flat_map(|storage| &storage.devices);
         let time =
             |device: &plumb_block::DeviceCounters| (device.read_time + device.write_time).as_secs_f64();
+        let thread_seconds = sides.threads.map(|threads| threads as f64 * seconds);
         let slots = sides.depth.map(|depth| depth as f64).or(application.in_flight_mean);
         Self {
             seconds,
             operations: application.operations,
             slot_seconds: slots.unwrap_or(0.0) * seconds,
-            thread_seconds: sides.threads.map(|threads| threads as f64 * seconds),
+            thread_seconds,
             page_cache: false,
             operation_seconds: latency(application.latency),
             syncs: sides.sync.ios,
@@ -340,6 +343,7 @@ impl Counts {
             flushes: storage.and_then(|storage| storage.flushes),
             flush_seconds: storage.map(|_| devices().map(|device| device.flush_time.as_secs_f64()).sum()),
             cpu_seconds: sides.cpu.map(|cpu| cpu.user + cpu.system),
+            waiting_seconds: sides.quality.worker_waiting.zip(thread_seconds).map(|(share, of)| share * of),
         }
     }
 
@@ -354,6 +358,7 @@ impl Counts {
             flush_seconds: self.flush_seconds.filter(|_| other.flush_seconds.is_some()),
             thread_seconds: self.thread_seconds.filter(|_| other.thread_seconds.is_some()),
             cpu_seconds: self.cpu_seconds.filter(|_| other.cpu_seconds.is_some()),
+            waiting_seconds: self.waiting_seconds.filter(|_| other.waiting_seconds.is_some()),
             ..self
         }
     }
@@ -378,6 +383,7 @@ impl Counts {
             flushes: count(self.flushes, other.flushes),
             flush_seconds: time(self.flush_seconds, other.flush_seconds),
             cpu_seconds: time(self.cpu_seconds, other.cpu_seconds),
+            waiting_seconds: time(self.waiting_seconds, other.waiting_seconds),
         }
     }
 }

@@ -186,6 +186,9 @@ pub struct OverTime {
     pub latency_mean: Option<f64>,
 }
 
+/// In the place of a call: a file was made durable and none was made. Seen on file systems that say when they have done that: ext4, f2fs.
+pub const NO_CALL: &str = "no call";
+
 /// Calls of a process that made files durable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSync {
@@ -193,7 +196,7 @@ pub struct ObservedSync {
     pub process: u32,
     /// Its name.
     pub name: String,
-    /// The call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`.
+    /// The call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`; or [`NO_CALL`].
     pub call: String,
     /// One of the files; null if the call names none, or it was gone.
     pub file: Option<String>,

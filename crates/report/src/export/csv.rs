@@ -11,6 +11,7 @@ use plumb_path::Finding;
 
 use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides};
 use crate::figures::bucket_seconds;
+use crate::printable::printable;
 
 /// The rows of a recording, with a head.
 pub fn csv(recording: &RunRecording) -> String {
@@ -178,11 +179,12 @@ impl Csv {
     }
 }
 
-/// A field, quoted where it must be; what a spreadsheet would take for a formula is kept as text.
+/// A field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept as text, and what steers a terminal is
+/// written out: names and sentences may come from other hosts.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '@', '+', '-']) && field.parse::<f64>().is_err();
-    let field = if formula { format!("'{field}") } else { field.to_owned() };
-    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+    let field = printable(&if formula { format!("'{field}") } else { field.to_owned() });
+    if field.contains(['"', ',']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 #[cfg(test)]

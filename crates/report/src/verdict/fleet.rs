@@ -106,29 +106,46 @@ fn skew(document: &FleetDocument) -> Option<Finding> {
     Some(finding("start-skew", Severity::Info, sentence, hosts.iter().map(told).collect()))
 }
 
-/// What several hosts found alike once, with their names.
+/// What several hosts found.
+struct Shared<'a> {
+    hosts: Vec<&'a str>,
+    /// That of the first of them, with the sentences of all as evidence.
+    found: Finding,
+    /// Whether the others say something else.
+    differs: bool,
+}
+
+/// What several hosts found alike once, with their names. What loses data is told of each host in its own words, for its remedy is its own;
+/// anything else in those of the first host, which says so.
 fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
-    let mut all: Vec<(Vec<&str>, Finding)> = Vec::new();
+    let mut all: Vec<Shared<'_>> = Vec::new();
     for (host, found) in of_hosts {
-        match all.iter_mut().find(|(_, known)| known.id == found.id) {
-            Some((hosts, known)) => {
-                if hosts.last() != Some(&host.as_str()) {
-                    hosts.push(host);
+        let in_words = format!("{host}: {}", found.sentence);
+        let is_same = |known: &Finding| known.sentence == found.sentence && known.remedy == found.remedy;
+        let known = all.iter_mut().find(|Shared { found: known, .. }| {
+            let is_alike = known.id == found.id && known.severity == found.severity;
+            is_alike && (found.severity < Severity::Danger || is_same(known))
+        });
+        match known {
+            Some(known) => {
+                if known.hosts.last() != Some(&host.as_str()) {
+                    known.hosts.push(host);
                 }
-                known.severity = known.severity.max(found.severity);
-                known.evidence.push(format!("{host}: {}", found.sentence));
+                known.differs |= !is_same(&known.found);
+                known.found.evidence.push(in_words);
             }
             None => {
-                let evidence = vec![format!("{host}: {}", found.sentence)];
-                all.push((vec![host], Finding { evidence, ..found.clone() }));
+                let found = Finding { evidence: vec![in_words], ..found.clone() };
+                all.push(Shared { hosts: vec![host], found, differs: false });
             }
         }
     }
-    let named = |(hosts, found): (Vec<&str>, Finding)| Finding {
-        sentence: format!("{}: {}", named(hosts.into_iter()), found.sentence),
-        ..found
+    let told = |Shared { hosts, found, differs }: Shared<'_>| {
+        let of =
+            if differs && hosts.len() > 1 { format!(" (this is of {})", hosts[0]) } else { String::new() };
+        Finding { sentence: format!("{}{of}: {}", named(hosts.into_iter()), found.sentence), ..found }
     };
-    all.into_iter().map(named).collect()
+    all.into_iter().map(told).collect()
 }
 
 /// The result in one sentence.
@@ -137,7 +154,9 @@ fn headline(document: &FleetDocument) -> String {
     let done = document.hosts.iter().filter(|host| host.ok).count();
     let of = format!("{done} of {} hosts", count(document.hosts.len() as u64));
     if let Some(worst) = worst {
-        return sentence(&worst.sentence);
+        let missing = document.verdicts.iter().find(|finding| finding.id == "hosts-missing");
+        let both = [Some(worst), missing].into_iter().flatten().map(|finding| sentence(&finding.sentence));
+        return both.collect::<Vec<_>>().join(" ");
     }
     let reached = document.measured().and_then(|total| {
         let (bytes, each) = (total.application.bytes_per_second, document.each_bytes_per_second());
@@ -159,5 +178,34 @@ fn headline(document: &FleetDocument) -> String {
         _ if done == 0 => format!("{of} did what they were asked for."),
         (Some(_), None) => format!("{of} answered, and nothing was measured."),
         (None, None) => format!("{of} answered, and no rule found anything that loses synced data."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_loses_data_is_told_of_each_host_in_its_own_words_and_who_is_missing_beside_it() {
+        let found = |host: &str, severity, sentence: &str| {
+            (host.to_owned(), finding("x", severity, sentence.to_owned(), Vec::new()))
+        };
+        let of_hosts = [
+            found("a", Severity::Danger, "/a loses"),
+            found("b", Severity::Danger, "/b loses"),
+            found("c", Severity::Danger, "/a loses"),
+            found("a", Severity::Warning, "60 a second"),
+            found("b", Severity::Warning, "70 a second"),
+        ];
+        let gone = FleetHost { name: "d".to_owned(), ..FleetHost::default() };
+        let mut document = FleetDocument { hosts: vec![gone], ..FleetDocument::default() };
+        conclude_fleet(&mut document, &of_hosts);
+        let told: Vec<&str> = document.verdicts.iter().map(|finding| finding.sentence.as_str()).collect();
+        assert_eq!(told[..3], ["a, c: /a loses", "b: /b loses", "a, b (this is of a): 60 a second"]);
+        assert!(
+            document.headline.starts_with("a, c: /a loses. 1 of 1 hosts did not"),
+            "{}",
+            document.headline
+        );
     }
 }

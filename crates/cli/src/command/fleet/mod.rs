@@ -8,6 +8,7 @@ mod session;
 
 use clap::{Args, Parser as _, Subcommand};
 use plumb_block::Nanos;
+use plumb_fleet::agent::HEARTBEAT_MAX;
 use plumb_fleet::{Task, merge};
 use plumb_path::Survey;
 use plumb_policy::view::PolicyDocument;
@@ -32,9 +33,9 @@ Examples:
   plumb fleet compare --hosts 'a[1-8]' --factor buffering=direct,cached /srv/io.dat --size 1G --random --duration 5s
   plumb fleet policy-show --hosts 'db[1-4]' --format csv
 
-The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell is given
-`sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit codes: 1 something
-was found, 3 a host is missing or its result is not whole.";
+The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell is \
+given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit \
+codes: 1 something was found, 3 a host is missing or its result is not whole.";
 
 /// What `plumb fleet` takes.
 #[derive(Debug, Args)]
@@ -154,7 +155,7 @@ struct CommandArguments {
 /// A time from 100 ms to a minute.
 fn heartbeat(typed: &str) -> Result<Nanos, String> {
     let expected = "expected a time of 100ms to 1m, such as 2s";
-    let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=Nanos::secs(60)).contains(time));
+    let time = typed.parse().ok().filter(|time| (Nanos::millis(100)..=HEARTBEAT_MAX).contains(time));
     time.ok_or_else(|| expected.to_owned())
 }
 

@@ -43,15 +43,14 @@ impl Session {
     /// If what was typed makes no sense.
     pub(super) fn open(reach: &Reach, recording: &RecordingArguments) -> anyhow::Result<Self> {
         let names = named_hosts(&reach.hosts)?;
-        let unreadable =
-            || Refusal::new(Exit::Usage, format!("--launcher {}: a quote has no end", reach.launcher));
+        // Its words may hold what is nobody's business: they are not repeated.
+        let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
         let words = split(&reach.launcher).ok_or_else(unreadable)?;
         let empty = || Refusal::new(Exit::Usage, "--launcher: no program is named, such as ssh {host}");
         let launcher = Launcher::new(words, &reach.remote_plumb).ok_or_else(empty)?;
         if names.len() > 1 && !launcher.names_host() {
             let problem = format!(
-                "--launcher {}: {} hosts are named, and it reaches the same for each: put {{host}} where the name belongs",
-                reach.launcher,
+                "--launcher: {} hosts are named, and it reaches the same for each: put {{host}} where the name belongs",
                 names.len()
             );
             return Err(Refusal::new(Exit::Usage, problem).into());
