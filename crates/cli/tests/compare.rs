@@ -277,7 +277,7 @@ fn profiles_are_workloads_over_blocks_and_over_files() {
 #[test]
 fn practice_predicts_what_finds_a_difference() {
     let place = Place::new();
-    let words = "--a|--depth 4|--b|--depth 4|sim:sas-15k|--random|--duration|400ms|--budget|10s";
+    let words = "--a|--depth 4|--b|--depth 4|sim:sas-15k|--random|--duration|400ms|--budget|15s";
     let (document, code) = compared(&place, &format!("{words}|--find|10%|--dry-run"));
     let predicted = |pointer: &str| number(&document, &format!("/design/prediction/{pointer}"));
     assert_eq!((code, &document["blocks"], predicted("difference")), (Some(0), &Value::from(0), 0.1));
@@ -316,7 +316,7 @@ fn files(place: &Place, directory: &str) -> usize {
 
 #[test]
 fn a_cache_before_a_simulated_drive_is_new_in_each_block() {
-    let typed = "--factor|cache=none,wb:1G|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|800ms|--budget|24s";
+    let typed = "--factor|cache=none,wb:1G|sim:nearline-4tb|--random|--write|100|--block-size|64k|--depth|8|--duration|400ms|--budget|12s";
     let (document, _) = compared(&Place::new(), typed);
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratio/low") > 2.0, "{document:#}");

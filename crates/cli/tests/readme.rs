@@ -39,8 +39,8 @@ fn smaller(line: &str, drive: &str) -> String {
         let word = words[at].clone();
         let before = at.checked_sub(1).map(|before| words[before].clone());
         words[at] = match (before.as_deref(), word.as_str()) {
-            // No less is taken for blocks of a second, and of two workloads.
-            (Some("--budget"), _) if is_simulated => "1m".to_owned(),
+            // Both are of a drive's own time, and fit to each other.
+            (Some("--budget" | "--duration"), _) if is_simulated && line.starts_with("plumb compare") => word,
             (Some("--budget"), _) => "30s".to_owned(),
             (Some("--duration"), _) if is_simulated => "1s".to_owned(),
             (Some("--duration"), _) => "200ms".to_owned(),

@@ -20,7 +20,7 @@ pub(super) fn run(plumb: &Path, directory: &Path, runs: usize) -> Result<()> {
         "cached against direct, 4 KiB random writes, {runs} runs: {outcomes:?} (expected: all different)"
     );
     println!("  the main term: {causes:?} (expected: device-ios, for the page cache keeps the writes)");
-    let same = ["--a", "--depth 1", "--b", "--depth 1", "--confidence", "99%", "--budget", "15s"];
+    let same = ["--a", "--depth 1", "--b", "--depth 1", "--confidence", "99%", "--budget", "30s"];
     let runs = runs * SAME_EACH;
     let (outcomes, _) = counted(plumb, place.path(), &same, runs)?;
     println!(

@@ -66,7 +66,7 @@ pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run
     if let Err(error) = boot(lab, console, interrupts, &mut runs) {
         eprintln!("boot {} broke: {error:#}", lab.name);
         if !interrupts.seen() {
-            eprintln!("its console, {}, ends:\n{}", console.display(), last_lines(console));
+            show_end_of(console);
         }
         if let Some(last) = runs.last_mut().filter(|run| run.end == End::Failed(UNFINISHED.to_owned())) {
             last.end = End::Failed(format!("the boot broke here: {error:#}"));
@@ -79,13 +79,14 @@ pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run
     runs
 }
 
-/// What a person needs of the console of a boot that broke.
-fn last_lines(console: &Path) -> String {
+/// What a person needs of the console of a boot or a scenario that broke.
+fn show_end_of(console: &Path) {
     const LINES: usize = 60;
     let log = std::fs::read(console).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);
     let lines: Vec<&str> = log.lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].iter().map(|line| format!("    {line}\n")).collect()
+    eprintln!("its console, {}, ends:", console.display());
+    lines[lines.len().saturating_sub(LINES)..].iter().for_each(|line| eprintln!("    {line}"));
 }
 
 /// A scenario's end until the guest says another.
@@ -150,7 +151,7 @@ fn life(
     let complaints = std::fs::File::create(&files.complaints).context("creating QEMU's log")?;
     let child = lab.command(files, drives).stderr(complaints).spawn().context("starting QEMU")?;
     let mut machine = Machine { child };
-    let outside = Outside { listener, trace: &files.trace, simulated, interrupts };
+    let outside = Outside { listener, console: &files.console, trace: &files.trace, simulated, interrupts };
     let played = play(lab, &mut machine, outside, runs);
     machine.stop()?;
     let said = std::fs::read_to_string(&files.complaints).unwrap_or_default();
@@ -163,6 +164,7 @@ fn life(
 /// What a boot uses outside the guest.
 struct Outside<'a> {
     listener: UnixListener,
+    console: &'a Path,
     trace: &'a Path,
     simulated: &'a [SimulatedDrive],
     interrupts: &'a Interrupts,
@@ -170,7 +172,7 @@ struct Outside<'a> {
 
 /// Follows the guest until it says goodbye.
 fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>) -> Result<Played> {
-    let Outside { listener, trace, simulated, interrupts } = outside;
+    let Outside { listener, console, trace, simulated, interrupts } = outside;
     let disks = lab.disks();
     let (commands, output) =
         machine.child.stdin.take().zip(machine.child.stdout.take()).context("QEMU has no pipes")?;
@@ -185,7 +187,7 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     if interrupts.seen() {
         bail!("interrupted");
     }
-    let mut guest = Guest { lab, runs, kernel: String::new(), began: Instant::now() };
+    let mut guest = Guest { lab, console, runs, kernel: String::new(), began: Instant::now() };
     let mut answers = stream;
     while let Some(frame) = next_frame(&inbox)? {
         match frame {
@@ -267,6 +269,7 @@ fn next_frame(inbox: &Receiver<Event>) -> Result<Option<Frame>> {
 /// The guest's story so far.
 struct Guest<'a> {
     lab: &'a Lab<'a>,
+    console: &'a Path,
     runs: &'a mut Vec<Run>,
     kernel: String,
     began: Instant,
@@ -312,15 +315,21 @@ impl Guest<'_> {
         Ok(&run.scenario.name)
     }
 
-    /// The script's status decides, unless the script has said more.
+    /// The script's status decides, unless the script has said more. What the console says of a failure is shown now, before the
+    /// next scenario writes there.
     fn end(&mut self, status: i32) -> Result<()> {
-        self.pause()?;
+        let name = self.pause()?;
+        let console = self.console;
         let run = self.current()?;
         if run.end == End::Failed(UNFINISHED.to_owned()) {
             run.end = match status {
                 0 => End::Completed,
                 _ => End::Failed(format!("its script was ended with status {status}")),
             };
+        }
+        if matches!(run.end, End::Failed(_)) {
+            eprintln!("{name} failed");
+            show_end_of(console);
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4
     mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \
     python3 nbdinfo=libnbd-bin nbdsh=python3-libnbd nbdkit qemu-nbd=qemu-utils certtool=gnutls-bin setpriv=util-linux psql=postgresql \
-    ansible-playbook=ansible-core jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
+    ansible-playbook=ansible-core sshd=openssh-server ssh=openssh-client jsonschema=python3-jsonschema shellcheck systemd-analyze=systemd kubectl=kubernetes-client";
 
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {

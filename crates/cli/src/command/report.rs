@@ -24,7 +24,8 @@ pub(super) fn opened(run: &Path) -> Result<Recorded, Refusal> {
         return Ok(Recorded::Run(Box::new(RunRecording::without_distributions(document))));
     }
     Recorded::open(run).map_err(usage)?.ok_or_else(|| {
-        let why = "ended before anything was measured: there is nothing in it";
+        let why = "has no result: the run ended, or its disk was full, before one was written; what was measured until then, if \
+                   anything, is in its hist.hlog and timeseries.csv";
         Refusal::new(Exit::NotMeasured, format!("{} {why}", run.display()))
     })
 }

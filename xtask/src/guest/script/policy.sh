@@ -269,8 +269,8 @@ is_now() {
 	same "$1: the kernel's views" "$expected" "$(view "$4")"
 }
 
-# Off and on, each read back and rolled back, so that it is off in the end: switched DRIVE DISK [FLUSHES-WHEN-OFF]; the drive is - where the host knows
-# none.
+# Off, read back and rolled back, so that it is on in the end: switched DRIVE DISK [FLUSHES-WHEN-OFF]; the drive is - where the host
+# knows none.
 switched() {
 	is_now "in the beginning" on "$1" "$2"
 	brought off "$2"
@@ -282,6 +282,11 @@ switched() {
 	is_now "after rollback" on "$1" "$2"
 	policy 1 verify /tmp/plan
 	[ "$1" = - ] || same "flushes after rollback" $SYNCS "$(flushes "$1" "$2")"
+}
+
+# As switched, and then on from off, which is rolled back, so that it is off in the end.
+switched_both_ways() {
+	switched "$@"
 	brought off "$2"
 	brought on "$2"
 	is_now "after apply" on "$1" "$2"

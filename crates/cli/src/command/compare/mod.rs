@@ -335,7 +335,7 @@ fn experiment(
         together: arguments.together,
     };
     let least = Nanos(experiment.budget_least().0.saturating_mul(workloads.max(1) as u64));
-    if let Some(budget) = arguments.budget.filter(|budget| !arguments.dry_run && *budget < least) {
+    if let Some(budget) = arguments.budget.filter(|budget| *budget < least) {
         let problem = format!(
             "--budget {budget}: the fewest blocks that can be judged take {least} and their warm-up; type that or more, or shorter blocks with \
              --duration"
