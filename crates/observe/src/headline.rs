@@ -39,7 +39,7 @@ fn moved(device: &ObservedDevice) -> String {
     match device.ios() + device.flushes.unwrap_or(0) {
         0 => format!("nothing was asked of {} in this time", device.name),
         _ => format!(
-            "{} was asked for {} reads and {} writes a second",
+            "each second {} was asked for {} reads and {} writes",
             device.name,
             rate(reads),
             rate(writes)

@@ -66,7 +66,7 @@ pub(crate) enum DriveCommand {
 }
 
 const EXAMPLE: &str = "\
-Every command that takes a device also takes sim:MODEL?wce=off&seed=7, a simulated drive in virtual time. Any parameter that
+Every command that takes a device also takes sim:MODEL?wce=off&seed=7, a simulated drive in virtual time. Any parameter that \
 `plumb drive show` prints can follow the name, as in ata-40gb?behaviour.driver_drops_flush=true.
 
 Does a file system keep what was synced on a drive that ignores flushes?

@@ -37,7 +37,7 @@ Examples:
   plumb observe /dev/sdb --requests                 then: plumb cache advise RUN --backing-rate 100M
   plumb observe compare RUN-BEFORE RUN-AFTER
 
-Nothing is written to what is observed. Root sees each request and each sync, through the kernel's tracing, in an instance that is removed
+Nothing is written to what is observed. Root sees each request and each sync, through the kernel's tracing, in an instance that is removed \
 afterwards; without it the counters are left. Ctrl-C ends the observation and keeps it.";
 
 /// What `plumb observe` takes.
