@@ -247,6 +247,15 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains("that rise, such as 1,2,4,8"), "{}", said(&output));
     }
+    for word in ["-q", "--no-record", "--out=d", "--forks"] {
+        let output = fleet("check", "a", SHELL).args([".", word]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(
+            said(&output).contains(&format!("{word}: it is of the command of many hosts")),
+            "{}",
+            said(&output)
+        );
+    }
     let output = fleet("load", "a", SHELL).args(["x", "--write", "200"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }

@@ -6,7 +6,7 @@ mod progress;
 mod record;
 mod session;
 
-use clap::{Args, Parser as _, Subcommand};
+use clap::{Arg, Args, Parser as _, Subcommand};
 use plumb_block::Nanos;
 use plumb_fleet::agent::HEARTBEAT_MAX;
 use plumb_fleet::{Task, merge};
@@ -19,7 +19,7 @@ use self::progress::Progress;
 use self::record::{Recording, What};
 use self::session::Session;
 use crate::arguments::{Arguments, Detail, RecordingArguments};
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Refusal};
 use crate::surroundings::argv;
 use crate::terminal;
 
@@ -177,6 +177,12 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
         let given = typed.arguments.iter().filter(|word| *word != "--json");
         own.chain(given.map(|word| word.replace("{host}", host))).collect()
     };
+    if let Some(word) = misplaced(&typed.arguments) {
+        let problem = format!(
+            "{word}: it is of the command of many hosts: type it before the words that each host is given"
+        );
+        return Err(Refusal::new(Exit::Usage, problem).into());
+    }
     let mut session = Session::open(&typed.reach, &typed.recording)?;
     // What no host could take is told before any is asked.
     for host in &session.names {
@@ -193,6 +199,20 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
     })?;
     let as_json = typed.json || typed.arguments.iter().any(|word| word == "--json");
     conclude(recording, answers, typed.printed.format(as_json), typed.detail.style())
+}
+
+/// An option of this command among the words of each host, where it would mean nothing. `--json` is taken from there, too.
+fn misplaced(words: &[String]) -> Option<&String> {
+    let own = CommandArguments::augment_args(clap::Command::new("fleet"));
+    let is_meant = |word: &str| {
+        let typed = word.split_once('=').map_or(word, |(option, _)| option);
+        let is_long =
+            |argument: &Arg| argument.get_long().is_some_and(|long| typed.strip_prefix("--") == Some(long));
+        let is_short =
+            |argument: &Arg| argument.get_short().is_some_and(|short| typed == format!("-{short}"));
+        typed != "--json" && own.get_arguments().any(|argument| is_long(argument) || is_short(argument))
+    };
+    words.iter().find(|word| is_meant(word))
 }
 
 /// Ends the recording with what the hosts answered, and shows it.
