@@ -13,6 +13,7 @@ use super::create::may_be_named;
 use super::member::Member;
 use super::named::NamedCache;
 use crate::error::{Error, Result};
+use crate::permission::Intent;
 
 /// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of a mirror may be left out: whether
 /// that counts is said when it is served. The log is read and checked before, and nothing but the configuration is written. Where the name is
@@ -54,7 +55,7 @@ pub fn adopt(
 
 /// What the devices say.
 fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time) -> Result<CacheConfig> {
-    let backing = Member::look(backing, time)?;
+    let backing = Member::opened(backing, Intent::READ, time)?;
     let (Some(marker), place) = backing.marker()? else {
         let remedy = "name the device that was cached";
         return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
@@ -62,7 +63,7 @@ fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time
     let mut paths: Vec<Option<String>> = Vec::new();
     let mut known: Option<Leg> = None;
     for typed in legs {
-        let member = Member::look(typed, time)?;
+        let member = Member::opened(typed, Intent::READ, time)?;
         let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
         let Some(leg) = leg.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(

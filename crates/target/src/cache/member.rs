@@ -57,15 +57,11 @@ impl Member {
         Self::opened(typed, Intent::WRITE, time)
     }
 
-    /// Opens what is called `typed` to read it only, so that it may be read-only.
+    /// The same, but what is only to be read may be read-only.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn look(typed: &str, time: &Time) -> Result<Self> {
-        Self::opened(typed, Intent::READ, time)
-    }
-
-    fn opened(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
+    pub(super) fn opened(typed: &str, intent: Intent, time: &Time) -> Result<Self> {
         let name = Name::parse(typed)?;
         if matches!(name, Name::Scheme { .. }) {
             return Self::elsewhere(&name, time);

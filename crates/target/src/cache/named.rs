@@ -21,7 +21,7 @@ use crate::name::{Name, Scheme};
 use crate::network;
 use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
-use crate::permission::Permission;
+use crate::permission::{Intent, Permission};
 use crate::shared::Keeping;
 
 /// How many buffers a cache has for its records, for reads of the log and for destaging.
@@ -64,7 +64,7 @@ impl NamedCache {
     }
 
     fn served(config: CacheConfig, how: impl FnOnce(Options) -> Options, time: &Time) -> Result<Self> {
-        let (mut open, marker) = Self::recovered(config, how, Member::open, time)?;
+        let (mut open, marker) = Self::recovered(config, how, Intent::WRITE, time)?;
         let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
         let (backing, place) = (Arc::clone(&open.backing), open.config().marker);
         let mark = move |session| backing.set_marker(place, Some(&Marker { session, ..marker }));
@@ -82,18 +82,18 @@ impl NamedCache {
     /// As [`open`](Self::open).
     pub fn look(config: CacheConfig, degraded: Degraded, gives_up_lost: bool, time: &Time) -> Result<Self> {
         let how = |options| Options { degraded, dry_run: true, gives_up_lost, ..options };
-        Self::recovered(config, how, Member::look, time).map(|(open, _)| open)
+        Self::recovered(config, how, Intent::READ, time).map(|(open, _)| open)
     }
 
     fn recovered(
         config: CacheConfig,
         how: impl FnOnce(Options) -> Options,
-        opens: Opens,
+        intent: Intent,
         time: &Time,
     ) -> Result<(Self, Marker)> {
         let shown = format!("cache:{}", config.name);
-        let (backing, marker) = backing_of(&config, opens, time)?;
-        let legs = legs_of(&config, opens, time)?;
+        let (backing, marker) = backing_of(&config, intent, time)?;
+        let legs = legs_of(&config, intent, time)?;
         let cached = backing.cached(config.marker);
         let size = cached.info().size;
         if size < marker.size {
@@ -230,12 +230,9 @@ fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     )
 }
 
-/// How a device of a cache is opened: [`Member::open`] or [`Member::look`].
-type Opens = fn(&str, &Time) -> Result<Member>;
-
 /// The backing device, and what it says of its cache.
-fn backing_of(config: &CacheConfig, opens: Opens, time: &Time) -> Result<(Member, Marker)> {
-    let backing = opens(&config.backing, time).map_err(|error| match error.kind() {
+fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker)> {
+    let backing = Member::opened(&config.backing, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
             let remedy = format!("bring it back under this name; {}", last_resort(config));
             Error::refused(error.target(), "the backing device is missing", remedy)
@@ -269,8 +266,8 @@ fn backing_of(config: &CacheConfig, opens: Opens, time: &Time) -> Result<(Member
 }
 
 /// The devices of the log, `None` for one that is not there, or does not answer: the others say whether it counts. One has to be there.
-fn legs_of(config: &CacheConfig, opens: Opens, time: &Time) -> Result<Vec<Option<Member>>> {
-    let legs: Vec<_> = config.legs.iter().map(|path| opens(path, time)).collect();
+fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
+    let legs: Vec<_> = config.legs.iter().map(|path| Member::opened(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
     let legs = legs.into_iter().map(|leg| match leg {
         Err(error) if error.is_gone() && is_any_there => Ok(None),
