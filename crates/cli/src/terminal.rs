@@ -37,6 +37,15 @@ pub(crate) fn say(line: &str) {
     }
 }
 
+/// `1 flush`, `2 flushes`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    match what {
+        _ if count == 1 => format!("{count} {what}"),
+        _ if what.ends_with("sh") => format!("{count} {what}es"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 /// Says where the page of a run directory is, if there is one.
 pub(crate) fn say_report(directory: Option<&String>) {
     directory

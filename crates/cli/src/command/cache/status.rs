@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::follow::not_serving;
 use super::{order, refused};
 use crate::exit::{self, Exit};
-use crate::terminal;
+use crate::terminal::{self, counted};
 
 /// How many damaged parts are shown to people.
 const SHOWN: usize = 8;
@@ -166,16 +166,23 @@ fn text(status: &CacheStatus) -> String {
 
 /// What was found in the log when it was opened.
 fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
-    let mut lines =
-        vec![format!("{} records of {} in the log when it was opened", found.records, found.record_bytes)];
+    let mut lines = vec![format!(
+        "{} of {} in the log when it was opened",
+        counted(found.records, "record"),
+        found.record_bytes
+    )];
     let is_sound = !status.served && found.is_sound() && status.unreadable.is_empty();
     lines.extend(is_sound.then(|| "no record that was durable is damaged or gone".to_owned()));
     let (given_up, lost) = (found.given_up_records, found.lost_records);
     lines.extend((lost > 0).then(|| {
-        format!("LOST: at least {lost} records that were durable, from the first that is damaged or gone on; check what is on the device")
+        let lost = counted(lost, "durable record");
+        format!(
+            "LOST: at least {lost}, from the first that is damaged or gone on; check what is on the device"
+        )
     }));
     lines.extend((given_up > 0).then(|| {
-        format!("{given_up} records at its end were cut off by what is torn before them: they are given up; no record says that they were flushed")
+        let given_up = counted(given_up, "record");
+        format!("given up at its end: {given_up} behind a torn one; no record says that anything there was flushed")
     }));
     for (leg, lacks) in status.legs.iter().zip(&found.legs) {
         let (path, behind, damaged) = (&leg.path, lacks.behind_bytes, lacks.damaged_bytes);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
 use crate::command::serving;
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
+use crate::terminal::{self, counted};
 
 /// Where the drives of this user are.
 pub(crate) fn directory() -> PathBuf {
@@ -206,13 +206,4 @@ fn losses(status: &DriveStatus, lost: u64) -> String {
     let lie =
         if promised > 0 { format!(", {promised} of which it had said were durable") } else { String::new() };
     format!("{cuts}; the last took {}{lie}", counted(lost, "acknowledged block"))
-}
-
-/// `1 flush`, `2 flushes`.
-fn counted(count: u64, what: &str) -> String {
-    match what {
-        _ if count == 1 => format!("{count} {what}"),
-        _ if what.ends_with("sh") => format!("{count} {what}es"),
-        _ => format!("{count} {what}s"),
-    }
 }

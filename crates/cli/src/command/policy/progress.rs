@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::Nanos;
 use plumb_policy::apply::{Event, Progress};
 
-use crate::terminal;
+use crate::terminal::{self, counted};
 
 /// Tells people what happens.
 pub(super) struct TerminalProgress {
@@ -47,11 +47,16 @@ impl Progress for TerminalProgress {
             Event::Begun { disks, journal } => {
                 self.bar.set_length(*disks as u64);
                 let journal = journal.display();
-                self.say(&format!("{} to change; what is done is written to {journal}", count(*disks)));
+                self.say(&format!(
+                    "{} to change; what is done is written to {journal}",
+                    counted(*disks as u64, "disk")
+                ));
                 self.say(&format!("interrupted, `plumb policy apply --resume {journal}` goes on, and `plumb policy rollback {journal}` goes back"));
             }
             Event::WaveBegun { wave: 0, .. } => self.say("the canary, one disk alone"),
-            Event::WaveBegun { wave, disks } => self.say(&format!("wave {wave}, {}", count(*disks))),
+            Event::WaveBegun { wave, disks } => {
+                self.say(&format!("wave {wave}, {}", counted(*disks as u64, "disk")))
+            }
             Event::DiskBegun { disk, done, total, remaining } => {
                 self.bar.set_position(*done as u64);
                 self.say(&format!("{disk}, {} of {total}{}", done + 1, left(*remaining)));
@@ -68,10 +73,6 @@ impl Progress for TerminalProgress {
             Event::WaveEnded { wave } => self.say(&format!("wave {wave} was read back again")),
         }
     }
-}
-
-fn count(disks: usize) -> String {
-    if disks == 1 { "1 disk".to_owned() } else { format!("{disks} disks") }
 }
 
 fn left(remaining: Option<Nanos>) -> String {

@@ -10,6 +10,7 @@ use plumb_report::Style;
 use plumb_report::terminal::{Cell, Table};
 
 use super::layout::{Ink, cell, hang, table};
+use crate::terminal::counted;
 
 /// The columns. Where a terminal is narrow the last are left out first, down to so many.
 const HEAD: [&str; 8] = ["wave", "disk", "change", "how", "used for", "identity", "model", "port"];
@@ -40,11 +41,9 @@ pub(in super::super) fn of(plan: &Plan, style: Style, with_bytes: bool) -> Strin
 }
 
 fn extent(plan: &Plan) -> String {
-    let waves = if plan.waves() == 1 { "1 wave".to_owned() } else { format!("{} waves", plan.waves()) };
-    match plan.changes.len() {
+    match plan.changes.len() as u64 {
         0 => "nothing to change".to_owned(),
-        1 => format!("1 disk to change in {waves}"),
-        count => format!("{count} disks to change in {waves}"),
+        disks => format!("{} to change in {}", counted(disks, "disk"), counted(plan.waves() as u64, "wave")),
     }
 }
 
