@@ -102,8 +102,15 @@ impl Cache {
     }
 
     /// Which device of which log this block is a superblock of; `None` if of none.
-    pub fn leg_of(block: &[u8]) -> Option<Leg> {
-        let Found::Valid(found) = Superblock::decode(block) else { return None };
+    ///
+    /// # Errors
+    /// The version of the format, if that is a later one.
+    pub fn leg_of(block: &[u8]) -> std::result::Result<Option<Leg>, u32> {
+        let found = match Superblock::decode(block) {
+            Found::Valid(found) => found,
+            Found::Newer(version) => return Err(version),
+            Found::Nothing => return Ok(None),
+        };
         let Superblock { cache, backing, geometry, leg, ref legs, .. } = *found;
         let settings = Settings {
             cache,
@@ -112,7 +119,7 @@ impl Cache {
             segment: Bytes(u64::from(geometry.segment_blocks) * LOG_BLOCK),
             layout: geometry.layout,
         };
-        Some(Leg { number: usize::from(leg), legs: legs.len(), settings })
+        Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings }))
     }
 
     /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not there. Requests wait

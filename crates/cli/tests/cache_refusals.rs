@@ -321,7 +321,9 @@ fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
     let Some((place, server, at, mounted)) = served_mounted() else { return };
     server.terminate();
     std::fs::write(at.path().join("file"), "after the signal").unwrap();
-    refused(&place, &["stop", &place.name], 4, &["--cut-off"]);
+    for command in ["stop", "detach"] {
+        refused(&place, &[command, &place.name], 4, &["mounted", "--cut-off"]);
+    }
     drop(mounted);
     assert_eq!(server.wait(), Some(0));
     let server = place.serve_as(&["--attach"]);

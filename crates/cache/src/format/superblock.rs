@@ -264,6 +264,7 @@ mod tests {
         put.u32(VERSION + 1);
         put.seal();
         assert_eq!(Superblock::decode(&block), Found::Newer(VERSION + 1));
+        assert_eq!(crate::Cache::leg_of(&block).unwrap_err(), VERSION + 1);
     }
 
     #[test]

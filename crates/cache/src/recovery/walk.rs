@@ -330,8 +330,9 @@ impl Walk {
         if last < durable && !self.gives_up_lost {
             return Err(format!(
                 "the log ends after record {last}, though all up to {durable} were durable: records that a client may count on are \
-                 damaged or gone, so nothing is served; bring back the device that has them, or keep what comes before and lose the rest: `plumb cache recover` with \
-                 --give-up-lost"
+                 damaged or gone, so nothing is served; bring back the device that has them, or keep what comes before and lose the rest: \
+                 `plumb cache recover NAME --give-up-lost {}`",
+                self.cache
             ));
         }
         self.findings.given_up_records = self.behind.range(durable + 1..).count() as u64;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Payload, Pool, PoolShape, RealClock, Request, Tag, Time};
+use plumb_block::{Bytes, Payload, Pool, PoolShape, RealClock, Request, Tag, Time};
 use plumb_cache::driver::carry_out;
 use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode};
 
@@ -64,8 +64,7 @@ fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time
     let mut known: Option<Leg> = None;
     for typed in legs {
         let member = Member::opened(typed, Intent::READ, time)?;
-        let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
-        let Some(leg) = leg.filter(|leg| leg.settings.cache == marker.cache) else {
+        let Some(leg) = leg_of(&member)?.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(
                 "it is no device of the log of cache {}, which {} needs",
                 marker.cache, backing.shown
@@ -101,15 +100,23 @@ fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time
 }
 
 /// Which device of which log this is; `None` if of none.
-pub(super) fn leg_of(device: &dyn Device) -> plumb_block::Result<Option<Leg>> {
-    let pool = Pool::new(PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) })?;
+///
+/// # Errors
+/// If there is no memory, or a later version of plumb wrote the log.
+pub(super) fn leg_of(member: &Member) -> Result<Option<Leg>> {
+    let shape = PoolShape { buffer: Bytes(LOG_BLOCK), count: 2, alignment: Bytes(LOG_BLOCK) };
+    let pool = Pool::new(shape).map_err(|error| Error::device(&member.shown, &error))?;
     let read = |range| Some(Request::read_into(Tag(0), range, pool.take(Bytes(LOG_BLOCK))?));
     // Any may be torn.
     let mut found = None;
-    for request in Cache::superblocks_of(&device.info()).into_iter().filter_map(read) {
-        for payload in carry_out(device, [request]).unwrap_or_default() {
+    for request in Cache::superblocks_of(&member.device.info()).into_iter().filter_map(read) {
+        for payload in carry_out(&*member.device, [request]).unwrap_or_default() {
             if let Payload::Into(bytes) = payload {
-                found = found.or_else(|| Cache::leg_of(&bytes));
+                let leg = Cache::leg_of(&bytes).map_err(|version| {
+                    let found = format!("it has a cache of format version {version}");
+                    Error::refused(&member.shown, found, "use the later version of plumb that wrote it")
+                })?;
+                found = found.or(leg);
             }
         }
     }

@@ -181,7 +181,7 @@ pub(super) fn guarded(
     let mut permission = permission.clone();
     let members = legs.iter().filter_map(|typed| Member::open(typed, time).ok());
     for member in members.filter(|member| own.is_some() && member.is_log_file()) {
-        let leg = leg_of(&*member.device).map_err(|error| Error::device(&member.shown, &error))?;
+        let leg = leg_of(&member)?;
         permission.destroy.extend(leg.filter(|leg| Some(leg.settings.cache) == own).map(|_| member.path));
     }
     let legs = legs.iter().map(|typed| {

@@ -71,9 +71,10 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
 }
 
 fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {
-    let failed = |error| Error::device(&leg.shown, &error);
-    match leg_of(&*leg.device).map_err(failed)? {
-        Some(found) if found.settings.cache == cache => driver::erase(&*leg.device).map_err(failed),
+    match leg_of(leg)? {
+        Some(found) if found.settings.cache == cache => {
+            driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))
+        }
         _ => Ok(()),
     }
 }

@@ -1,7 +1,6 @@
 //! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or is not there any more.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::{Degraded, Uuid};
@@ -15,19 +14,22 @@ use super::{order, refused, status};
 use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
 
-/// Writes everything back, and waits for that.
+/// Writes everything of a served cache back, and waits for that.
 pub(super) fn drain(name: &str, json: bool) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
-    match drained(name, &stop)? {
-        Some(Ok(end)) => Ok(status::show(&end, json)?.and(status::finding_of_data(&end))),
-        Some(Err(exit)) => Ok(exit),
-        None => {
-            CacheConfig::load(&cache::directory(), name).map_err(refused)?;
-            let message = format!(
-                "{name} is not served: serve it, or write everything back with `plumb cache detach {name}`"
-            );
-            Err(Refusal::new(Exit::Usage, message).into())
-        }
+    let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else {
+        CacheConfig::load(&cache::directory(), name).map_err(refused)?;
+        let message = format!(
+            "{name} is not served: serve it, or write everything back with `plumb cache detach {name}`"
+        );
+        return Err(Refusal::new(Exit::Usage, message).into());
+    };
+    let look = || order(name, &Order::Status);
+    // What is written back is durable once the log has let go of it.
+    let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
+    match followed.end(now, &stop)? {
+        Some(end) => Ok(status::show(&end, json)?.and(status::finding_of_data(&end))),
+        None => Ok(Exit::NotMeasured),
     }
 }
 
@@ -45,15 +47,6 @@ pub(super) fn stop(name: &str, cut_off: bool, json: bool) -> anyhow::Result<Exit
     let left = end.only_in_log();
     terminal::print(&format!("{name}: stopped; {left} only in the log, until it is served again\n"))?;
     Ok(Exit::Done)
-}
-
-/// Writes everything of a served cache back; `None` if it is not served, an exit code if it was interrupted.
-fn drained(name: &str, stop: &AtomicBool) -> anyhow::Result<Option<Result<CacheStatus, Exit>>> {
-    let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else { return Ok(None) };
-    let look = || order(name, &Order::Status);
-    // What is written back is durable once the log has let go of it.
-    let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
-    Ok(Some(followed.end(now, stop)?.ok_or(Exit::NotMeasured)))
 }
 
 #[derive(Serialize)]
@@ -78,17 +71,8 @@ pub(super) fn detach(
     let directory = cache::directory();
     let config = CacheConfig::load(&directory, name).map_err(refused)?;
     let gives_up = is_given_up(&config, give_up_unreadable)?;
-    let is_served = match discard_dirty {
-        Some(_) => true,
-        None => match drained(name, &stop)? {
-            Some(Err(exit)) => return Ok(exit),
-            drained => drained.is_some(),
-        },
-    };
-    if is_served {
-        // What is written from now on is written back when nobody can write any more.
-        order(name, &Order::Detach { cut_off })?;
-    }
+    // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
+    order(name, &Order::Detach { cut_off })?;
     let (mut given_up, mut after) = (0, "check what is on");
     match discard_dirty {
         Some(uuid) => {
