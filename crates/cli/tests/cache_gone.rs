@@ -38,6 +38,44 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
     place.cache(&[&again[..], &["--discard-dirty", &uuid]].concat());
 }
 
+/// An empty file is no device at all: it is as good as none.
+#[test]
+fn a_cache_of_which_a_device_is_empty_is_refused_and_given_up() {
+    let place = Place::new(8 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let name = &place.name;
+    let empty = |file| fs::File::options().write(true).open(place.path(file)).unwrap().set_len(0).unwrap();
+    empty("log");
+    for command in [&["verify", name][..], &["serve", name, "--nbd", "s"]] {
+        refused(&place, command, 4, &["smaller than one", "--discard-dirty", &uuid]);
+    }
+    empty("backing");
+    place.cache(&["detach", name, "--discard-dirty", &uuid]);
+    refused(&place, &["status", name], 2, &["no cache of this name"]);
+}
+
+/// Servers are found by name: one of another state directory is not taken for this cache's.
+#[test]
+fn a_server_of_a_cache_of_the_same_name_gets_no_order() {
+    let place = Place::new(8 << 20);
+    let theirs = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let name = &place.name;
+    let other = Place { name: name.clone(), ..Place::new(8 << 20) };
+    other.create(&[]);
+    let _server = place.serve();
+    for command in [
+        &["status", name][..],
+        &["mode", name, "ordered"],
+        &["drain", name],
+        &["stop", name],
+        &["detach", name],
+    ] {
+        refused(&other, command, 4, &[&theirs]);
+    }
+    let status = place.cache(&["status", name]);
+    assert_eq!((&status["mode"], &status["state"]), (&"write-back".into(), &"serving".into()));
+}
+
 #[test]
 fn a_server_that_does_not_answer_is_named_with_what_to_do() {
     let place = Place::new(8 << 20);

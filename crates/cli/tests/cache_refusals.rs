@@ -26,6 +26,9 @@ fn a_cache_is_made_only_of_what_may_be_used() {
     );
     refused(&place, &with(&["--backing", "backing", "--log", "log", "--size", "1M"]), 2, &["segment"]);
     assert!(!place.path("log").exists(), "what was made is left behind");
+    // Before anything that may go has gone.
+    let too_little = ["--backing", "backing", "--log", "theirs", "--size", "1M", "--overwrite"];
+    refused(&place, &with(&too_little), 2, &["segment"]);
     refused(
         &place,
         &with(&["--backing", "backing", "--log", "backing", "--size", "1M", "--overwrite"]),

@@ -34,7 +34,7 @@ pub fn adopt(
     }
     let time = Time::Real(Arc::new(RealClock::start()));
     let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
-    let config = found(name, (backing, legs), mode, &time)?.in_mode(mode)?;
+    let config = found(name, (backing, legs), (mode, before.as_ref()), &time)?.in_mode(mode)?;
     if before.is_some_and(|before| before.uuid != config.uuid) {
         may_be_named(directory, name)?;
     }
@@ -54,7 +54,12 @@ pub fn adopt(
 }
 
 /// What the devices say.
-fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time) -> Result<CacheConfig> {
+fn found(
+    name: &str,
+    (backing, legs): (&str, &[String]),
+    (mode, before): (Mode, Option<&CacheConfig>),
+    time: &Time,
+) -> Result<CacheConfig> {
     let backing = Member::opened(backing, Intent::READ, time)?;
     let (Some(marker), place) = backing.marker()? else {
         let remedy = "name the device that was cached";
@@ -81,9 +86,15 @@ fn found(name: &str, (backing, legs): (&str, &[String]), mode: Mode, time: &Time
     let Some(Leg { settings, .. }) = known else {
         return Err(Error::usage(name, "no device of the log was named", "name it with --log"));
     };
-    // By a path that leads nowhere it is found missing, and the others say whether it counts.
+    // By its last path, or one that leads nowhere, it is found missing, and the others say whether it counts.
+    let named: Vec<String> = paths.iter().flatten().cloned().collect();
+    let last = |number: usize| {
+        let known = before.filter(|before| before.uuid == marker.cache)?.legs.get(number)?;
+        (!named.contains(known)).then(|| known.clone())
+    };
     let missing = |(number, path): (usize, Option<String>)| {
-        path.unwrap_or_else(|| format!("/dev/disk/by-id/missing-device-{number}-of-the-log-of-{name}"))
+        path.or_else(|| last(number))
+            .unwrap_or_else(|| format!("/dev/disk/by-id/missing-device-{number}-of-the-log-of-{name}"))
     };
     Ok(CacheConfig {
         schema: CacheConfig::SCHEMA.to_owned(),

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, RealClock, Time};
-use plumb_cache::{LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
+use plumb_block::{Bytes, DeviceInfo, RealClock, Time};
+use plumb_cache::{Cache, LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
 
@@ -80,13 +80,21 @@ pub fn create(
         is_left_free(&backing)?;
     }
     let permission = backing.without_own_name(wanted.permission);
+    let info = backing.cached(place).info();
+    let settings = Settings {
+        cache: new_uuid()?,
+        backing: new_uuid()?,
+        size: wanted.size,
+        segment: SEGMENT,
+        layout: wanted.layout,
+    };
     let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = legs_of(wanted, &time, laying_out).and_then(|legs| {
+    let made = legs_of(wanted, (&settings, &info), &time, laying_out).and_then(|legs| {
         // Laying out takes long, and others need not wait for that.
         let _alone = CacheConfig::alone(directory)?;
         may_be_named(directory, wanted.name)?;
-        let info = backing.cached(place).info();
-        let settings = written(wanted, &legs, &info)?;
+        let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
+        driver::create(&settings, &devices, &info).map_err(|error| not_made(wanted.name, &error))?;
         let Settings { cache, backing: uuid, .. } = settings;
         let marker = Marker { cache, backing: uuid, session: 0, size: info.size };
         if is_log {
@@ -197,32 +205,20 @@ pub(super) fn guarded(
 /// The devices of the log, laid out, if they do for the mode.
 fn legs_of(
     wanted: &CreateWanted<'_>,
+    (settings, backing): (&Settings, &DeviceInfo),
     time: &Time,
     mut laying_out: Option<&mut LayingOut<'_>>,
 ) -> Result<Vec<Member>> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
     // All of them before anything is written.
+    let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
+    Cache::create(settings, &infos, backing).map_err(|error| not_made(wanted.name, &error))?;
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
     legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out.as_deref_mut()))?;
     Ok(legs)
 }
 
-/// Writes what makes a cache to the devices of the log.
-fn written(
-    wanted: &CreateWanted<'_>,
-    legs: &[Member],
-    backing: &plumb_block::DeviceInfo,
-) -> Result<Settings> {
-    let settings = Settings {
-        cache: new_uuid()?,
-        backing: new_uuid()?,
-        size: wanted.size,
-        segment: SEGMENT,
-        layout: wanted.layout,
-    };
-    let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
-    driver::create(&settings, &devices, backing)
-        .map_err(|error| Error::device(&format!("cache:{}", wanted.name), &error))?;
-    Ok(settings)
+fn not_made(name: &str, error: &plumb_block::Error) -> Error {
+    Error::device(&format!("cache:{name}"), error)
 }

@@ -46,7 +46,8 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
     let time = Time::Real(Arc::new(RealClock::start()));
     let (backing, backing_gone) = match Member::open(&config.backing, &time) {
         Ok(backing) => (Some(backing), None),
-        Err(error) if error.is_gone() => (None, Some(error)),
+        // What cannot be used as a device, such as an empty file, can say nothing either.
+        Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
         Err(error) => return Err(error),
     };
     let marked = match backing.as_ref().map(Member::marker) {

@@ -275,6 +275,9 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
             let remedy = format!("bring it back; {}", last_resort(config));
             Err(Error::refused(error.target(), "this device of the log is missing", remedy))
         }
+        Err(error) if error.kind() == Kind::Usage => {
+            Err(Error::refused(error.target(), error.found(), last_resort(config)))
+        }
         leg => leg.map(Some),
     });
     legs.collect()

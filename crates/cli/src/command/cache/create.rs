@@ -2,7 +2,7 @@
 
 use plumb_block::Bytes;
 use plumb_target::Permission;
-use plumb_target::cache::{self, CacheStatus, CreateWanted, LayingOut};
+use plumb_target::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
 
 use super::laying_out::watched;
 use super::{refused, status};
@@ -14,8 +14,9 @@ use crate::{stop, terminal};
 pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
     let AdoptArguments { name, backing, log, mode } = arguments;
     let mode = mode.map(Into::into);
+    let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
     let adopted = cache::adopt(&cache::directory(), name, (backing, log), mode).map_err(refused)?;
-    if mode.is_none() {
+    if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not say in which it was (`plumb cache mode` changes it)",
             status::word(adopted.mode)

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
-use plumb_target::cache::{CacheOrder, CacheStatus};
+use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 
 use crate::arguments::cache::{CacheArguments, CacheCommand};
 use crate::command::serving::clear_up;
@@ -60,8 +60,32 @@ fn sockets() -> PathBuf {
     super::drive::directory().join("cache")
 }
 
-/// Gives an order to a cache that is served; `None` if it is not.
+/// Gives an order to a cache that is served; `None` if it is not. Servers are found by the name alone: one that serves the cache of another
+/// configuration is refused before it gets an order. One that takes long to say who it is, because it ends, gets it all the same.
 fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStatus>> {
+    let ours = CacheConfig::load(&cache::directory(), name).ok();
+    let is_ours =
+        |status: &CacheStatus| ours.as_ref().is_none_or(|ours| ours.uuid.to_string() == status.uuid);
+    let status = match order {
+        Order::Detach { cut_off: true } => return ask(name, order),
+        Order::Status => ask(name, order)?,
+        _ => give(&sockets(), name, &Order::<CacheOrder>::Status).ok(),
+    };
+    match status {
+        Some(other) if !is_ours(&other) => {
+            let message = format!(
+                "{name}: what is served under this name is the cache {}, which is not that of this state directory: stop that one first",
+                other.uuid
+            );
+            Err(Refusal::new(Exit::Refused, message).into())
+        }
+        status if matches!(order, Order::Status) => Ok(status),
+        _ => ask(name, order),
+    }
+}
+
+/// Gives an order to whatever is served under this name; `None` if nothing is.
+fn ask(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStatus>> {
     match give(&sockets(), name, order) {
         Ok(status) => Ok(Some(status)),
         Err(ControlError::NoSuchDrive { .. }) => Ok(None),

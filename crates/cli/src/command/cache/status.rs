@@ -116,8 +116,10 @@ fn text(status: &CacheStatus) -> String {
                 state.as_deref().filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"));
             lines.extend(state.map(|why| format!("NOT SERVING: {}", not_serving(&status.name, why))));
             lines.extend((!status.served).then(|| "not served; this is what its log holds".to_owned()));
+            lines.extend(status.draining.then(|| "everything is being written back".to_owned()));
             let age = status
                 .oldest_dirty
+                .filter(|_| status.served)
                 .map(|age| format!(", the oldest for {} or more", Nanos::from_secs_f64(age)));
             let eta =
                 status.drain_eta.map(|eta| format!(", written back in about {}", Nanos::from_secs_f64(eta)));
@@ -172,7 +174,9 @@ fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
         found.record_bytes
     )];
     let is_sound = !status.served && found.is_sound() && status.unreadable.is_empty();
-    lines.extend(is_sound.then(|| "no record that was durable is damaged or gone".to_owned()));
+    let are_all = status.legs.iter().all(|leg| leg.state != "lost");
+    let missing = if are_all { "" } else { " on the devices that are there" };
+    lines.extend(is_sound.then(|| format!("no record that was durable is damaged or gone{missing}")));
     let (given_up, lost) = (found.given_up_records, found.lost_records);
     lines.extend((lost > 0).then(|| {
         let lost = counted(lost, "durable record");
@@ -189,10 +193,9 @@ fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
         lines.extend(
             (behind.0 > 0).then(|| format!("log {path} lacked the last {behind}, which another one has")),
         );
-        lines.extend(
-            (damaged.0 > 0)
-                .then(|| format!("DAMAGED: log {path} has lost {damaged} of records that were durable")),
-        );
+        lines.extend((damaged.0 > 0).then(|| {
+            format!("DAMAGED: log {path} has durable records of {damaged} with something damaged or gone")
+        }));
     }
     lines.extend(status.damaged.iter().take(SHOWN).map(|part| {
         format!(

@@ -189,7 +189,7 @@ impl Devices {
                 format!(
                     "sim:all-flash-cluster?array.member=memory&array.columns=1&array.copies=1&array.jitter=0us&array.round_trip=0us\
                      &array.command={command}us&array.link={}MB/s",
-                    rate.map_or(100, |rate| (rate.0 / 1_000_000).max(1))
+                    rate.map_or(100.0, |rate| rate.0 as f64 / 1e6)
                 )
             }
         };

@@ -3,6 +3,7 @@
 use plumb_block::{Bytes, Nanos};
 
 use super::{Advice, Tried};
+use crate::terminal::counted;
 
 /// How long the bar of a size is that absorbs everything.
 const BAR: usize = 20;
@@ -12,10 +13,11 @@ impl Advice {
         let time = Nanos::from_secs_f64;
         let Self { recording, writes, uncached, .. } = self;
         let head = format!(
-            "{recording}: {writes} writes of {} and {} flushes in {}\nWithout a cache clients wait {} for them, {} for a write, {} at \
-             most.\n",
+            "{recording}: {} of {} and {} in {}\nBegun at these times again, whether those before are answered or not. Without a cache clients \
+             wait {} for them, {} for a write, {} at most.\n",
+            counted(*writes, "write"),
             Bytes(self.written_bytes),
-            self.flushes,
+            counted(self.flushes, "flush"),
             time(self.seconds),
             time(uncached.seconds),
             time(uncached.write_mean),
