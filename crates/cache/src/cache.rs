@@ -27,10 +27,9 @@ pub struct Cache {
 
 #[derive(Debug)]
 enum Stage {
+    /// Or refused by recovery.
     Recovering(Box<Recovery>),
     Open(Box<Core>),
-    /// Recovery refused; why, and what is left to take away.
-    Refused(String, Box<Io>),
 }
 
 /// A write that makes a cache. It has to be followed by a flush of the member.
@@ -116,7 +115,7 @@ impl Cache {
             cache,
             backing,
             size: geometry.leg_size(),
-            segment: Bytes(u64::from(geometry.segment_blocks) * LOG_BLOCK),
+            segment: Bytes(geometry.segment_bytes()),
             layout: geometry.layout,
         };
         Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings }))
@@ -159,11 +158,11 @@ impl Cache {
     pub fn submit(&mut self, request: Request, now: Nanos) {
         self.advance(now);
         match &mut self.stage {
+            Stage::Recovering(recovery) if recovery.refusal.is_some() => {
+                recovery.io.refuse(&Asked { tag: request.tag, at: now }, Errno::EIO, request.payload);
+            }
             Stage::Recovering(_) => self.waiting.push(request),
             Stage::Open(core) => core.submit(request),
-            Stage::Refused(_, io) => {
-                io.refuse(&Asked { tag: request.tag, at: now }, Errno::EIO, request.payload);
-            }
         }
     }
 
@@ -178,7 +177,6 @@ impl Cache {
                 self.after_recovery();
             }
             Stage::Open(core) => core.completed(id, outcome, payload),
-            Stage::Refused(..) => {}
         }
     }
 
@@ -198,20 +196,21 @@ impl Cache {
         if let Stage::Open(core) = &mut self.stage {
             core.pump();
         }
-        self.io_mut().take_actions(into);
+        into.append(&mut self.io_mut().out);
     }
 
     /// Appends the answers that [`take_actions`](Cache::take_actions) has brought since it was last called.
     pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
-        self.io_mut().take_answers(into);
+        into.append(&mut self.io_mut().answers);
     }
 
     /// How the cache is.
     pub fn state(&self) -> State {
         match &self.stage {
-            Stage::Recovering(_) => State::Recovering,
+            Stage::Recovering(recovery) => {
+                recovery.refusal.clone().map_or(State::Recovering, |because| State::Failed { because })
+            }
             Stage::Open(core) => core.state(),
-            Stage::Refused(because, _) => State::Failed { because: because.clone() },
         }
     }
 
@@ -225,7 +224,6 @@ impl Cache {
         let io = match &self.stage {
             Stage::Recovering(recovery) => &recovery.io,
             Stage::Open(core) => &core.io,
-            Stage::Refused(_, io) => io,
         };
         let backing = &io.backing;
         let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
@@ -276,7 +274,7 @@ impl Cache {
 
     /// The session that the log names durably; `None` before it serves.
     pub fn session_durable(&self) -> Option<u64> {
-        self.core().map(|core| core.superblocks.session_durable())
+        self.core().map(|core| core.superblocks.durable.session)
     }
 
     /// A later session than the backing device names, once the log has it durably: nothing is acknowledged until
@@ -361,31 +359,25 @@ impl Cache {
         match &mut self.stage {
             Stage::Recovering(recovery) => &mut recovery.io,
             Stage::Open(core) => &mut core.io,
-            Stage::Refused(_, io) => io,
         }
     }
 
     /// Goes on if recovery is over.
     fn after_recovery(&mut self) {
         let Stage::Recovering(recovery) = &mut self.stage else { return };
-        let Some(found) = recovery.take_result() else { return };
-        let (options, now) = (recovery.io.options.clone(), recovery.io.now);
-        let empty = Io::new(options, Vec::new(), recovery.io.backing.clone());
-        let io = std::mem::replace(&mut recovery.io, empty);
-        let waiting = std::mem::take(&mut self.waiting);
-        match found {
-            Ok(recovered) => {
-                let mut core = Core::new(io, recovered);
-                waiting.into_iter().for_each(|request| core.submit(request));
-                self.stage = Stage::Open(Box::new(core));
-                if let Some(command) = self.command.take() {
-                    self.command(now, command);
-                }
-            }
-            Err(because) => {
-                self.stage = Stage::Refused(because, Box::new(io));
-                waiting.into_iter().for_each(|request| self.submit(request, now));
-            }
+        let now = recovery.io.now;
+        if let Some(recovered) = recovery.recovered.take() {
+            let (options, backing) = (recovery.io.options.clone(), recovery.io.backing.clone());
+            let io = std::mem::replace(&mut recovery.io, Io::new(options, Vec::new(), backing));
+            self.stage = Stage::Open(Box::new(Core::new(io, recovered)));
+        } else if recovery.refusal.is_none() {
+            return;
+        }
+        for request in std::mem::take(&mut self.waiting) {
+            self.submit(request, now);
+        }
+        if let Some(command) = self.command.take() {
+            self.command(now, command);
         }
     }
 }
@@ -435,7 +427,7 @@ fn shape(settings: &Settings, legs: &[DeviceInfo], backing: &DeviceInfo) -> Resu
         )));
     }
     let geometry = Geometry {
-        logical_block: backing.logical_block.0 as u32,
+        logical_block: backing.logical_block.0,
         segment_blocks: segment_blocks as u32,
         per_leg: Geometry::per_leg(settings.size, segment_blocks as u32),
         rotation: 0,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{Bytes, Errno, ExtentMap, Latch, Nanos, Op, Outcome, Payload, Request};
 
-use crate::action::ActionId;
-use crate::destage::Destage;
+use crate::action::{ActionId, Purpose};
+use crate::destage::{Destage, Run};
 use crate::flush::Flushes;
 use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
-use crate::index::{Entry, Index};
+use crate::index::Index;
 use crate::io::{Asked, Io};
 use crate::log::Log;
 use crate::pace::Pace;
@@ -24,7 +24,7 @@ use crate::write::Writes;
 #[derive(Debug)]
 pub(crate) enum Then {
     Recovery(Step),
-    /// A superblock, or the flush after it.
+    /// A write of a superblock.
     Superblock {
         leg: usize,
     },
@@ -32,9 +32,10 @@ pub(crate) enum Then {
         sequence: u64,
         leg: usize,
     },
-    /// A flush of a leg or, without one, of the backing device, for clients.
+    /// A flush of a leg or, without one, of the backing device.
     Flush {
         leg: Option<usize>,
+        purpose: Purpose,
     },
     Part(Box<PartRead>),
     /// What a leg is given that another one has, in a segment that is pinned for it; and the part that waits for it.
@@ -43,22 +44,13 @@ pub(crate) enum Then {
         segment: u64,
         part: Option<Box<PartRead>>,
     },
-    ResilverFlush {
-        leg: usize,
-    },
     /// A client's write past the log.
     Bypass {
         client: u64,
     },
     Destage {
-        range: LbaRange,
-        pieces: Vec<(LbaRange, Entry)>,
+        run: Run,
         at: Nanos,
-    },
-    /// A flush of a leg or, without one, of the backing device, for destaging; and whether that waits for it.
-    BatchFlush {
-        leg: Option<usize>,
-        is_awaited: bool,
     },
 }
 
@@ -148,10 +140,10 @@ impl Core {
             self.io.refuse(&asked, errno, request.payload);
             return;
         }
-        self.pace.asked(now);
+        self.pace.last_asked = now;
         match request.op {
             Op::Read => self.read(asked, request.range, request.payload),
-            Op::Flush => self.flushes.ask(asked, Payload::None, self.io.options.waits),
+            Op::Flush => self.ask_flush(asked, Payload::None),
             Op::Write { .. } | Op::Discard | Op::WriteZeroes { .. } => self.write(asked, request),
         }
     }
@@ -191,17 +183,11 @@ impl Core {
             None | Some(Then::Recovery(_)) => {}
             Some(Then::Superblock { leg }) => self.superblock_completed(leg, outcome),
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
-            Some(Then::Flush { leg }) => self.flush_completed(leg, outcome),
+            Some(Then::Flush { leg, purpose }) => self.flush_completed((leg, purpose), outcome),
             Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
             Some(Then::Copy { leg, segment, part }) => self.copy_completed((leg, segment), part, outcome),
-            Some(Then::ResilverFlush { leg }) => self.resilver_flushed(leg, outcome),
             Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
-            Some(Then::Destage { range, pieces, at }) => {
-                self.destage_completed(range, &pieces, (at, outcome));
-            }
-            Some(Then::BatchFlush { leg, is_awaited }) => {
-                self.batch_flush_completed(leg, is_awaited, outcome);
-            }
+            Some(Then::Destage { run, at }) => self.destage_completed(&run, at, outcome),
         }
     }
 
@@ -276,7 +262,7 @@ impl Core {
         // What was taken to be durable has to be flushed once nobody vouches for it any more.
         if self.io.options.mode == Mode::Protected {
             self.flushes.legs_due = true;
-            self.flushes.want_one();
+            self.flushes.is_wanted = true;
         }
         self.io.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);
@@ -299,7 +285,7 @@ impl Core {
         }
         if self.flushes.bypassed || self.log.durable < self.log.complete {
             // Only now nothing can complete that the flush would not cover.
-            self.flushes.want_one();
+            self.flushes.is_wanted = true;
             self.io.steps += 1;
         } else if !self.superblocks.is_busy() {
             self.superblocks.want(Reason::Stop);

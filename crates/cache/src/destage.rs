@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 use plumb_block::{Bytes, ExtentMap, Lba, LbaRange, Nanos, Outcome};
 
 use crate::action::{Purpose, Wait};
-use crate::core::{Condition, Core, Then};
+use crate::core::{Condition, Core};
 use crate::format::superblock::UNREADABLE_MAX;
 use crate::index::Entry;
 use crate::io::errno_of;
-use crate::settings::{LOG_BLOCK, Mode};
+use crate::settings::Mode;
 use crate::superblocks::Reason;
 
 /// How long to wait after a read or write of destaging has failed.
@@ -41,13 +41,19 @@ pub(crate) struct Destage {
     not_before: Nanos,
     /// Whether the backing device was flushed since it was opened, and since a write of it failed.
     is_settled: bool,
-    /// What failed last, and since when nothing else has happened.
-    pub(crate) error: Option<String>,
-    failing_since: Option<Nanos>,
+    /// Since when nothing but failures has happened, and what failed last.
+    pub(crate) failing: Option<(Nanos, String)>,
     /// Where the last run ended.
     reached: Lba,
     /// When the last batch ended.
     ended_at: Nanos,
+}
+
+/// A run of blocks that is destaged together: the entries that it had then.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) range: LbaRange,
+    pub(crate) pieces: Vec<(LbaRange, Entry)>,
 }
 
 /// Segments that are being destaged.
@@ -65,7 +71,7 @@ struct Batch {
     /// Before which block a run is near the one before, and how many more may follow that.
     near: (Lba, u32),
     stage: Stage,
-    in_flight: u32,
+    in_flight: usize,
     has_failed: bool,
     /// The last record that the flush of the legs covers.
     covered: u64,
@@ -89,9 +95,19 @@ impl Destage {
         self.batch.is_some()
     }
 
+    /// How many actions of the batch are not completed.
+    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+        self.batch.as_mut().map(|batch| &mut batch.in_flight)
+    }
+
     /// Whether nothing but failures has happened for so long.
     fn is_failing_for(&self, time: Nanos, now: Nanos) -> bool {
-        self.failing_since.is_some_and(|since| now.since(since) >= time)
+        self.failing.as_ref().is_some_and(|(since, _)| now.since(*since) >= time)
+    }
+
+    fn failed(&mut self, now: Nanos, because: String) {
+        let since = self.failing.as_ref().map_or(now, |(since, _)| *since);
+        self.failing = Some((since, because));
     }
 
     /// How much of the log is as good as free, in segments: the part of the batch that the sweep has passed.
@@ -110,19 +126,15 @@ impl Core {
         (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
     }
 
-    fn segment_bytes(&self) -> u64 {
-        u64::from(self.log.geometry.segment_blocks) * LOG_BLOCK
-    }
-
     /// How much of the log has become free since it was made, in bytes, with what of the batch the sweep has passed.
     fn freed(&self) -> f64 {
-        (self.log.tail as f64 + self.destage.passed(self.log.tail)) * self.segment_bytes() as f64
+        (self.log.tail as f64 + self.destage.passed(self.log.tail)) * self.log.geometry.segment_bytes() as f64
     }
 
     /// When destaging would begin by itself.
     pub(crate) fn destage_due(&self) -> Option<Nanos> {
         if self.destage.batch.is_some() {
-            return Some(self.pace.runs_from());
+            return Some(self.pace.runs_from);
         }
         if self.log.used() == 0 {
             return None;
@@ -133,7 +145,7 @@ impl Core {
         let options = &self.io.options.destage;
         let oldest = self.log.segments.get(&self.log.tail).map(|segment| segment.opened_at);
         let aged = oldest.map_or(Nanos::ZERO, |at| at.saturating_add(options.age));
-        Some(aged.min(self.pace.last_asked().saturating_add(options.idle)))
+        Some(aged.min(self.pace.last_asked.saturating_add(options.idle)))
     }
 
     pub(crate) fn go_on_with_destaging(&mut self) {
@@ -176,8 +188,8 @@ impl Core {
         if self.log.open.is_some_and(is_left) {
             self.log.close();
         }
-        let count = self.log.geometry.count();
-        let most = if is_held { count } else { self.pace.batch(self.segment_bytes(), count) };
+        let (count, segment) = (self.log.geometry.count(), self.log.geometry.segment_bytes());
+        let most = if is_held { count } else { self.pace.batch(segment, count) };
         let is_ordered = self.io.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
         // What was written before the order counted is destaged apart from what came after.
         let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
@@ -209,16 +221,12 @@ impl Core {
             swept: Vec::new(),
         });
         let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
-        let (mut awaited, then) = (0, |leg| Then::BatchFlush { leg, is_awaited: waits });
         if waits && !is_durable && self.io.options.mode != Mode::Protected {
-            awaited += self.flush_legs(Purpose::LogFlushBeforeDestage, then);
+            self.flush_legs(Purpose::LogFlushBeforeDestage);
         }
         // A write that failed, in an earlier session too, may land until a flush, and must not land over what is destaged now.
         if !std::mem::replace(&mut self.destage.is_settled, true) {
-            awaited += self.flush_backing(Purpose::BackingFlushBeforeDestage, then) * usize::from(waits);
-        }
-        if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight = awaited as u32;
+            self.flush(None, Purpose::BackingFlushBeforeDestage);
         }
     }
 
@@ -239,31 +247,21 @@ impl Core {
         epochs
     }
 
-    pub(crate) fn destage_completed(
-        &mut self,
-        range: LbaRange,
-        pieces: &[(LbaRange, Entry)],
-        (at, outcome): (Nanos, Outcome),
-    ) {
+    pub(crate) fn destage_completed(&mut self, run: &Run, at: Nanos, outcome: Outcome) {
         if !outcome.is_done() {
-            let (lba, errno) = (range.lba, errno_of(outcome));
+            let (LbaRange { lba, nlb }, errno) = (run.range, errno_of(outcome));
             self.destage.is_settled = false;
-            self.run_failed(format!(
-                "the backing device could not write {} blocks at {lba}: {errno}",
-                range.nlb
-            ));
-            return;
+            return self
+                .run_failed(format!("the backing device could not write {nlb} blocks at {lba}: {errno}"));
         }
-        let bytes = self.log.geometry.bytes(range);
+        let bytes = self.log.geometry.bytes(run.range);
         self.figures.destaged += Bytes(bytes);
         self.figures.destage_writes += 1;
         let now = self.io.now;
         let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
         self.pace.destaged((at, now), self.freed(), is_urgent);
-        self.index.mark_clean(pieces);
-        if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight -= 1;
-        }
+        self.index.mark_clean(&run.pieces);
+        self.destage.left().into_iter().for_each(|left| *left -= 1);
     }
 
     /// A write of the backing device failed, and may land until that is flushed: what is destaged now might be beneath it.
@@ -284,8 +282,7 @@ impl Core {
     fn run_failed(&mut self, because: String) {
         self.figures.destage_errors += 1;
         self.io.steps += 1;
-        self.destage.error = Some(because);
-        self.destage.failing_since.get_or_insert(self.io.now);
+        self.destage.failed(self.io.now, because);
         if self.superblock.geometry == self.log.geometry {
             // It may wait for what cannot be destaged now.
             self.log.grows_to = None;
@@ -320,11 +317,13 @@ impl Core {
             Stage::Sweep | Stage::Between if batch.has_failed => self.try_again_later(),
             Stage::Sweep if batch.epochs.len() > 1 => {
                 batch.stage = Stage::Between;
-                self.flush_batch(Purpose::BackingFlushBeforeTail, false);
+                self.flush(None, Purpose::BackingFlushBeforeTail);
             }
             Stage::Sweep => {
-                batch.stage = Stage::Flush;
-                self.flush_batch(Purpose::BackingFlushBeforeTail, true);
+                // With the tail to come, what it is to pass has to be durable on the legs, too.
+                (batch.stage, batch.covered) = (Stage::Flush, self.log.complete);
+                self.flush(None, Purpose::BackingFlushBeforeTail);
+                self.flush_legs(Purpose::LogFlushBeforeTail);
             }
             Stage::Between => {
                 batch.epochs.pop_front();
@@ -369,10 +368,10 @@ impl Core {
         let ranges: Vec<_> = self.unreadable.iter().map(|(range, ())| range).collect();
         if ranges.len() > UNREADABLE_MAX {
             let (count, most) = (ranges.len(), UNREADABLE_MAX);
-            self.destage.error = Some(format!(
+            let because = format!(
                 "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
-            ));
-            self.destage.failing_since.get_or_insert(self.io.now);
+            );
+            self.destage.failed(self.io.now, because);
             // A batch of the whole log has done what can be done.
             self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;
             self.try_again_later();
@@ -382,36 +381,12 @@ impl Core {
         true
     }
 
-    /// Flushes what the tail is to pass: the backing device and, with the tail to come, the legs.
-    fn flush_batch(&mut self, purpose: Purpose, is_last: bool) {
-        let waits = self.io.options.waits;
-        let awaited = |is_awaited| move |leg| Then::BatchFlush { leg, is_awaited };
-        let is_awaited = waits.hold(Wait::BackingDurable);
-        let mut count = self.flush_backing(purpose, awaited(is_awaited)) * usize::from(is_awaited);
-        if is_last {
-            let is_awaited = waits.hold(Wait::SuccessorsDurable);
-            let legs = self.flush_legs(Purpose::LogFlushBeforeTail, awaited(is_awaited));
-            count += legs * usize::from(is_awaited);
-        }
-        if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight = count as u32;
-            batch.covered = self.log.complete;
-        }
-    }
-
-    pub(crate) fn batch_flush_completed(&mut self, leg: Option<usize>, is_awaited: bool, outcome: Outcome) {
-        self.flush_ended(leg, outcome);
-        if let Some(batch) = self.destage.batch.as_mut().filter(|_| is_awaited) {
-            batch.in_flight -= 1;
-        }
-    }
-
     /// The superblocks with a tail at segment `end` are durable.
     pub(crate) fn free_until(&mut self, end: u64) {
         let Some(batch) = self.destage.batch.take_if(|batch| batch.end == end) else { return };
         self.index.forget(&self.log.geometry, &batch.swept, end);
         self.log.free_until(end);
-        (self.destage.error, self.destage.failing_since) = (None, None);
+        self.destage.failing = None;
         self.destage.ended_at = self.io.now;
         self.io.steps += 1;
     }

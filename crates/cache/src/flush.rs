@@ -5,7 +5,7 @@
 
 use plumb_block::{Errno, Outcome, Payload};
 
-use crate::action::{Member, Purpose, Wait, Waits};
+use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
 use crate::io::{Asked, Io, errno_of};
 use crate::settings::Mode;
@@ -13,25 +13,20 @@ use crate::settings::Mode;
 /// The rounds of flushes.
 #[derive(Debug)]
 pub(crate) struct Flushes {
-    waiting: Vec<Waiter>,
+    /// Clients, each with what it gets back.
+    waiting: Vec<(Asked, Payload)>,
     round: Option<Round>,
     /// Whether a write past the log completed since the last flush of the backing device was submitted.
     pub(crate) bypassed: bool,
-    /// Whether the cache itself wants a round.
-    is_wanted: bool,
+    /// Whether the cache itself wants all that is complete now to be durable.
+    pub(crate) is_wanted: bool,
     /// Whether the next round flushes the legs, though all is said to be durable.
     pub(crate) legs_due: bool,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    asked: Asked,
-    payload: Payload,
-}
-
-#[derive(Debug)]
 struct Round {
-    waiters: Vec<Waiter>,
+    waiters: Vec<(Asked, Payload)>,
     /// How many flushes are not completed.
     left: usize,
     /// The last record that they cover.
@@ -46,20 +41,6 @@ impl Flushes {
         Self { waiting: Vec::new(), round: None, bypassed: true, is_wanted: false, legs_due: false }
     }
 
-    /// A client waits for what is complete now to be durable.
-    pub(crate) fn ask(&mut self, asked: Asked, payload: Payload, waits: Waits) {
-        let waiter = Waiter { asked, payload };
-        match &mut self.round {
-            Some(round) if !waits.hold(Wait::FlushCovers) => round.waiters.push(waiter),
-            _ => self.waiting.push(waiter),
-        }
-    }
-
-    /// The cache itself wants all that is complete now to be durable.
-    pub(crate) fn want_one(&mut self) {
-        self.is_wanted = true;
-    }
-
     /// Whether the legs were flushed since nobody vouches for them any more.
     pub(crate) fn is_settled(&self) -> bool {
         !self.legs_due && !self.round.as_ref().is_some_and(|round| round.was_due)
@@ -72,14 +53,21 @@ impl Flushes {
     /// Fails all who wait.
     pub(crate) fn fail(&mut self, io: &mut Io) {
         let round = self.round.take().map(|round| round.waiters).unwrap_or_default();
-        for waiter in round.into_iter().chain(std::mem::take(&mut self.waiting)) {
-            io.refuse(&waiter.asked, Errno::EIO, waiter.payload);
+        for (asked, payload) in round.into_iter().chain(std::mem::take(&mut self.waiting)) {
+            io.refuse(&asked, Errno::EIO, payload);
         }
         self.is_wanted = false;
     }
 }
 
 impl Core {
+    /// A client waits for what is complete now to be durable.
+    pub(crate) fn ask_flush(&mut self, asked: Asked, payload: Payload) {
+        let waits = self.io.options.waits.hold(Wait::FlushCovers);
+        let joined = self.flushes.round.as_mut().filter(|_| !waits).map(|round| &mut round.waiters);
+        joined.unwrap_or(&mut self.flushes.waiting).push((asked, payload));
+    }
+
     /// Ends the round that is over, and begins the next one.
     pub(crate) fn go_on_with_flushes(&mut self) {
         if self.flushes.round.as_ref().is_some_and(|round| round.left == 0) && self.may_acknowledge() {
@@ -97,14 +85,15 @@ impl Core {
         let is_flushed = self.io.options.mode == Mode::Protected || is_known;
         let was_due = self.flushes.legs_due && !is_flushed;
         self.flushes.legs_due &= is_flushed;
-        let then = |leg| Then::Flush { leg };
-        let mut left = if is_flushed { 0 } else { self.flush_legs(Purpose::LogFlush, then) };
-        if std::mem::take(&mut self.flushes.bypassed) {
-            left += self.flush_backing(Purpose::BypassFlush, then);
-        }
         let waiters = std::mem::take(&mut self.flushes.waiting);
         self.flushes.is_wanted = false;
-        self.flushes.round = Some(Round { waiters, left, covered, was_due });
+        self.flushes.round = Some(Round { waiters, left: 0, covered, was_due });
+        if !is_flushed {
+            self.flush_legs(Purpose::LogFlush);
+        }
+        if std::mem::take(&mut self.flushes.bypassed) {
+            self.flush(None, Purpose::BypassFlush);
+        }
         // What is written from now on may only reach the backing device after what this round covers.
         self.log.flush_epoch += 1;
         self.io.steps += 1;
@@ -114,31 +103,45 @@ impl Core {
         let Some(round) = self.flushes.round.take() else { return };
         self.log.durable = self.log.durable.max(round.covered);
         self.figures.flushes += round.waiters.len() as u64;
-        for waiter in round.waiters {
-            self.io.answer(&waiter.asked, Outcome::Done, waiter.payload);
+        for (asked, payload) in round.waiters {
+            self.io.answer(&asked, Outcome::Done, payload);
         }
         self.io.steps += 1;
     }
 
-    /// Flushes the legs that are written; how many those are.
-    pub(crate) fn flush_legs(&mut self, purpose: Purpose, then: impl Fn(Option<usize>) -> Then) -> usize {
-        let legs = self.legs_written();
-        for leg in &legs {
-            self.io.flush((Member::Leg(*leg), purpose), then(Some(*leg)));
-        }
-        self.figures.leg_flushes += legs.len() as u64;
-        legs.len()
+    /// How many actions are not completed that are waited for with a flush of this purpose; `None` if nothing waits for it.
+    fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
+        let wait = match purpose {
+            Purpose::LogFlush | Purpose::BypassFlush => {
+                return self.flushes.round.as_mut().map(|round| &mut round.left);
+            }
+            Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
+            Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
+            Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
+            Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
+            _ => return self.superblocks.left(),
+        };
+        if self.io.options.waits.hold(wait) { self.destage.left() } else { None }
     }
 
-    /// The same of the backing device, which is one.
-    pub(crate) fn flush_backing(&mut self, purpose: Purpose, then: impl Fn(Option<usize>) -> Then) -> usize {
-        self.io.flush((Member::Backing, purpose), then(None));
-        self.figures.backing_flushes += 1;
-        1
+    /// Flushes a leg or, without one, the backing device.
+    pub(crate) fn flush(&mut self, leg: Option<usize>, purpose: Purpose) {
+        let (member, count) = match leg {
+            Some(leg) => (Member::Leg(leg), &mut self.figures.leg_flushes),
+            None => (Member::Backing, &mut self.figures.backing_flushes),
+        };
+        *count += 1;
+        self.io.flush((member, purpose), Then::Flush { leg, purpose });
+        self.left(purpose).into_iter().for_each(|left| *left += 1);
     }
 
-    /// A member was flushed, a leg or the backing device, or failed it.
-    pub(crate) fn flush_ended(&mut self, leg: Option<usize>, outcome: Outcome) {
+    /// Flushes the legs that are written.
+    pub(crate) fn flush_legs(&mut self, purpose: Purpose) {
+        self.legs_written().into_iter().for_each(|leg| self.flush(Some(leg), purpose));
+    }
+
+    /// A leg or, without one, the backing device was flushed, or failed it.
+    pub(crate) fn flush_completed(&mut self, (leg, purpose): (Option<usize>, Purpose), outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
             Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
@@ -149,12 +152,6 @@ impl Core {
                 self.latch(because.to_owned(), errno_of(outcome));
             }
         }
-    }
-
-    pub(crate) fn flush_completed(&mut self, leg: Option<usize>, outcome: Outcome) {
-        self.flush_ended(leg, outcome);
-        if let Some(round) = &mut self.flushes.round {
-            round.left -= 1;
-        }
+        self.left(purpose).into_iter().for_each(|left| *left -= 1);
     }
 }

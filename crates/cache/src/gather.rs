@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 use plumb_block::{BufferMut, Bytes, Errno, ExtentMap, LbaRange, Op, Outcome, Payload};
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Member, Purpose};
 use crate::core::{Core, Then};
+use crate::destage::Run;
 use crate::format::block::has_checksum;
 use crate::format::superblock::LegState;
-use crate::index::Entry;
 use crate::io::{Asked, errno_of};
 use crate::settings::LOG_BLOCK;
 
@@ -46,10 +46,7 @@ pub(crate) struct Gather {
 #[derive(Debug)]
 pub(crate) enum Goal {
     Client(Asked),
-    Destage {
-        range: LbaRange,
-        pieces: Vec<(LbaRange, Entry)>,
-    },
+    Destage(Run),
     /// This leg, which replaces another. The bytes go nowhere else.
     Copy(usize),
 }
@@ -81,20 +78,8 @@ pub(crate) struct PartRead {
     part: Part,
     /// Whether it is read into the target itself.
     is_direct: bool,
-    log: Option<LogRead>,
-}
-
-/// Whole blocks of the log that are being read.
-#[derive(Debug)]
-struct LogRead {
-    segment: u64,
-    block: u32,
-    /// What the checksum of each has to be.
-    checksums: Vec<u32>,
-    /// How many bytes of the first are not wanted.
-    skip: usize,
+    /// Of a part in the log: the leg that is asked, and those that did not have it whole.
     leg: usize,
-    /// Legs that did not have it whole.
     failed: Vec<usize>,
 }
 
@@ -105,13 +90,25 @@ impl Gather {
 }
 
 impl Core {
-    /// Begins to bring something together. The segments that it reads stay as they are until it has.
-    pub(crate) fn gather(&mut self, gather: Gather) {
-        for part in &gather.parts {
-            if let Source::Log(address) = part.source {
+    /// Begins to bring something together: what has to be read is left of its parts. The segments that it reads stay as they are until it has.
+    pub(crate) fn gather(&mut self, mut gather: Gather) {
+        let Gather { parts, target, unreadable, .. } = &mut gather;
+        parts.retain(|part| match part.source {
+            Source::Log(address) => {
                 self.log.pin(self.log.geometry.locate(address).0);
+                true
             }
-        }
+            Source::Backing => true,
+            Source::Zeroes => {
+                let (from, bytes) = (part.offset as usize, self.log.geometry.bytes(part.range) as usize);
+                target.iter_mut().for_each(|target| target[from..from + bytes].fill(0));
+                false
+            }
+            Source::Nowhere => {
+                unreadable.push(part.range);
+                false
+            }
+        });
         self.gathers.insert(self.gathers_next, gather);
         self.gathers_next += 1;
         self.io.steps += 1;
@@ -140,22 +137,9 @@ impl Core {
             return false;
         };
         let bytes = geometry.bytes(part.range);
-        let (skip, covering) = match part.source {
-            Source::Zeroes | Source::Nowhere => {
-                if part.source == Source::Nowhere {
-                    gather.unreadable.push(part.range);
-                } else if let Some(target) = &mut gather.target {
-                    target[part.offset as usize..(part.offset + bytes) as usize].fill(0);
-                }
-                gather.parts.pop_front();
-                self.io.steps += 1;
-                return true;
-            }
-            Source::Backing => (0, bytes),
-            Source::Log(address) => {
-                let skip = geometry.locate(address).2;
-                (skip, (skip + bytes).next_multiple_of(LOG_BLOCK))
-            }
+        let covering = match part.source {
+            Source::Log(address) => (geometry.locate(address).2 + bytes).next_multiple_of(LOG_BLOCK),
+            _ => bytes,
         };
         let is_whole = |target: &BufferMut| target.len() as u64 == covering && bytes == covering;
         let is_direct = gather.in_flight == 0 && gather.target.as_ref().is_some_and(is_whole);
@@ -169,23 +153,15 @@ impl Core {
         let Some(buffer) = buffer else { return false };
         gather.parts.pop_front();
         gather.in_flight += 1;
-        let mut read = PartRead { gather: id, part, is_direct, log: None };
-        if let Source::Log(address) = part.source {
-            let (segment, block, _) = geometry.locate(address);
-            let range = block as usize..block as usize + (covering / LOG_BLOCK) as usize;
-            let known = self.log.segments.get(&segment).and_then(|segment| segment.checksums.get(range));
-            let checksums = known.map(<[u32]>::to_vec).unwrap_or_default();
-            // A leg that is copied to has nothing of it.
-            let failed = if let Goal::Copy(leg) = gather.goal { vec![leg] } else { Vec::new() };
-            read.log = Some(LogRead { segment, block, checksums, skip: skip as usize, leg: 0, failed });
-        }
-        self.send_part(read, buffer);
+        // A leg that is copied to has nothing of it.
+        let failed = if let Goal::Copy(leg) = gather.goal { vec![leg] } else { Vec::new() };
+        self.send_part(PartRead { gather: id, part, is_direct, leg: 0, failed }, buffer);
         true
     }
 
     /// Reads a part, from a leg that has not failed to give it.
     fn send_part(&mut self, mut read: PartRead, buffer: BufferMut) {
-        let Some(log) = &mut read.log else {
+        let Source::Log(address) = read.part.source else {
             self.pace.foreground(self.io.now);
             self.figures.backing_reads += 1;
             self.figures.backing_read += Bytes(buffer.len() as u64);
@@ -194,13 +170,12 @@ impl Core {
             return;
         };
         let blocks = buffer.len() as u64 / LOG_BLOCK;
-        let (segment, block) = (log.segment, log.block);
-        let failed = log.failed.clone();
-        match self.source(segment, &failed, read.gather) {
+        let (segment, block, _) = self.log.geometry.locate(address);
+        match self.source(segment, &read.failed, read.gather) {
             Some(leg) => {
-                log.leg = leg;
+                read.leg = leg;
                 let purpose = match self.gathers.get(&read.gather).map(|gather| &gather.goal) {
-                    Some(Goal::Destage { .. }) => Purpose::DestageRead,
+                    Some(Goal::Destage(_)) => Purpose::DestageRead,
                     Some(Goal::Copy(_)) => Purpose::ResilverRead,
                     _ => Purpose::LogRead,
                 };
@@ -209,18 +184,15 @@ impl Core {
                 self.io.act_on_leg((leg, purpose), Op::Read, (at, blocks), Payload::Into(buffer), then);
             }
             None => {
-                self.block_by_block(&read, blocks);
+                self.block_by_block(&read, address, blocks);
                 self.part_ended(&read, Ok(()), Some(buffer));
             }
         }
     }
 
     /// No leg has all of a part whole: its blocks are read one by one, and a single one is unreadable.
-    fn block_by_block(&mut self, read: &PartRead, blocks: u64) {
-        let (Some(gather), Source::Log(address)) = (self.gathers.get_mut(&read.gather), read.part.source)
-        else {
-            return;
-        };
+    fn block_by_block(&mut self, read: &PartRead, address: u64, blocks: u64) {
+        let Some(gather) = self.gathers.get_mut(&read.gather) else { return };
         if blocks == 1 {
             return gather.unreadable.push(read.part.range);
         }
@@ -229,7 +201,7 @@ impl Core {
         while done < range.nlb {
             let at = address + done;
             let nlb = (geometry.per_block() - at % geometry.per_block()).min(range.nlb - done);
-            let offset = read.part.offset + done * u64::from(geometry.logical_block);
+            let offset = read.part.offset + done * geometry.logical_block;
             let range = LbaRange::new(range.lba + done, nlb);
             gather.parts.push_back(Part { range, offset, source: Source::Log(at) });
             self.log.pin(geometry.locate(at).0);
@@ -243,7 +215,7 @@ impl Core {
             Payload::Into(buffer) => Some(buffer),
             Payload::None | Payload::Bytes(_) | Payload::Pattern(_) => None,
         };
-        let Some(log) = &mut read.log else {
+        let Source::Log(address) = read.part.source else {
             let result = if outcome.is_done() { Ok(()) } else { Err(errno_of(outcome)) };
             self.part_ended(&read, result, buffer);
             return;
@@ -253,23 +225,30 @@ impl Core {
             self.part_ended(&read, Err(errno_of(outcome)), None);
             return;
         };
-        let blocks = buffer.chunks_exact(LOG_BLOCK as usize);
-        let is_as_written = blocks.len() == log.checksums.len()
-            && blocks.zip(&log.checksums).all(|(block, checksum)| has_checksum(block, *checksum));
-        if outcome.is_done() && is_as_written {
-            self.part_is_whole(read, buffer);
+        if outcome.is_done() && self.is_as_written(address, &buffer) {
+            self.part_is_whole(read, address, buffer);
             return;
         }
         self.figures.checksum_errors += u64::from(outcome.is_done());
         self.figures.leg_read_errors += u64::from(!outcome.is_done());
-        log.failed.push(log.leg);
+        read.failed.push(read.leg);
         self.send_part(read, buffer);
     }
 
+    /// Whether these are the blocks that the log has from `address` on.
+    fn is_as_written(&self, address: u64, bytes: &[u8]) -> bool {
+        let (segment, block, _) = self.log.geometry.locate(address);
+        let mut blocks = bytes.chunks_exact(LOG_BLOCK as usize);
+        let range = block as usize..block as usize + blocks.len();
+        let checksums = self.log.segments.get(&segment).and_then(|segment| segment.checksums.get(range));
+        let is_right = |checksum: &u32| blocks.next().is_some_and(|block| has_checksum(block, *checksum));
+        checksums.is_some_and(|checksums| checksums.iter().all(is_right))
+    }
+
     /// Blocks of the log were read whole: legs that have not got them are given them.
-    fn part_is_whole(&mut self, mut read: PartRead, buffer: BufferMut) {
-        let Some(log) = &mut read.log else { return };
-        let (mut failed, at) = (std::mem::take(&mut log.failed), (log.segment, log.block));
+    fn part_is_whole(&mut self, mut read: PartRead, address: u64, buffer: BufferMut) {
+        let (segment, block, _) = self.log.geometry.locate(address);
+        let (mut failed, at) = (std::mem::take(&mut read.failed), (segment, block));
         failed.retain(|leg| self.superblock.legs[*leg] != LegState::Lost);
         let goal = self.gathers.get(&read.gather).map(|gather| &gather.goal);
         let copied_to = if let Some(Goal::Copy(leg)) = goal { Some(*leg) } else { None };
@@ -297,9 +276,14 @@ impl Core {
         buffer: Option<BufferMut>,
     ) {
         self.io.steps += 1;
-        if let Some(log) = &read.log {
-            self.log.unpin(log.segment);
+        // Of blocks of the log the bytes before the part are not wanted.
+        let mut skip = 0;
+        if let Source::Log(address) = read.part.source {
+            let (segment, _, before) = self.log.geometry.locate(address);
+            self.log.unpin(segment);
+            skip = before as usize;
         }
+        let offset = read.part.offset as usize;
         let bytes = self.log.geometry.bytes(read.part.range) as usize;
         let Some(gather) = self.gathers.get_mut(&read.gather) else { return };
         gather.in_flight -= 1;
@@ -309,7 +293,6 @@ impl Core {
         match buffer {
             Some(buffer) if read.is_direct => gather.target = Some(buffer),
             Some(buffer) => {
-                let (skip, offset) = (read.log.as_ref().map_or(0, |log| log.skip), read.part.offset as usize);
                 if let Some(target) = gather.target.as_mut().filter(|_| result.is_ok()) {
                     target[offset..offset + bytes].copy_from_slice(&buffer[skip..skip + bytes]);
                 }
@@ -321,14 +304,16 @@ impl Core {
     /// All parts are there, or one is not to be had.
     fn gathered(&mut self, gather: Gather) {
         let Gather { goal, target, error, unreadable, .. } = gather;
-        let whole = |target: Option<BufferMut>| target.filter(|_| error.is_none()).map(BufferMut::freeze);
         match goal {
             Goal::Client(asked) => {
                 let payload = target.map_or(Payload::None, Payload::Into);
                 let error = error.or((!unreadable.is_empty()).then_some(Errno::EIO));
                 self.io.answer(&asked, error.map_or(Outcome::Done, Outcome::Failed), payload);
             }
-            Goal::Destage { range, pieces } => self.write_run(range, &pieces, whole(target), &unreadable),
+            Goal::Destage(run) => {
+                let bytes = target.filter(|_| error.is_none()).map(BufferMut::freeze);
+                self.write_run(&run, bytes, &unreadable);
+            }
             Goal::Copy(leg) => self.copied(leg, error),
         }
     }
@@ -336,10 +321,5 @@ impl Core {
     /// Whether reads leave enough buffers for one more run to be destaged.
     pub(crate) fn has_memory_for_run(&self) -> bool {
         self.io.options.memory.available() > BUFFERS_LEFT + 2
-    }
-
-    /// Order of reuse: whether reads of a segment that was freed are waited for.
-    pub(crate) fn waits_for_reads(&self) -> bool {
-        self.io.options.waits.hold(Wait::SegmentUnread)
     }
 }

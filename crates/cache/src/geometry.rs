@@ -20,7 +20,7 @@ const PER_LEG_MAX: u64 = 1 << 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// The logical block of the cache, in bytes.
-    pub(crate) logical_block: u32,
+    pub(crate) logical_block: u64,
     /// The length of a segment, in log blocks.
     pub(crate) segment_blocks: u32,
     /// How many segments a leg holds.
@@ -39,14 +39,18 @@ impl Geometry {
 
     /// Whether a log can have this shape. Nothing overflows with one that can.
     pub(crate) fn is_sound(&self) -> bool {
-        let logical_block = u64::from(self.logical_block);
-        logical_block.is_power_of_two()
-            && (512..=LOG_BLOCK).contains(&logical_block)
+        self.logical_block.is_power_of_two()
+            && (512..=LOG_BLOCK).contains(&self.logical_block)
             && SEGMENT_BLOCKS.contains(&u64::from(self.segment_blocks))
             && self.legs > 0
             && (1..=PER_LEG_MAX).contains(&self.per_leg)
             && self.count() >= 3
             && self.rotation < self.count()
+    }
+
+    /// The length of a segment, in bytes.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        u64::from(self.segment_blocks) * LOG_BLOCK
     }
 
     /// How many segments the ring has.
@@ -91,12 +95,12 @@ impl Geometry {
 
     /// How many logical blocks a log block holds.
     pub(crate) fn per_block(&self) -> u64 {
-        LOG_BLOCK / u64::from(self.logical_block)
+        LOG_BLOCK / self.logical_block
     }
 
     /// The length of a range of logical blocks, in bytes.
     pub(crate) fn bytes(&self, range: LbaRange) -> u64 {
-        range.nlb * u64::from(self.logical_block)
+        range.nlb * self.logical_block
     }
 
     /// The address of a block of the log, in logical blocks from the start of segment 0. It never repeats.
@@ -108,7 +112,7 @@ impl Geometry {
     pub(crate) fn locate(&self, address: u64) -> (u64, u32, u64) {
         let (block, rest) = (address / self.per_block(), address % self.per_block());
         let blocks = u64::from(self.segment_blocks);
-        (block / blocks, (block % blocks) as u32, rest * u64::from(self.logical_block))
+        (block / blocks, (block % blocks) as u32, rest * self.logical_block)
     }
 }
 

@@ -10,7 +10,6 @@ use plumb_block::{Bytes, DeviceInfo};
 use crate::action::Wait;
 use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
-use crate::settings::LOG_BLOCK;
 
 impl Core {
     /// How many segments a leg has once the log has grown so: see [`Cache::may_grow`](crate::Cache::may_grow).
@@ -22,8 +21,7 @@ impl Core {
             return Err("the cache does not serve, or its log grows already: wait for that".to_owned());
         }
         if per_leg <= geometry.per_leg || !grown.is_sound() {
-            let (used, segment) =
-                (self.superblock.leg_size(), Bytes(u64::from(geometry.segment_blocks) * LOG_BLOCK));
+            let (used, segment) = (self.superblock.geometry.leg_size(), Bytes(geometry.segment_bytes()));
             return Err(format!(
                 "its log takes {used} of each device, and {size} hold no segment of {segment} more. A log is never made smaller: detach \
                  the cache and create it anew for that"

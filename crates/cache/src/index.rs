@@ -129,49 +129,39 @@ impl Index {
         replaced
     }
 
-    fn remove(&mut self, range: LbaRange) {
-        let dirty = &mut self.dirty;
-        self.entries.take(range, |range, old| {
-            dirty.lose(range, *old);
-        });
-    }
-
-    /// Replaces what of `range` is such by `entry`, or takes it away; what that was.
-    fn replace(
-        &mut self,
-        range: LbaRange,
-        is_such: impl Fn(LbaRange, Entry) -> bool,
-        by: Option<Entry>,
-    ) -> Vec<LbaRange> {
+    /// The parts of `range` that are such.
+    fn parts(&self, range: LbaRange, is_such: impl Fn(LbaRange, Entry) -> bool) -> Vec<LbaRange> {
         let found = self.over(range).filter(|(range, entry)| is_such(*range, **entry));
-        let found: Vec<_> = found.map(|(range, _)| range).collect();
-        for range in &found {
-            match by {
-                Some(entry) => {
-                    self.insert(*range, entry);
-                }
-                None => self.remove(*range),
-            }
-        }
-        found
+        found.map(|(range, _)| range).collect()
     }
 
     /// Marks what of `pieces` is still the newest version as destaged.
     pub(crate) fn mark_clean(&mut self, pieces: &[(LbaRange, Entry)]) {
         for (range, entry) in pieces {
-            self.replace(*range, |_, found| found == *entry, Some(entry.cleaned()));
+            for part in self.parts(*range, |_, found| found == *entry) {
+                self.insert(part, entry.cleaned());
+            }
         }
     }
 
     /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that is.
     pub(crate) fn leave_unreadable(&mut self, (range, entry): (LbaRange, Entry)) -> Vec<LbaRange> {
-        self.replace(range, |_, found| found == entry, Some(Entry::UNREADABLE))
+        let parts = self.parts(range, |_, found| found == entry);
+        for part in &parts {
+            self.insert(*part, Entry::UNREADABLE);
+        }
+        parts
     }
 
     /// Takes away what of `ranges` is in a segment before `tail`.
     pub(crate) fn forget(&mut self, geometry: &Geometry, ranges: &[LbaRange], tail: u64) {
         for range in ranges {
-            self.replace(*range, |range, entry| entry.segment(geometry, range.lba) < tail, None);
+            for part in self.parts(*range, |range, entry| entry.segment(geometry, range.lba) < tail) {
+                let dirty = &mut self.dirty;
+                self.entries.take(part, |range, old| {
+                    dirty.lose(range, *old);
+                });
+            }
         }
     }
 }

@@ -20,9 +20,10 @@ pub(crate) struct Io {
     /// The time of the last event.
     pub(crate) now: Nanos,
     next: u64,
-    out: Vec<Action>,
+    /// What the cache asks of its members, and answers its clients, since that was last taken.
+    pub(crate) out: Vec<Action>,
+    pub(crate) answers: Vec<Completion>,
     in_flight: BTreeMap<ActionId, Then>,
-    answers: Vec<Completion>,
     /// Grows with everything that goes out, so that who waits for nothing more to happen can tell.
     pub(crate) steps: u64,
 }
@@ -104,14 +105,6 @@ impl Io {
     /// Answers a client that it failed.
     pub(crate) fn refuse(&mut self, asked: &Asked, errno: Errno, payload: Payload) {
         self.answer(asked, Outcome::Failed(errno), payload);
-    }
-
-    pub(crate) fn take_actions(&mut self, into: &mut Vec<Action>) {
-        into.append(&mut self.out);
-    }
-
-    pub(crate) fn take_answers(&mut self, into: &mut Vec<Completion>) {
-        into.append(&mut self.answers);
     }
 
     /// The largest transfer to a leg, in whole log blocks.

@@ -3,11 +3,11 @@
 //! Segments become free in the order in which they were written, and only from the tail. So of two versions of a block the
 //! older is never replayed once the newer has left the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plumb_block::{ExtentMap, LbaRange, Nanos};
 
-use crate::format::record::{Extent, Kind, Place};
+use crate::format::record::{Header, Kind, Place};
 use crate::format::superblock::Tail;
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index, with_gaps};
@@ -31,14 +31,11 @@ pub(crate) struct Segment {
 /// A record on its way to the legs.
 #[derive(Debug)]
 pub(crate) struct Record {
-    pub(crate) place: Place,
-    pub(crate) flush_epoch: u64,
-    /// Each with the block at which its payload begins.
-    pub(crate) extents: Vec<(Extent, u32)>,
+    pub(crate) header: Header,
     /// The writes that it holds a part of.
     pub(crate) clients: Vec<u64>,
     /// The legs that have not answered.
-    pub(crate) legs: BTreeSet<usize>,
+    pub(crate) legs: Vec<usize>,
 }
 
 /// The log.
@@ -102,19 +99,30 @@ impl Log {
         is_in_one_piece.then_some(Geometry { rotation, ..grown })
     }
 
-    /// Takes room for a record of `blocks`, which [`room`](Log::room) has, and names it.
-    pub(crate) fn place(&mut self, blocks: u32, session: u64, now: Nanos) -> Place {
+    /// Where the next record stands, of `blocks`, which [`room`](Log::room) has.
+    pub(crate) fn next_place(&self, blocks: u32, session: u64) -> Place {
         let fits = |(_, block): &(u64, u32)| self.geometry.segment_blocks - block >= blocks;
-        let (segment, block) = self.open.filter(fits).unwrap_or_else(|| {
-            let number = self.next_segment;
-            self.next_segment += 1;
-            self.segments.insert(number, Segment::new(self.next_sequence, self.previous, now));
-            (number, 0)
+        let (segment, block) = self.open.filter(fits).unwrap_or((self.next_segment, 0));
+        Place { session, sequence: self.next_sequence, segment, block, previous: self.previous }
+    }
+
+    /// Puts the next record behind the others. `crc` is the checksum of its header.
+    pub(crate) fn append(&mut self, header: &Header, crc: u32, now: Nanos) {
+        let place = header.place;
+        let segment = self.segments.entry(place.segment).or_insert_with(|| Segment {
+            first: place.sequence,
+            previous: place.previous,
+            opened_at: now,
+            checksums: Vec::new(),
+            pins: 0,
+            changes: Vec::new(),
         });
-        self.open = Some((segment, block + blocks));
-        let (sequence, previous) = (self.next_sequence, self.previous);
-        self.next_sequence += 1;
-        Place { session, sequence, segment, block, previous }
+        segment.checksums.push(crc);
+        segment.checksums.extend(&header.checksums);
+        self.open = Some((place.segment, place.block + header.blocks()));
+        self.next_segment = place.segment + 1;
+        self.next_sequence = place.sequence + 1;
+        self.previous = crc;
     }
 
     /// Begins the next record in a new segment.
@@ -134,7 +142,7 @@ impl Log {
     /// The first segment that may still get a record or a completion: those before it are as they will stay.
     pub(crate) fn closed_end(&self) -> u64 {
         let open = self.open.map_or(self.next_segment, |(segment, _)| segment);
-        self.in_flight.first_key_value().map_or(open, |(_, record)| record.place.segment.min(open))
+        self.in_flight.first_key_value().map_or(open, |(_, record)| record.header.place.segment.min(open))
     }
 
     /// The tail of a log whose first live segment is `segment`.
@@ -157,20 +165,20 @@ impl Log {
 
     /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How many blocks of it only the log had
     /// an older version of, which is not destaged any more.
-    pub(crate) fn apply(&mut self, index: &mut Index, record: &Record) -> u64 {
-        let segment = record.place.segment;
+    pub(crate) fn apply(&mut self, index: &mut Index, header: &Header) -> u64 {
+        let segment = header.place.segment;
         let mut absorbed = 0;
         let keeps_changes = segment >= self.ordered_from;
-        for (extent, block) in &record.extents {
+        for (extent, block) in header.placed(self.geometry.logical_block) {
             let parts = match extent.kind {
                 Kind::Discard => discarded(index, extent.range),
                 kind => vec![(extent.range, kind)],
             };
             for (range, kind) in parts {
-                let entry = Entry::new(&self.geometry, kind, range.lba, (segment, *block));
+                let entry = Entry::new(&self.geometry, kind, range.lba, (segment, block));
                 absorbed += index.insert(range, entry);
                 if let Some(found) = self.segments.get_mut(&segment).filter(|_| keeps_changes) {
-                    found.changes.push((record.flush_epoch, range, entry));
+                    found.changes.push((header.flush_epoch, range, entry));
                 }
             }
         }
@@ -209,10 +217,4 @@ impl Log {
 fn discarded(index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
     let kind = |entry: Option<Entry>| if entry.is_some() { Kind::Zeroes } else { Kind::Discard };
     with_gaps(index, range).map(|(range, entry)| (range, kind(entry))).collect()
-}
-
-impl Segment {
-    pub(crate) fn new(first: u64, previous: u32, now: Nanos) -> Self {
-        Self { first, previous, opened_at: now, checksums: Vec::new(), pins: 0, changes: Vec::new() }
-    }
 }

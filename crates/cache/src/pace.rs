@@ -28,13 +28,14 @@ const BATCHES: u64 = 64;
 const STREAMS: usize = 16;
 
 /// What the pace follows from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pace {
-    last_asked: Nanos,
+    /// When a client last asked for something.
+    pub(crate) last_asked: Nanos,
     /// When the last record was written.
     written_at: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
-    rate: f64,
+    pub(crate) rate: f64,
     /// How long one write of the backing device takes when it has nothing else to do; 0 until it is known. And when the last one ended.
     operation: Nanos,
     done_at: Nanos,
@@ -44,7 +45,7 @@ pub(crate) struct Pace {
     /// When a client last needed the backing device.
     foreground_at: Option<Nanos>,
     /// Nothing is destaged before this.
-    runs_from: Nanos,
+    pub(crate) runs_from: Nanos,
     /// The last one used first.
     streams: Vec<Stream>,
 }
@@ -58,32 +59,7 @@ struct Stream {
 
 impl Pace {
     pub(crate) fn new(now: Nanos) -> Self {
-        Self {
-            last_asked: now,
-            written_at: None,
-            rate: 0.0,
-            operation: Nanos::ZERO,
-            done_at: Nanos::ZERO,
-            window_from: now,
-            window_freed: 0.0,
-            foreground_at: None,
-            runs_from: Nanos::ZERO,
-            streams: Vec::new(),
-        }
-    }
-
-    /// A client asked for something.
-    pub(crate) fn asked(&mut self, now: Nanos) {
-        self.last_asked = now;
-    }
-
-    pub(crate) fn last_asked(&self) -> Nanos {
-        self.last_asked
-    }
-
-    /// How much of the log becomes free, in bytes per second; 0 until it is known.
-    pub(crate) fn rate(&self) -> f64 {
-        self.rate
+        Self { last_asked: now, window_from: now, ..Self::default() }
     }
 
     /// Destaging goes on after a pause, which does not count. `freed` bytes of the log have become free by now.
@@ -98,11 +74,6 @@ impl Pace {
 
     fn is_foreground(&self, now: Nanos) -> bool {
         self.foreground_at.is_some_and(|at| now.since(at) < FOREGROUND)
-    }
-
-    /// When the next run may be destaged.
-    pub(crate) fn runs_from(&self) -> Nanos {
-        self.runs_from
     }
 
     /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients need the backing device and there
@@ -155,17 +126,12 @@ impl Pace {
     }
 
     /// How many runs may be destaged at the same time.
-    pub(crate) fn runs_max(&self, now: Nanos, used: f64, is_draining: bool) -> u32 {
-        let is_foreground = self.is_foreground(now);
+    pub(crate) fn runs_max(&self, now: Nanos, used: f64, is_draining: bool) -> usize {
+        let (is_foreground, is_urgent) = (self.is_foreground(now), self.is_urgent(now, used));
         match used {
             _ if is_draining => 8,
-            used if self.is_urgent(now, used) => {
-                if is_foreground {
-                    2
-                } else {
-                    8
-                }
-            }
+            _ if is_urgent && is_foreground => 2,
+            _ if is_urgent => 8,
             _ if now < self.runs_from => 0,
             _ if is_foreground => 1,
             used if used >= DELAY_FROM => 4,
@@ -212,7 +178,7 @@ mod tests {
         pace.foreground(Nanos::millis(1));
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 1);
         pace.destaged((Nanos::millis(1), Nanos::millis(6)), 0.0, false);
-        assert_eq!(pace.runs_from(), Nanos::millis(101));
+        assert_eq!(pace.runs_from, Nanos::millis(101));
         assert_eq!(pace.runs_max(Nanos::millis(100), 0.4, false), 0);
         assert_eq!(pace.runs_max(Nanos::millis(101), 0.4, false), 2, "nobody needs it any more");
         assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 0, "nobody writes");

@@ -27,27 +27,23 @@ impl Core {
     /// The parts of `range`, each no larger than one transfer; `found` covers it.
     pub(crate) fn parts(&self, range: LbaRange, found: Vec<(LbaRange, Option<Entry>)>) -> VecDeque<Part> {
         let geometry = &self.log.geometry;
-        let logical_block = u64::from(geometry.logical_block);
+        let logical_block = geometry.logical_block;
         // A part of the log may begin and end within log blocks, which are read whole.
         let log_max =
             (self.io.leg_transfer_max() / logical_block).saturating_sub(2 * geometry.per_block()).max(1);
         let backing_max = self.io.backing_transfer_max() / logical_block;
         let mut parts = VecDeque::new();
         for (run, entry) in found {
-            let (is_log, most) = match entry {
-                Some(entry) if entry.kind() == Kind::Data => (true, log_max),
-                Some(_) => (false, u64::MAX),
-                None => (false, backing_max),
+            let source_of = |at| match entry {
+                Some(entry) if entry.kind() == Kind::Data => (Source::Log(entry.address(at)), log_max),
+                Some(entry) if entry.is_unreadable() => (Source::Nowhere, u64::MAX),
+                Some(_) => (Source::Zeroes, u64::MAX),
+                None => (Source::Backing, backing_max),
             };
             let mut at = run.lba;
             while at < run.end() {
+                let (source, most) = source_of(at);
                 let nlb = (run.end().0 - at.0).min(most);
-                let source = match entry {
-                    Some(entry) if is_log => Source::Log(entry.address(at)),
-                    Some(entry) if entry.is_unreadable() => Source::Nowhere,
-                    Some(_) => Source::Zeroes,
-                    None => Source::Backing,
-                };
                 let offset = (at.0 - range.lba.0) * logical_block;
                 parts.push_back(Part { range: LbaRange::new(at, nlb), offset, source });
                 at = at + nlb;

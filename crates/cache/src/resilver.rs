@@ -9,15 +9,15 @@
 
 use plumb_block::{DeviceInfo, Errno, Lba, LbaRange, Outcome};
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Purpose, Wait};
 use crate::cache::block_fits;
-use crate::core::{Condition, Core, Then};
+use crate::core::{Condition, Core};
 use crate::format::superblock::LegState;
 use crate::gather::{Gather, Goal, Part, Source};
 use crate::settings::{LOG_BLOCK, Layout};
 
 /// How many pieces of the log are copied at the same time.
-const COPIES_MAX: u32 = 2;
+const COPIES_MAX: usize = 2;
 
 /// The copying to a leg.
 #[derive(Debug)]
@@ -27,16 +27,8 @@ pub(crate) struct Resilver {
     next: (u64, u32),
     /// From this segment on the leg gets all as it is written.
     end: u64,
-    in_flight: u32,
+    pub(crate) in_flight: usize,
     is_flushing: bool,
-}
-
-/// Blocks of a segment that are copied together.
-#[derive(Debug, Clone, Copy)]
-struct Piece {
-    segment: u64,
-    block: u32,
-    blocks: u32,
 }
 
 impl Core {
@@ -70,7 +62,7 @@ impl Core {
     /// Whether a device can be a leg: see [`Cache::may_replace`](crate::Cache::may_replace).
     pub(crate) fn may_replace(&self, info: &DeviceInfo) -> Result<(), String> {
         block_fits(info)?;
-        let (name, found, size) = (&info.name, info.size.0, self.superblock.leg_size().0);
+        let (name, found, size) = (&info.name, info.size.0, self.superblock.geometry.leg_size().0);
         if found >= size {
             Ok(())
         } else {
@@ -88,7 +80,7 @@ impl Core {
             );
         }
         self.may_replace(&info)?;
-        if self.superblocks.legs_durable().get(leg) != Some(&LegState::Lost) {
+        if self.superblocks.durable.legs.get(leg) != Some(&LegState::Lost) {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }
         self.io.legs[leg] = Some(info);
@@ -109,57 +101,54 @@ impl Core {
     }
 
     pub(crate) fn go_on_with_resilver(&mut self) {
-        loop {
-            if self.condition == Condition::Opening {
-                return;
-            }
-            let is_going_on = self.condition == Condition::Serving;
-            let Some(resilver) = &mut self.resilver else { return };
-            if !is_going_on || self.superblock.legs[resilver.leg] != LegState::Resilvering {
-                // It is copied to again when the cache is opened, or was lost once more.
-                self.resilver.take_if(|resilver| resilver.in_flight == 0);
-                return;
-            }
-            // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that one.
-            let is_begun = self.superblocks.legs_durable()[resilver.leg] == LegState::Resilvering;
-            let is_busy = resilver.is_flushing || resilver.in_flight == COPIES_MAX;
-            if !is_begun || is_busy || !self.has_memory_for_run() {
-                return;
-            }
-            match self.next_piece() {
-                Some(piece) => self.copy(piece),
-                None => return self.flush_resilvered(),
-            }
+        let Some(Resilver { leg, is_flushing, .. }) = self.resilver else { return };
+        if self.condition == Condition::Opening {
+            return;
+        }
+        if is_flushing {
+            return self.end_resilver();
+        }
+        if self.condition != Condition::Serving || self.superblock.legs[leg] != LegState::Resilvering {
+            // It is copied to again when the cache is opened, or was lost once more.
+            self.resilver.take_if(|resilver| resilver.in_flight == 0);
+            return;
+        }
+        // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that one.
+        if self.superblocks.durable.legs[leg] == LegState::Resilvering {
+            while self.copy_next() {}
+            self.flush_resilvered();
         }
     }
 
-    /// The next blocks to be copied. Those of a segment whose records are on their way have to wait.
-    fn next_piece(&mut self) -> Option<Piece> {
+    /// Begins to copy the next blocks of a segment, if it may; whether it did. Those of a segment whose records are on their way have to wait. What
+    /// no leg has is left out: it is as unreadable there as it is elsewhere.
+    fn copy_next(&mut self) -> bool {
         let most = (self.io.leg_transfer_max() / LOG_BLOCK) as u32;
-        let (tail, closed) = (self.log.tail, self.log.closed_end());
-        let resilver = self.resilver.as_mut()?;
+        let (tail, closed, geometry) = (self.log.tail, self.log.closed_end(), self.log.geometry);
+        let has_memory = self.has_memory_for_run();
+        let Some(resilver) = self.resilver.as_mut().filter(|it| has_memory && it.in_flight < COPIES_MAX)
+        else {
+            return false;
+        };
         loop {
             let (segment, block) = resilver.next.max((tail, 0));
             if segment >= closed.min(resilver.end) {
-                return None;
+                return false;
             }
             let length = self.log.segments.get(&segment).map_or(0, |segment| segment.checksums.len() as u32);
             let blocks = (length - block).min(most);
-            resilver.next = if blocks > 0 { (segment, block + blocks) } else { (segment + 1, 0) };
-            if blocks > 0 {
-                return Some(Piece { segment, block, blocks });
+            if blocks == 0 {
+                resilver.next = (segment + 1, 0);
+                continue;
             }
+            resilver.next = (segment, block + blocks);
+            resilver.in_flight += 1;
+            let goal = Goal::Copy(resilver.leg);
+            let range = LbaRange::new(Lba(0), u64::from(blocks) * geometry.per_block());
+            let source = Source::Log(geometry.address(segment, block));
+            self.gather(Gather::new(goal, None, [Part { range, offset: 0, source }].into()));
+            return true;
         }
-    }
-
-    /// Begins to copy. What no leg has is left out: it is as unreadable there as it is elsewhere.
-    fn copy(&mut self, Piece { segment, block, blocks }: Piece) {
-        let Some(resilver) = &mut self.resilver else { return };
-        resilver.in_flight += 1;
-        let (goal, geometry) = (Goal::Copy(resilver.leg), self.log.geometry);
-        let range = LbaRange::new(Lba(0), u64::from(blocks) * geometry.per_block());
-        let source = Source::Log(geometry.address(segment, block));
-        self.gather(Gather::new(goal, None, [Part { range, offset: 0, source }].into()));
     }
 
     /// A piece was copied, as far as it can be read. Without an answer from the leg that has it nobody knows what it holds.
@@ -179,19 +168,16 @@ impl Core {
         let is_all = resilver.next.0.max(self.log.tail) >= resilver.end && resilver.in_flight == 0;
         if is_all {
             resilver.is_flushing = true;
-            resilver.in_flight = 1;
-            let leg = resilver.leg;
-            self.figures.leg_flushes += 1;
-            self.io.flush((Member::Leg(leg), Purpose::ResilverFlush), Then::ResilverFlush { leg });
+            let leg = Some(resilver.leg);
+            self.flush(leg, Purpose::ResilverFlush);
         }
     }
 
-    /// Everything is durable on the leg: from the next epoch on it counts.
-    pub(crate) fn resilver_flushed(&mut self, leg: usize, outcome: Outcome) {
-        self.resilver = None;
-        if !outcome.is_done() {
-            self.lose_leg(leg, "failed a flush", outcome);
-        } else if self.superblock.legs[leg] == LegState::Resilvering {
+    /// Everything is durable on the leg, unless it failed the flush: from the next epoch on it counts.
+    fn end_resilver(&mut self) {
+        if let Some(Resilver { leg, .. }) = self.resilver.take_if(|resilver| resilver.in_flight == 0)
+            && self.superblock.legs[leg] == LegState::Resilvering
+        {
             self.set_leg(leg, LegState::Live);
         }
     }

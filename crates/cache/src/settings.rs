@@ -31,12 +31,12 @@ impl FromStr for Uuid {
     type Err = ParseUuidError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits: Option<Vec<u8>> =
-            text.chars().filter(|c| *c != '-').map(|c| Some(c.to_digit(16)? as u8)).collect();
-        let byte = |pair: &[u8]| pair.iter().fold(0, |byte, digit| byte << 4 | digit);
-        let bytes: Option<Vec<u8>> = digits.map(|digits| digits.chunks(2).map(byte).collect());
-        let bytes = bytes.filter(|_| matches!(text.len(), 32 | 36)).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| ParseUuidError(text.to_owned()))
+        let digits = text.replace('-', "");
+        let is_whole = digits.len() == 32 && matches!(text.len(), 32 | 36);
+        let value = u128::from_str_radix(&digits, 16).ok();
+        // It would take a sign for a digit.
+        let value = value.filter(|_| is_whole && !digits.starts_with('+'));
+        value.map(|value| Self(value.to_be_bytes())).ok_or_else(|| ParseUuidError(text.to_owned()))
     }
 }
 
@@ -57,11 +57,8 @@ impl TryFrom<String> for Uuid {
 /// As in RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
-            write!(f, "{dash}{byte:02x}")?;
-        }
-        Ok(())
+        let hex = format!("{:032x}", u128::from_be_bytes(self.0));
+        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 }
 
@@ -192,6 +189,32 @@ impl Options {
             bypass_after: Some(Bytes::mib(2)),
             destage: DestageOptions::DEFAULT,
             waits: Waits::ALL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_reads_back_with_dashes_and_without_and_has_all_its_digits() {
+        let text = "01234567-89ab-cdef-0123-456789abcdef";
+        let uuid = Uuid([1, 35, 69, 103, 137, 171, 205, 239, 1, 35, 69, 103, 137, 171, 205, 239]);
+        assert_eq!((uuid.to_string(), text.parse()), (text.to_owned(), Ok(uuid)));
+        assert_eq!(text.replace('-', "").to_uppercase().parse(), Ok(uuid));
+        assert_eq!(Uuid([0; 16]).to_string().parse(), Ok(Uuid([0; 16])));
+        let wrong = [
+            "",
+            "0123456789abcdef0123456789abcde",
+            "0123456789abcdef0123456789abcde-",
+            "01234567-89ab-cdef-0123-456789abcde-",
+            "0123456789abcdef0123456789abcdefa",
+            "+123456789abcdef0123456789abcdef",
+            "0123456789abcdef0123456789abcdeg",
+        ];
+        for text in wrong {
+            assert_eq!(text.parse::<Uuid>(), Err(ParseUuidError(text.to_owned())));
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::core::Core;
 use crate::format::superblock::LegState;
 use crate::recovery::Findings;
-use crate::settings::{LOG_BLOCK, Layout, Mode};
+use crate::settings::{Layout, Mode};
 
 /// How a cache is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Core {
             (LegState::Lost, LegState::Resilvering) => LegState::Resilvering,
             _ => *durable,
         };
-        self.superblocks.legs_durable().iter().zip(wanted).map(shown).collect()
+        self.superblocks.durable.legs.iter().zip(wanted).map(shown).collect()
     }
 
     /// What was left out, and has not been overwritten.
@@ -151,9 +151,9 @@ impl Core {
 
     pub(crate) fn status(&self) -> Status {
         let geometry = &self.log.geometry;
-        let segment = u64::from(geometry.segment_blocks) * LOG_BLOCK;
-        let (dirty, block) = (self.index.dirty(), u64::from(geometry.logical_block));
-        let rate = self.pace.rate();
+        let segment = geometry.segment_bytes();
+        let (dirty, block) = (self.index.dirty(), geometry.logical_block);
+        let rate = self.pace.rate;
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
             state: self.state(),
@@ -171,7 +171,7 @@ impl Core {
             drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
             is_growing: self.log.grows_to.is_some(),
             is_draining: self.destage.is_draining,
-            destage_error: self.destage.error.clone(),
+            destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
             figures: self.figures,
             findings: self.findings.clone(),
         }

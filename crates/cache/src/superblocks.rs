@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Outcome};
 
 use crate::action::{Purpose, Wait};
 use crate::core::{Condition, Core, Then};
-use crate::format::superblock::{LegState, Superblock};
+use crate::format::superblock::Superblock;
 use crate::recovery::Recovered;
 use crate::settings::LOG_BLOCK;
 
@@ -41,7 +41,7 @@ pub(crate) struct Superblocks {
     wanted: BTreeSet<Reason>,
     round: Option<Round>,
     /// The last version that is durable; of epoch 0 until this opening has written one.
-    durable: Superblock,
+    pub(crate) durable: Superblock,
     /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg and not on another, so that
     /// the legs have their last whole one in different slots.
     slots: Vec<usize>,
@@ -67,14 +67,9 @@ impl Superblocks {
         }
     }
 
-    /// Which legs count, as the superblocks say that are durable.
-    pub(crate) fn legs_durable(&self) -> &[LegState] {
-        &self.durable.legs
-    }
-
-    /// The last session that is durable.
-    pub(crate) const fn session_durable(&self) -> u64 {
-        self.durable.session
+    /// How many actions of the version that is being written are not completed.
+    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+        self.round.as_mut().map(|round| &mut round.left)
     }
 
     /// A version is to be written for this reason.
@@ -111,8 +106,7 @@ impl Core {
             Some(round) if !round.is_flushing => {
                 round.is_flushing = true;
                 let (_, purpose) = round.reason.purposes();
-                let left = self.flush_legs(purpose, |leg| Then::Superblock { leg: leg.unwrap_or_default() });
-                self.superblocks.round.iter_mut().for_each(|round| round.left = left);
+                self.flush_legs(purpose);
             }
             Some(_) => self.superblocks_durable(),
         }
@@ -148,11 +142,9 @@ impl Core {
 
     pub(crate) fn superblock_completed(&mut self, leg: usize, outcome: Outcome) {
         if !outcome.is_done() {
-            self.lose_leg(leg, "could not write or flush its superblock", outcome);
+            self.lose_leg(leg, "could not write its superblock", outcome);
         }
-        if let Some(round) = &mut self.superblocks.round {
-            round.left -= 1;
-        }
+        self.superblocks.left().into_iter().for_each(|left| *left -= 1);
     }
 
     fn superblocks_durable(&mut self) {

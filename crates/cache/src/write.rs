@@ -3,9 +3,9 @@
 //! Group commit without a timer: a record holds whatever came while the one before was on its way; another one goes out beside
 //! it only when there is enough for it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use plumb_block::{BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Request};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
@@ -22,7 +22,10 @@ const BATCH_MIN: u64 = 64 << 10;
 /// The writes that are not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
+    /// Those that go through the log.
     clients: BTreeMap<u64, ClientWrite>,
+    /// Those that go past it.
+    bypassing: BTreeMap<u64, ClientWrite>,
     next: u64,
     /// Those with blocks that are in no record yet, in order.
     queue: VecDeque<u64>,
@@ -38,8 +41,6 @@ struct ClientWrite {
     kind: Kind,
     is_fua: bool,
     payload: Payload,
-    /// Whether it goes past the log.
-    is_bypass: bool,
     /// How many of its blocks are in records.
     queued: u64,
     /// How many records with a part of it are not in the index.
@@ -48,17 +49,33 @@ struct ClientWrite {
     error: Option<Errno>,
 }
 
-/// A part of a client's write, on its way into a record.
-struct Piece {
-    client: u64,
-    extent: Extent,
-    /// Where its bytes begin in the client's payload.
-    offset: u64,
+impl ClientWrite {
+    /// The bytes of its next `blocks` blocks, and zeroes up to the end of `into`.
+    fn fill(&self, into: &mut [u8], blocks: usize, logical_block: usize) {
+        let (bytes, rest) = into.split_at_mut(blocks * logical_block);
+        rest.fill(0);
+        match &self.payload {
+            Payload::Bytes(buffer) => {
+                let from = self.queued as usize * logical_block;
+                bytes.copy_from_slice(&buffer[from..from + bytes.len()]);
+            }
+            Payload::Pattern(pattern) => {
+                let pattern = Pattern { lba: Lba(pattern.lba.0 + self.queued), ..*pattern };
+                pattern.fill(logical_block, bytes);
+            }
+            Payload::None | Payload::Into(_) => {}
+        }
+    }
 }
 
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.clients.is_empty()
+        self.clients.is_empty() && self.bypassing.is_empty()
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 
     /// When the first one in the queue may go on.
@@ -69,7 +86,7 @@ impl Writes {
 
 impl Core {
     /// Takes a write, zeroing or discard that can be done.
-    pub(crate) fn write(&mut self, asked: Asked, request: Request) {
+    pub(crate) fn write(&mut self, asked: Asked, mut request: Request) {
         let (kind, is_fua) = match request.op {
             Op::Write { fua } => (Kind::Data, fua),
             Op::WriteZeroes { fua, no_hole: true, .. } => (Kind::ZeroesReserved, fua),
@@ -79,39 +96,22 @@ impl Core {
         let bytes = self.log.geometry.bytes(request.range);
         self.figures.written += Bytes(bytes);
         self.figures.writes += 1;
-        let is_wanted = self.goes_past_log(&request, bytes);
-        let pattern = if is_wanted { self.bytes_of_pattern(&request.payload, bytes) } else { None };
-        let is_bypass = is_wanted && (pattern.is_some() || !matches!(request.payload, Payload::Pattern(_)));
-        let id = self.writes.next;
-        self.writes.next += 1;
-        let range = request.range;
-        let mut client = ClientWrite {
-            asked,
-            range,
-            kind,
-            is_fua,
-            payload: request.payload,
-            is_bypass,
-            queued: 0,
-            records: 0,
-            error: None,
-        };
-        if is_bypass {
-            self.figures.bypassed += Bytes(bytes);
-            self.figures.bypass_writes += 1;
-            // The bytes of a pattern are made here: the memory of a member's queue is the cache's own.
-            let payload = pattern.or_else(|| Some(std::mem::take(&mut client.payload))).unwrap_or_default();
-            self.pace.foreground(self.io.now);
-            let then = Then::Bypass { client: id };
-            self.io.act((Member::Backing, Purpose::BypassWrite), request.op, range, payload, then);
-            self.writes.clients.insert(id, client);
-        } else {
-            self.enqueue(id, client);
-        }
+        let (op, range) = (request.op, request.range);
+        let past_log = self.past_log(&mut request, bytes);
+        let payload = request.payload;
+        let client = ClientWrite { asked, range, kind, is_fua, payload, queued: 0, records: 0, error: None };
+        let Some(payload) = past_log else { return self.enqueue(client) };
+        self.figures.bypassed += Bytes(bytes);
+        self.figures.bypass_writes += 1;
+        self.pace.foreground(self.io.now);
+        let id = self.writes.new_id();
+        self.io.act((Member::Backing, Purpose::BypassWrite), op, range, payload, Then::Bypass { client: id });
+        self.writes.bypassing.insert(id, client);
     }
 
     /// Puts a write into the queue for the log.
-    fn enqueue(&mut self, id: u64, client: ClientWrite) {
+    fn enqueue(&mut self, client: ClientWrite) {
+        let id = self.writes.new_id();
         self.writes.queue.push_back(id);
         if client.kind == Kind::Data {
             self.writes.queued_bytes += self.log.geometry.bytes(client.range);
@@ -119,9 +119,9 @@ impl Core {
         self.writes.clients.insert(id, client);
     }
 
-    /// Whether a write goes to the backing device at once. Never where the log holds a block of it: replay would put the older
-    /// version back, and dropping that first could lose what was flushed.
-    fn goes_past_log(&mut self, request: &Request, bytes: u64) -> bool {
+    /// What the backing device is given of a write that goes there at once; `None` if it does not. Never where the log holds a block of it:
+    /// replay would put the older version back, and dropping that first could lose what was flushed.
+    fn past_log(&mut self, request: &mut Request, bytes: u64) -> Option<Payload> {
         let is_wanted = match self.io.options.mode {
             Mode::WriteThrough => true,
             Mode::Ordered => false,
@@ -131,12 +131,13 @@ impl Core {
             }
         };
         let fits = request.op == Op::Discard || bytes <= self.io.backing_transfer_max();
-        is_wanted && fits && self.is_serving() && !self.overlaps_log(request.range)
-    }
-
-    /// The bytes of a pattern, if it is one, and records and superblocks have memory left.
-    fn bytes_of_pattern(&self, payload: &Payload, bytes: u64) -> Option<Payload> {
-        let Payload::Pattern(pattern) = payload else { return None };
+        if !is_wanted || !fits || !self.is_serving() || self.overlaps_log(request.range) {
+            return None;
+        }
+        let Payload::Pattern(pattern) = &request.payload else {
+            return Some(std::mem::take(&mut request.payload));
+        };
+        // The bytes of a pattern are made here: the memory of a member's queue is the cache's own. Records and superblocks keep theirs.
         let memory = &self.io.options.memory;
         let mut buffer = memory.take(Bytes(bytes)).filter(|_| self.has_memory_for_run())?;
         pattern.fill(self.log.geometry.logical_block as usize, &mut buffer);
@@ -144,7 +145,7 @@ impl Core {
     }
 
     fn overlaps_log(&self, range: LbaRange) -> bool {
-        let is_queued = |client: &ClientWrite| !client.is_bypass && client.range.overlaps(range);
+        let is_queued = |client: &ClientWrite| client.range.overlaps(range);
         self.io.options.waits.hold(Wait::LogBeforeBypass)
             && (self.index.over(range).next().is_some() || self.writes.clients.values().any(is_queued))
     }
@@ -152,13 +153,13 @@ impl Core {
     /// Whether a write past the log is in flight where something came into the log since: that is not destaged meanwhile, which of the
     /// two stays would be open.
     pub(crate) fn is_bypass_beneath(&self) -> bool {
-        let mut bypassing = self.writes.clients.values().filter(|client| client.is_bypass);
-        bypassing.any(|client| self.index.over(client.range).next().is_some())
+        let is_beneath = |client: &ClientWrite| self.index.over(client.range).next().is_some();
+        self.writes.bypassing.values().any(is_beneath)
     }
 
     /// A write past the log has ended. The log takes one that the backing device has failed, unless it is to have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
-        let Some(mut client) = self.writes.clients.remove(&id) else { return };
+        let Some(mut client) = self.writes.bypassing.remove(&id) else { return };
         self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
         if matches!(client.payload, Payload::None) {
             client.payload = payload;
@@ -168,7 +169,7 @@ impl Core {
             let has_data = client.kind != Kind::Data || !matches!(client.payload, Payload::None);
             let may_take = self.io.options.mode != Mode::WriteThrough && self.is_serving();
             if may_take && has_data && !self.overlaps_log(client.range) {
-                return self.enqueue(id, ClientWrite { is_bypass: false, ..client });
+                return self.enqueue(client);
             }
         }
         self.io.answer(&client.asked, outcome, client.payload);
@@ -188,22 +189,23 @@ impl Core {
         if !is_due || !is_worth || !may_go || !self.may_acknowledge() {
             return false;
         }
-        let room = self.log.room(self.waits_for_reads());
+        let room = self.log.room(self.io.options.waits.hold(Wait::SegmentUnread));
         self.figures.is_full = room < 2;
         if room == 0 {
             return self.refuse_first();
         }
         // Before anything is taken from the queue: other queues share this memory.
-        let Some(buffer) = self.io.options.memory.take(BUFFER) else { return false };
+        let Some(mut buffer) = self.io.options.memory.take(BUFFER) else { return false };
         let largest = (self.io.options.record_max.0).min(self.io.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
-        let (pieces, blocks) = self.take_pieces(u64::from(room - 1).min(largest.max(1)));
-        if pieces.is_empty() {
+        let payload_max = u64::from(room - 1).min(largest.max(1));
+        let (extents, clients) = self.take_queued(payload_max, &mut buffer[LOG_BLOCK as usize..]);
+        if extents.is_empty() {
             // There is room for a header alone.
             return self.refuse_first();
         }
-        self.put_record(&pieces, blocks, buffer);
+        let writes = clients.len() as u32;
+        let bytes = self.put_record(extents, clients, buffer);
         let pressure = self.pressure();
-        let (bytes, writes) = ((u64::from(blocks) + 1) * LOG_BLOCK, pieces.len() as u32);
         let delay = self.pace.delay(self.io.now, (bytes, writes), pressure);
         self.writes.not_before = self.io.now + delay;
         self.figures.delayed += delay;
@@ -213,7 +215,7 @@ impl Core {
     /// Whether nothing more comes in until something is destaged: a batch frees its segments at its end only. What cannot be destaged now
     /// is no reason to wait.
     fn is_shut(&self) -> bool {
-        self.pace.is_shut(self.pressure()) && self.destage.error.is_none()
+        self.pace.is_shut(self.pressure()) && self.destage.failing.is_none()
     }
 
     /// Fails the first write in the queue if the log is full and cannot be destaged: it would wait for ever. Whether it did.
@@ -234,71 +236,59 @@ impl Core {
         true
     }
 
-    /// The next parts from the queue, with no more than `blocks_max` blocks of payload; and how many blocks that is.
-    fn take_pieces(&mut self, blocks_max: u64) -> (Vec<Piece>, u32) {
-        let per_block = self.log.geometry.per_block();
-        let (mut pieces, mut blocks) = (Vec::new(), 0);
+    /// What the next record changes, and whose writes these are: the first of the queue, with no more than `blocks_max` blocks of payload, which
+    /// goes into `payload`.
+    fn take_queued(&mut self, blocks_max: u64, payload: &mut [u8]) -> (Vec<Extent>, Vec<u64>) {
+        let logical_block = self.log.geometry.logical_block;
+        let (mut extents, mut clients, mut blocks) = (Vec::new(), Vec::new(), 0);
         while let Some(id) = self.writes.queue.front().copied() {
-            let Some(client) = self.writes.clients.get(&id) else { break };
+            let Some(client) = self.writes.clients.get_mut(&id) else { break };
             let left = client.range.nlb - client.queued;
             let nlb = match client.kind {
-                Kind::Data => left.min((blocks_max - blocks) * per_block),
+                Kind::Data => left.min((blocks_max - blocks) * self.log.geometry.per_block()),
                 _ => left.min(u64::from(u32::MAX)),
             };
-            if nlb == 0 || pieces.len() == EXTENTS_MAX {
+            if nlb == 0 || extents.len() == EXTENTS_MAX {
                 break;
             }
             let range = LbaRange::new(client.range.lba + client.queued, nlb);
             let extent = Extent { range, kind: client.kind };
-            let logical_block = u64::from(self.log.geometry.logical_block);
-            blocks += extent.payload_blocks(logical_block);
-            pieces.push(Piece { client: id, extent, offset: client.queued * logical_block });
-            let Some(client) = self.writes.clients.get_mut(&id) else { break };
-            client.queued += nlb;
-            client.records += 1;
             if client.kind == Kind::Data {
+                let from = (blocks * LOG_BLOCK) as usize;
+                blocks += extent.payload_blocks(logical_block);
+                let into = &mut payload[from..(blocks * LOG_BLOCK) as usize];
+                client.fill(into, nlb as usize, logical_block as usize);
                 self.writes.queued_bytes -= nlb * logical_block;
                 self.figures.logged += Bytes(nlb * logical_block);
             }
+            extents.push(extent);
+            clients.push(id);
+            client.queued += nlb;
+            client.records += 1;
             if client.queued == client.range.nlb {
                 self.writes.queue.pop_front();
             }
         }
-        (pieces, blocks as u32)
+        (extents, clients)
     }
 
-    /// Writes a record of these pieces, with `blocks` blocks of payload, to all legs of its segment.
-    fn put_record(&mut self, pieces: &[Piece], blocks: u32, mut whole: BufferMut) {
-        let length = Bytes(u64::from(blocks + 1) * LOG_BLOCK);
-        let buffer = &mut whole[..length.0 as usize];
-        let place = self.log.place(blocks + 1, self.superblock.session, self.io.now);
-        let geometry = self.log.geometry;
-        let (mut at, mut extents, mut clients) = (1_u32, Vec::new(), Vec::new());
-        for piece in pieces {
-            extents.push((piece.extent, place.block + at));
-            let taken = piece.extent.payload_blocks(u64::from(geometry.logical_block)) as u32;
-            let from = at as usize * LOG_BLOCK as usize;
-            let into = &mut buffer[from..from + taken as usize * LOG_BLOCK as usize];
-            if let Some(client) = self.writes.clients.get(&piece.client) {
-                fill(into, client, piece, geometry.logical_block as usize);
-            }
-            clients.push(piece.client);
-            at += taken;
-        }
-        let payload = buffer[LOG_BLOCK as usize..].chunks_exact(LOG_BLOCK as usize);
+    /// Writes a record to all legs of its segment, with its payload from the second block of `whole` on; how many bytes that is.
+    fn put_record(&mut self, extents: Vec<Extent>, clients: Vec<u64>, mut whole: BufferMut) -> u64 {
+        let (geometry, logical_block) = (self.log.geometry, self.log.geometry.logical_block);
+        let blocks = 1 + extents.iter().map(|extent| extent.payload_blocks(logical_block)).sum::<u64>();
+        let length = Bytes(blocks * LOG_BLOCK);
+        let (head, payload) = whole[..length.0 as usize].split_at_mut(LOG_BLOCK as usize);
+        let place = self.log.next_place(blocks as u32, self.superblock.session);
         let header = Header {
             place,
             durable: self.log.durable,
             flush_epoch: self.log.flush_epoch,
-            extents: extents.iter().map(|(extent, _)| *extent).collect(),
-            checksums: payload.map(crc32c::crc32c).collect(),
+            extents,
+            checksums: payload.chunks_exact(LOG_BLOCK as usize).map(crc32c::crc32c).collect(),
         };
-        self.log.previous = header.encode(self.superblock.cache, &mut buffer[..LOG_BLOCK as usize]);
-        if let Some(segment) = self.log.segments.get_mut(&place.segment) {
-            segment.checksums.push(self.log.previous);
-            segment.checksums.extend(&header.checksums);
-        }
-        let legs: BTreeSet<_> = self.legs_of(place.segment).into_iter().collect();
+        let crc = header.encode(self.superblock.cache, head);
+        self.log.append(&header, crc, self.io.now);
+        let legs = self.legs_of(place.segment);
         let bytes = whole.freeze().slice(0..length.0 as usize);
         let at = geometry.leg_block(place.segment, place.block);
         for leg in &legs {
@@ -307,8 +297,8 @@ impl Core {
             self.figures.leg_written += length;
         }
         self.figures.records += 1;
-        let flush_epoch = self.log.flush_epoch;
-        self.log.in_flight.insert(place.sequence, Record { place, flush_epoch, extents, clients, legs });
+        self.log.in_flight.insert(place.sequence, Record { header, clients, legs });
+        length.0
     }
 
     pub(crate) fn record_completed(&mut self, sequence: u64, leg: usize, outcome: Outcome) {
@@ -316,7 +306,7 @@ impl Core {
             self.lose_leg(leg, "could not write a record", outcome);
         }
         if let Some(record) = self.log.in_flight.get_mut(&sequence) {
-            record.legs.remove(&leg);
+            record.legs.retain(|waited| *waited != leg);
         }
     }
 
@@ -332,17 +322,13 @@ impl Core {
                 return;
             };
             self.io.steps += 1;
-            self.log.complete = self.log.complete.max(record.place.sequence);
-            let absorbed = self.log.apply(&mut self.index, &record);
-            self.figures.absorbed += Bytes(absorbed * u64::from(self.log.geometry.logical_block));
-            record.clients.iter().for_each(|client| self.part_written(*client));
-        }
-    }
-
-    fn part_written(&mut self, id: u64) {
-        if let Some(client) = self.writes.clients.get_mut(&id) {
-            client.records -= 1;
-            self.answer_if_written(id);
+            self.log.complete = self.log.complete.max(record.header.place.sequence);
+            let absorbed = self.log.apply(&mut self.index, &record.header);
+            self.figures.absorbed += Bytes(absorbed * self.log.geometry.logical_block);
+            for id in record.clients {
+                self.writes.clients.get_mut(&id).into_iter().for_each(|client| client.records -= 1);
+                self.answer_if_written(id);
+            }
         }
     }
 
@@ -355,9 +341,7 @@ impl Core {
         let Some(client) = self.writes.clients.remove(&id) else { return };
         match client.error {
             Some(errno) => self.io.refuse(&client.asked, errno, client.payload),
-            None if client.is_fua => {
-                self.flushes.ask(client.asked, client.payload, self.io.options.waits);
-            }
+            None if client.is_fua => self.ask_flush(client.asked, client.payload),
             None => self.io.answer(&client.asked, Outcome::Done, client.payload),
         }
     }
@@ -367,33 +351,8 @@ impl Core {
         self.log.in_flight.clear();
         self.writes.queue.clear();
         self.writes.queued_bytes = 0;
-        let (bypassing, failed) =
-            std::mem::take(&mut self.writes.clients).into_iter().partition(|(_, client)| client.is_bypass);
-        self.writes.clients = bypassing;
-        let failed: BTreeMap<u64, ClientWrite> = failed;
-        for client in failed.into_values() {
+        for client in std::mem::take(&mut self.writes.clients).into_values() {
             self.io.refuse(&client.asked, Errno::EIO, client.payload);
         }
-    }
-}
-
-/// The bytes of a piece, and zeroes up to the end of its last log block.
-fn fill(into: &mut [u8], client: &ClientWrite, piece: &Piece, logical_block: usize) {
-    let length = piece.extent.range.nlb as usize * logical_block;
-    if piece.extent.kind != Kind::Data {
-        return;
-    }
-    let (bytes, rest) = into.split_at_mut(length);
-    rest.fill(0);
-    match &client.payload {
-        Payload::Bytes(buffer) => {
-            bytes.copy_from_slice(&buffer[piece.offset as usize..piece.offset as usize + length]);
-        }
-        Payload::Pattern(pattern) => {
-            let blocks = piece.offset / logical_block as u64;
-            let pattern = plumb_block::Pattern { lba: Lba(pattern.lba.0 + blocks), ..*pattern };
-            pattern.fill(logical_block, bytes);
-        }
-        Payload::None | Payload::Into(_) => {}
     }
 }

@@ -201,6 +201,11 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
     assert_eq!(document(&planned)["recovery"], damaged, "what would be done");
     place.cache(&["recover", &place.name]);
     assert_eq!(verify(0).1, 0);
+    let log = std::fs::File::options().write(true).open(place.path("log2")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&log, &[7; 16 << 10], 0).unwrap();
+    assert_eq!(verify(1).0["legs"][1]["front_lost"], true);
+    place.cache(&["recover", &place.name]);
+    assert_eq!(verify(0).0["legs"][1]["front_lost"], false);
     spoil("log");
     spoil("log2");
     assert!(verify(1).1 > 0);

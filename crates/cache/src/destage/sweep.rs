@@ -2,7 +2,7 @@
 
 use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
-use super::{Stage, UNREADABLE_AFTER};
+use super::{Run, Stage, UNREADABLE_AFTER};
 use crate::action::{Member, Purpose};
 use crate::core::{Core, Then};
 use crate::format::record::Kind;
@@ -16,12 +16,6 @@ const NEAR: (u64, u32) = (64 << 10, 15);
 const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
 /// The largest zeroing at a time, in bytes.
 const ZEROES_MAX: u64 = 1 << 30;
-
-/// A run of blocks to be destaged together.
-struct Run {
-    range: LbaRange,
-    pieces: Vec<(LbaRange, Entry)>,
-}
 
 impl Core {
     /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
@@ -38,10 +32,8 @@ impl Core {
         }
         let Some(run) = self.next_run() else { return false };
         self.destage.reached = run.range.end();
-        if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight += 1;
-        }
-        let [(range, entry), ..] = run.pieces[..] else { return false };
+        self.destage.left().into_iter().for_each(|left| *left += 1);
+        let [(_, entry), ..] = run.pieces[..] else { return false };
         if entry.kind() != Kind::Data {
             let op = match entry.kind() {
                 Kind::Discard => Op::Discard,
@@ -49,13 +41,13 @@ impl Core {
                     Op::WriteZeroes { fua: false, no_hole: kind == Kind::ZeroesReserved, fast_only: false }
                 }
             };
-            self.act_on_backing(op, range, run.pieces, Payload::None);
+            self.act_on_backing(op, run, Payload::None);
             return true;
         }
         let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
         let parts = self.parts(run.range, found);
         let target = self.io.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
-        self.gather(Gather::new(Goal::Destage { range: run.range, pieces: run.pieces }, target, parts));
+        self.gather(Gather::new(Goal::Destage(run), target, parts));
         true
     }
 
@@ -72,16 +64,9 @@ impl Core {
             let mut run = Run { range: LbaRange::new(batch.cursor, 0), pieces: Vec::new() };
             let mut is_old = false;
             for (range, entry) in map.over(rest) {
-                if entry.is_unreadable() {
-                    if !run.pieces.is_empty() {
-                        break;
-                    }
-                    batch.cursor = range.end();
-                    continue;
-                }
                 let is_of_batch = is_ordered || entry.segment(&geometry, range.lba) < batch.end;
                 let is_young = entry.segment(&geometry, range.lba) >= batch.young;
-                if is_young || (entry.is_clean() && !is_ordered) {
+                if is_young || entry.is_unreadable() || (entry.is_clean() && !is_ordered) {
                     if !run.pieces.is_empty() {
                         break;
                     }
@@ -95,7 +80,7 @@ impl Core {
                     Kind::Data => data_max,
                     Kind::Discard => self.io.backing.discard_max.0,
                     Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
-                } / u64::from(geometry.logical_block);
+                } / geometry.logical_block;
                 let is_next =
                     range.lba == run.range.end() && entry.kind() == Kind::Data && run.range.nlb < most;
                 match run.pieces.last() {
@@ -119,20 +104,15 @@ impl Core {
             let (near_end, near_runs) = batch.near;
             if is_old || (run.range.lba < near_end && near_runs > 0) {
                 let left = if is_old { near_max } else { near_runs - 1 };
-                batch.near = (batch.cursor + near / u64::from(geometry.logical_block), left);
+                batch.near = (batch.cursor + near / geometry.logical_block, left);
                 return Some(run);
             }
         }
     }
 
     /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for a while, and then left out.
-    pub(crate) fn write_run(
-        &mut self,
-        range: LbaRange,
-        pieces: &[(LbaRange, Entry)],
-        bytes: Option<Buffer>,
-        unreadable: &[LbaRange],
-    ) {
+    pub(crate) fn write_run(&mut self, run: &Run, bytes: Option<Buffer>, unreadable: &[LbaRange]) {
+        let range = run.range;
         let lba = unreadable.first().map_or(range.lba, |first| first.lba);
         let is_over = unreadable.is_empty() || self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now);
         let Some(bytes) = bytes.filter(|_| is_over) else {
@@ -141,17 +121,17 @@ impl Core {
             ));
         };
         let mut entries = ExtentMap::default();
-        pieces.iter().for_each(|(range, entry)| entries.insert(*range, *entry));
+        run.pieces.iter().for_each(|(range, entry)| entries.insert(*range, *entry));
         self.leave_unreadable(&entries, unreadable);
         let (block, runs) = (self.log.geometry.logical_block as usize, readable(range, unreadable));
         if let Some(batch) = &mut self.destage.batch {
-            batch.in_flight = batch.in_flight + runs.len() as u32 - 1;
+            batch.in_flight = batch.in_flight + runs.len() - 1;
         }
-        for run in runs {
-            let from = (run.lba.0 - range.lba.0) as usize * block;
-            let bytes = bytes.slice(from..from + run.nlb as usize * block);
-            let pieces = entries.over(run).map(|(range, entry)| (range, *entry)).collect();
-            self.act_on_backing(Op::Write { fua: false }, run, pieces, Payload::Bytes(bytes));
+        for range in runs {
+            let from = (range.lba.0 - run.range.lba.0) as usize * block;
+            let bytes = bytes.slice(from..from + range.nlb as usize * block);
+            let pieces = entries.over(range).map(|(range, entry)| (range, *entry)).collect();
+            self.act_on_backing(Op::Write { fua: false }, Run { range, pieces }, Payload::Bytes(bytes));
         }
         self.io.steps += 1;
     }
@@ -166,8 +146,8 @@ impl Core {
         }
     }
 
-    fn act_on_backing(&mut self, op: Op, range: LbaRange, pieces: Vec<(LbaRange, Entry)>, payload: Payload) {
-        let then = Then::Destage { range, pieces, at: self.io.now };
+    fn act_on_backing(&mut self, op: Op, run: Run, payload: Payload) {
+        let (range, then) = (run.range, Then::Destage { run, at: self.io.now });
         self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
     }
 }

@@ -89,7 +89,7 @@ impl Superblock {
         put.bytes(&self.cache.0);
         put.bytes(&self.backing.0);
         put.u64(self.backing_size.0);
-        put.u32(self.geometry.logical_block);
+        put.u32(self.geometry.logical_block as u32);
         put.u32(self.geometry.segment_blocks);
         put.u64(self.geometry.per_leg);
         put.u64(self.geometry.rotation);
@@ -131,7 +131,7 @@ impl Superblock {
     fn fields(take: &mut Take<'_>) -> Option<Self> {
         let (cache, backing) = (Uuid(take.array()?), Uuid(take.array()?));
         let backing_size = Bytes(take.u64()?);
-        let (logical_block, segment_blocks) = (take.u32()?, take.u32()?);
+        let (logical_block, segment_blocks) = (u64::from(take.u32()?), take.u32()?);
         let (per_leg, rotation) = (take.u64()?, take.u64()?);
         let layout = *[Layout::Mirror, Layout::Stripe].get(usize::from(take.u8()?))?;
         let (leg, count) = (take.u8()?, take.u8()?);
@@ -152,25 +152,19 @@ impl Superblock {
             tail: Tail { segment: take.u64()?, sequence: take.u64()?, previous: take.u32()? },
             durable: take.u64()?,
             first: take.u64()?,
-            unreadable: unreadable(take, backing_size.0.checked_div(u64::from(logical_block))?)?,
+            unreadable: unreadable(take, backing_size.0.checked_div(logical_block)?)?,
         };
+        let Self { tail, epoch, generation, session, durable, first, .. } = found;
         let is_sound = found.geometry.is_sound()
             && leg < count
             && usize::from(count) <= LEGS_MAX
-            && backing_size.0.is_multiple_of(u64::from(logical_block))
+            && backing_size.0.is_multiple_of(logical_block)
             && backing_size.0 < 1 << 62
-            && found.tail.segment < 1 << 40
-            && found.tail.sequence > 0
-            && [
-                found.tail.sequence,
-                found.epoch,
-                found.generation,
-                found.session,
-                found.durable,
-                found.first,
-            ]
-            .iter()
-            .all(|count| *count < 1 << 60);
+            && tail.segment < 1 << 40
+            && tail.sequence > 0
+            && [tail.sequence, epoch, generation, session, durable, first]
+                .iter()
+                .all(|count| *count < 1 << 60);
         is_sound.then_some(found)
     }
 
@@ -191,16 +185,17 @@ impl Superblock {
         states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
     }
 
+    /// Has the leg not count any more.
+    pub(crate) fn lose(&mut self, leg: usize) {
+        self.legs[leg] = LegState::Lost;
+        self.epoch += 1;
+    }
+
     /// The log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device, the same at its end. Those at either end
     /// are found without the others.
     pub(crate) fn places(leg: &DeviceInfo) -> [u64; 4] {
         let end = (leg.size.0 / LOG_BLOCK).saturating_sub(2);
         [0, 1, end, end + 1]
-    }
-
-    /// The size of a leg's used part.
-    pub(crate) fn leg_size(&self) -> Bytes {
-        self.geometry.leg_size()
     }
 }
 

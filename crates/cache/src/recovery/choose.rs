@@ -7,24 +7,16 @@ use crate::settings::{Identity, Layout};
 /// What was found on a leg that is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
-    /// The last whole version of the superblock, and its slot.
-    pub(super) newest: Option<(usize, Superblock)>,
+    /// The last whole version of the superblock: the one that counts on this leg.
+    pub(super) newest: Option<Superblock>,
+    /// The slot that the next version goes to: not that of the last whole one.
+    pub(super) next_slot: usize,
     /// How many were read, at either end.
     pub(super) slots_read: usize,
+    /// Whether there is a whole one at its front.
+    pub(super) has_front: bool,
     /// A later version of the format.
     pub(super) newer: Option<u32>,
-}
-
-impl LegFound {
-    /// The version of the superblock that counts on this leg.
-    pub(super) fn newest(&self) -> Option<&Superblock> {
-        self.newest.as_ref().map(|(_, found)| found)
-    }
-
-    /// The slot of this leg that the next version goes to: not that of the last whole one.
-    pub(super) fn next_slot(&self) -> usize {
-        self.newest.as_ref().map_or(0, |(slot, _)| 1 - slot)
-    }
 }
 
 /// The superblock by which the cache is opened, with what is missing taken out of it.
@@ -38,7 +30,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
             ));
         }
     }
-    let newest: Vec<_> = found.iter().map(|found| found.as_ref().and_then(LegFound::newest)).collect();
+    let newest: Vec<_> =
+        found.iter().map(|found| found.as_ref().and_then(|found| found.newest.as_ref())).collect();
     // A leg that is being copied to may have begun what the others, which have gone on without it since, know nothing of.
     let best = newest.iter().flatten().max_by_key(|found| (found.calls_itself_live(), found.rank()));
     let Some(best) = best.copied() else {
@@ -78,7 +71,7 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
         return Err(format!("the log has {count} devices, and {given} were named: name all"));
     }
     let backing = &io.backing;
-    let block = u64::from(best.geometry.logical_block);
+    let block = best.geometry.logical_block;
     if backing.size != best.backing_size || backing.logical_block.0 != block {
         return Err(format!(
             "the backing device {} has {} in blocks of {}; the cache was made for {} in blocks of {block} B: give the device it was made for",
@@ -113,7 +106,7 @@ fn without_missing(
     newest: &[Option<&Superblock>],
     io: &Io,
 ) -> Result<Superblock, String> {
-    let size = best.leg_size();
+    let size = best.geometry.leg_size();
     for (leg, own) in newest.iter().enumerate() {
         let (state, info) = (best.legs[leg], io.legs[leg].as_ref());
         if state == LegState::Lost {
@@ -129,8 +122,7 @@ fn without_missing(
         };
         // A leg that was being copied to is no source (order (g)): nothing is lost with it.
         if state == LegState::Resilvering {
-            best.legs[leg] = LegState::Lost;
-            best.epoch += 1;
+            best.lose(leg);
             continue;
         }
         if best.legs.len() == 1 {
@@ -146,8 +138,7 @@ fn without_missing(
                 "device {leg} of the log {what}, and may have what no other has: bring it back, or serve with --degraded and lose that"
             ));
         }
-        best.legs[leg] = LegState::Lost;
-        best.epoch += 1;
+        best.lose(leg);
     }
     if best.live().next().is_none() {
         return Err("no device is left that has the whole log: bring one back".to_owned());

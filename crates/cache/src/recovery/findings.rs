@@ -30,6 +30,9 @@ pub struct LegFindings {
     pub behind_bytes: Bytes,
     /// Of those that were: the leg was damaged since.
     pub damaged_bytes: Bytes,
+    /// Whether no superblock at its front is whole any more, which no power cut does: it was found by those at its end.
+    #[serde(default)]
+    pub front_lost: bool,
 }
 
 impl Findings {
@@ -39,15 +42,15 @@ impl Findings {
 
     /// Notes that a leg lacks so many bytes of a record.
     pub(super) fn lacks(&mut self, leg: usize, bytes: u64, is_durable: bool) {
-        let LegFindings { behind_bytes, damaged_bytes } = &mut self.legs[leg];
+        let LegFindings { behind_bytes, damaged_bytes, .. } = &mut self.legs[leg];
         let lacking = if is_durable { damaged_bytes } else { behind_bytes };
         lacking.0 += bytes;
     }
 
-    /// Whether every leg has everything that was written durably.
+    /// Whether every leg has everything that was written durably, and what it is found by.
     pub fn is_sound(&self) -> bool {
         self.lost_records == 0
             && self.damaged.is_empty()
-            && self.legs.iter().all(|leg| leg.damaged_bytes == Bytes(0))
+            && self.legs.iter().all(|leg| leg.damaged_bytes == Bytes(0) && !leg.front_lost)
     }
 }

@@ -17,8 +17,9 @@ use crate::format::record::{Extent, Header, Kind, Place};
 use crate::format::superblock::Superblock;
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index};
-use crate::log::{Log, Record, Segment};
-use crate::settings::{LOG_BLOCK, Uuid};
+use crate::io::Io;
+use crate::log::Log;
+use crate::settings::{LOG_BLOCK, Mode};
 
 /// Blocks of a segment that are to be read from all legs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +73,10 @@ impl<'a> Blocks<'a> {
 /// A walk.
 #[derive(Debug)]
 pub(super) struct Walk {
-    cache: Uuid,
-    geometry: Geometry,
-    /// The length of the backing device, in logical blocks.
-    backing: u64,
+    /// That by which the cache is opened. It names the session that was begun last.
+    pub(super) superblock: Superblock,
     /// The session and the first sequence number of segments that may be live.
     heads: BTreeMap<u64, (u64, u64)>,
-    /// The session that was begun last, and its first sequence number.
-    began: (u64, u64),
     pub(super) log: Log,
     pub(super) index: Index,
     pub(super) copies: Vec<Copy>,
@@ -117,16 +114,10 @@ struct Candidate {
 }
 
 impl Walk {
-    /// A walk from the tail of `superblock` on, and what to read first. `heads` are of segments that may be live; `durable` is the last
-    /// record that any of them, or the superblock, says to be durable.
-    pub(super) fn new(
-        superblock: &Superblock,
-        heads: BTreeMap<u64, (u64, u64)>,
-        durable: u64,
-        (chunk_max, (keeps_changes, gives_up_lost)): (u32, (bool, bool)),
-        now: Nanos,
-    ) -> (Self, Read) {
+    /// A walk from the tail of `superblock` on.
+    pub(super) fn new(superblock: Superblock, io: &Io) -> Self {
         let (geometry, tail) = (superblock.geometry, superblock.tail);
+        let is_ordered = io.options.mode == Mode::Ordered;
         let log = Log {
             geometry,
             segments: BTreeMap::new(),
@@ -137,7 +128,7 @@ impl Walk {
             previous: tail.previous,
             complete: tail.sequence - 1,
             durable: 0,
-            ordered_from: if keeps_changes { 0 } else { u64::MAX },
+            ordered_from: if is_ordered { 0 } else { u64::MAX },
             ordered_at: u64::MAX,
             flush_epoch: 0,
             in_flight: BTreeMap::new(),
@@ -147,12 +138,8 @@ impl Walk {
         for range in &superblock.unreadable {
             index.insert(*range, Entry::UNREADABLE);
         }
-        let walk = Self {
-            cache: superblock.cache,
-            geometry,
-            backing: superblock.backing_size.0 / u64::from(geometry.logical_block),
-            heads,
-            began: (superblock.session, superblock.first),
+        Self {
+            heads: BTreeMap::new(),
             log,
             index,
             copies: Vec::new(),
@@ -160,30 +147,44 @@ impl Walk {
             behind: BTreeSet::new(),
             damaged: Vec::new(),
             session: 0,
-            durable,
-            gives_up_lost,
+            durable: superblock.durable,
+            gives_up_lost: io.options.gives_up_lost,
             scans: None,
             gap: None,
             judged: 0,
             before: None,
             rest: Vec::new(),
-            chunk_max,
-            now,
-        };
-        let first = walk.read(tail.segment, 0);
-        (walk, first)
+            chunk_max: (io.leg_transfer_max() / LOG_BLOCK) as u32,
+            now: io.now,
+            superblock,
+        }
+    }
+
+    /// Notes with which session and record `segment` begins, as a leg has it, and what that says to be durable.
+    pub(super) fn head(&mut self, segment: u64, block: &[u8]) {
+        let Some((header, _)) = self.decode(block) else { return };
+        let place = header.place;
+        if (place.segment, place.block) != (segment, 0) {
+            return;
+        }
+        // What was given up, durable or not, says nothing any more.
+        if place.session >= self.superblock.session || place.sequence < self.superblock.first {
+            self.durable = self.durable.max(header.durable);
+        }
+        let head = self.heads.entry(segment).or_insert((0, 0));
+        *head = (*head).max((place.session, place.sequence));
     }
 
     /// The chunk that begins at `block` of `segment`.
-    fn read(&self, segment: u64, block: u32) -> Read {
-        let blocks = (self.geometry.segment_blocks - block).min(self.chunk_max);
+    pub(super) fn read(&self, segment: u64, block: u32) -> Read {
+        let blocks = (self.log.geometry.segment_blocks - block).min(self.chunk_max);
         Read { segment, block, blocks }
     }
 
     /// What is read next after `read`, for all that is known: the log may end before.
     pub(super) fn after(&self, read: Read) -> Option<Read> {
         let (segment, block) = match read.block + read.blocks {
-            end if end < self.geometry.segment_blocks => (read.segment, end),
+            end if end < self.log.geometry.segment_blocks => (read.segment, end),
             _ => (read.segment + 1, 0),
         };
         let is_known = block > 0 || self.heads.contains_key(&segment);
@@ -200,7 +201,7 @@ impl Walk {
         let before = rest.first().map_or(0, |rest| rest.len() / LOG_BLOCK as usize);
         let mut block = read.block - before as u32;
         loop {
-            if block == self.geometry.segment_blocks {
+            if block == self.log.geometry.segment_blocks {
                 return self.segment_ended(read.segment, block);
             }
             if block == end {
@@ -240,11 +241,11 @@ impl Walk {
                 for leg in lacking {
                     self.findings.lacks(leg, u64::from(length) * LOG_BLOCK, true);
                 }
-                self.damaged.extend(damaged(&best.header, &self.geometry, &blocks));
+                self.damaged.extend(damaged(&best.header, &self.log.geometry, &blocks));
             }
             block += length;
             let Candidate { header, crc, .. } = candidates.swap_remove(0);
-            self.record(&header, crc);
+            self.record(header, crc);
         }
     }
 
@@ -256,60 +257,51 @@ impl Walk {
         // Sessions begin with a segment of their own.
         let session = if block == 0 { place.session.max(self.session) } else { self.session };
         let is_next = place == Place { session, sequence, segment, block, previous };
-        let fits = block + header.blocks() <= self.geometry.segment_blocks;
+        let fits = block + header.blocks() <= self.log.geometry.segment_blocks;
         (is_next && fits && !self.is_given_up(place)).then_some((header, crc))
     }
 
     /// Whether a later session, which goes on in the next segment, if it has written anything, gave the record up.
     fn is_given_up(&self, place: Place) -> bool {
-        let mut later = self.heads.get(&(place.segment + 1)).into_iter().chain([&self.began]);
-        later.any(|(session, first)| *session > place.session && place.sequence >= *first)
+        let began = (self.superblock.session, self.superblock.first);
+        let mut later = self.heads.get(&(place.segment + 1)).copied().into_iter().chain([began]);
+        later.any(|(session, first)| session > place.session && place.sequence >= first)
     }
 
     fn decode(&self, bytes: &[u8]) -> Option<(Header, u32)> {
+        let Superblock { cache, backing_size, geometry, .. } = self.superblock;
+        let logical_block = geometry.logical_block;
         let block = bytes.get(..LOG_BLOCK as usize)?;
-        Header::decode(block, self.cache, u64::from(self.geometry.logical_block), self.backing)
+        Header::decode(block, cache, logical_block, backing_size.0 / logical_block)
     }
 
     /// Takes the next record.
-    fn record(&mut self, header: &Header, crc: u32) {
-        let place = header.place;
-        let placed = header.placed(u64::from(self.geometry.logical_block));
-        let extents = placed.map(|(extent, at)| {
-            // The backing device may do nothing about a discard, and what the log had beneath it may have left the log.
-            let kind = if extent.kind == Kind::Discard { Kind::Zeroes } else { extent.kind };
-            (Extent { kind, ..extent }, at)
-        });
-        let extents = extents.collect();
+    fn record(&mut self, mut header: Header, crc: u32) {
+        // The backing device may do nothing about a discard, and what the log had beneath it may have left the log.
+        for extent in header.extents.iter_mut().filter(|extent| extent.kind == Kind::Discard) {
+            extent.kind = Kind::Zeroes;
+        }
         self.findings.records += 1;
         self.findings.record_bytes.0 += u64::from(header.blocks()) * LOG_BLOCK;
         let log = &mut self.log;
-        let fresh = || Segment::new(place.sequence, place.previous, self.now);
-        let segment = log.segments.entry(place.segment).or_insert_with(fresh);
-        segment.checksums.push(crc);
-        segment.checksums.extend(&header.checksums);
-        log.next_segment = place.segment + 1;
-        log.next_sequence += 1;
-        log.previous = crc;
-        log.complete = place.sequence;
+        log.append(&header, crc, self.now);
+        log.complete = header.place.sequence;
         log.flush_epoch = log.flush_epoch.max(header.flush_epoch + 1);
-        self.session = place.session;
+        self.session = header.place.session;
         self.durable = self.durable.max(header.durable);
         self.before = None;
-        let (clients, legs) = (Vec::new(), std::collections::BTreeSet::new());
-        let record = Record { place, flush_epoch: header.flush_epoch, extents, clients, legs };
-        log.apply(&mut self.index, &record);
+        log.apply(&mut self.index, &header);
     }
 
     /// No leg has the next record here: it begins the next segment, or the log has ended.
     fn segment_ended(&mut self, segment: u64, block: u32) -> Result<Option<Read>, String> {
-        let end = self.log.tail + self.geometry.count();
+        let end = self.log.tail + self.log.geometry.count();
         if block > 0 && segment + 1 < end {
             self.before = Some((segment, block));
             return Ok(Some(self.read(segment + 1, 0)));
         }
         let mut scans: Vec<_> = self.before.take().into_iter().chain([(segment, block)]).collect();
-        scans.retain(|(_, block)| *block < self.geometry.segment_blocks);
+        scans.retain(|(_, block)| *block < self.log.geometry.segment_blocks);
         self.gap = scans.first().copied();
         self.scans = Some(scans);
         self.next_scan()
@@ -332,7 +324,7 @@ impl Walk {
                 "the log ends after record {last}, though all up to {durable} were durable: records that a client may count on are \
                  damaged or gone, so nothing is served; bring back the device that has them, or keep what comes before and lose the rest: \
                  `plumb cache recover NAME --give-up-lost {}`",
-                self.cache
+                self.superblock.cache
             ));
         }
         self.findings.given_up_records = self.behind.range(durable + 1..).count() as u64;
@@ -360,7 +352,7 @@ impl Walk {
             }
         }
         let next = read.block + read.blocks;
-        if next < self.geometry.segment_blocks {
+        if next < self.log.geometry.segment_blocks {
             self.scans.get_or_insert_default().push((read.segment, next));
         }
         self.next_scan()
@@ -370,14 +362,14 @@ impl Walk {
 /// The blocks of a record of which no leg has the payload.
 fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(LbaRange, Entry)> {
     let place = header.place;
-    let per_block = LOG_BLOCK / u64::from(geometry.logical_block);
+    let per_block = geometry.per_block();
     let is_anywhere = |block: u32| {
         let checksum = header.checksums[(block - place.block - 1) as usize];
         let legs = (0..blocks.chunk.len()).filter_map(|index| blocks.get(index, block));
         legs.map(crc32c::crc32c).any(|found| found == checksum)
     };
     let mut damaged = Vec::new();
-    for (Extent { range, kind }, at) in header.placed(u64::from(geometry.logical_block)) {
+    for (Extent { range, kind }, at) in header.placed(geometry.logical_block) {
         let entry = Entry::new(geometry, kind, range.lba, (place.segment, at));
         for start in (0..range.nlb).step_by(per_block as usize).filter(|_| kind == Kind::Data) {
             if !is_anywhere(at + (start / per_block) as u32) {

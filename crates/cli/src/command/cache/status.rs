@@ -190,6 +190,9 @@ fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
     }));
     for (leg, lacks) in status.legs.iter().zip(&found.legs) {
         let (path, behind, damaged) = (&leg.path, lacks.behind_bytes, lacks.damaged_bytes);
+        lines.extend(lacks.front_lost.then(|| {
+            format!("DAMAGED: what log {path} is found by has gone from its start; its end has it, and serving writes it again")
+        }));
         lines.extend(
             (behind.0 > 0).then(|| format!("log {path} lacked the last {behind}, which another one has")),
         );
