@@ -107,8 +107,8 @@ impl From<TrialError> for Refusal {
 }
 
 /// A target that cannot be opened, in the same way.
-impl From<plumb_target::Error> for Refusal {
-    fn from(error: plumb_target::Error) -> Self {
+impl From<plumb_targets::Error> for Refusal {
+    fn from(error: plumb_targets::Error) -> Self {
         TrialError::from(error).into()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
 use plumb_path::DeviceKind;
-use plumb_target::{Intent, Name, Opened, Permission, Wanted, open_all, time_of};
+use plumb_targets::{Intent, Name, Opened, Permission, Wanted, open_all, time_of};
 
 use crate::exit::Refusal;
 

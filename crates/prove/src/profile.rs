@@ -2,7 +2,7 @@
 
 use plumb_block::Bytes;
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise};
-use plumb_target::cache::{CacheOnOneDrive, ParseCacheError};
+use plumb_targets::cache::{CacheOnOneDrive, ParseCacheError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_system::FileSystem;

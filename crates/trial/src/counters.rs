@@ -9,7 +9,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_measure::{Reading, StorageSide, StorageWatch};
 use plumb_path::{WritePath, survey_path};
-use plumb_target::{Opened, TargetKind};
+use plumb_targets::{Opened, TargetKind};
 
 use crate::whose::{OwnCounts, Whose};
 

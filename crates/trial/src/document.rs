@@ -9,7 +9,7 @@ use plumb_path::WritePath;
 use plumb_report::document::{
     CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult, Sides,
 };
-use plumb_target::{Opened, TargetKind, Time};
+use plumb_targets::{Opened, TargetKind, Time};
 use plumb_workload::{Durability, Job, Scenario, Span};
 
 use crate::check::method_of;

@@ -2,7 +2,7 @@
 
 use plumb_block::{Errno, Outcome, in_one_line};
 use plumb_load::Fault;
-use plumb_target::Kind;
+use plumb_targets::Kind;
 
 use crate::error::TrialError;
 use crate::trial::TrialEnded;

@@ -10,7 +10,7 @@ pub enum TrialError {
     Scenario(#[from] plumb_workload::Invalid),
     /// A target cannot be used.
     #[error(transparent)]
-    Target(#[from] plumb_target::Error),
+    Target(#[from] plumb_targets::Error),
     /// The workload does not fit a target.
     #[error("{target}")]
     Unfit {

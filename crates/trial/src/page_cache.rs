@@ -5,7 +5,7 @@ use std::fs::File;
 use plumb_block::{Bytes, Error, Nanos};
 use plumb_linux::pagecache;
 use plumb_load::{RunOptions, Team, Worker, WorkerOptions, run_teams};
-use plumb_target::TargetKind;
+use plumb_targets::TargetKind;
 use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Workload};
 
 use crate::error::TrialError;

@@ -10,7 +10,7 @@ use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, WritePath};
 use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
-use plumb_target::TargetKind;
+use plumb_targets::TargetKind;
 use plumb_workload::{Job, Scenario, Stop};
 
 use crate::accounts::CheckBegun;

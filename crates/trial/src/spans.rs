@@ -7,7 +7,7 @@ use plumb_report::document::{
     DepthTried, FlushMethod, LatencyTargetResult, ProcessorSeconds, Round, RunJob, RunSpan, RunTarget, Sides,
     SteadyState,
 };
-use plumb_target::TargetKind;
+use plumb_targets::TargetKind;
 use plumb_workload::{Caching, FlushCall, Job, Rate, Span, Warmup};
 
 use crate::document::{all_cpu, cpu_seconds, sides, worst};

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::LATENCY_EXCESS_MAX;
-use plumb_target::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
+use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
@@ -309,7 +309,7 @@ pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Tim
         .flat_map(|job| &job.targets)
         .map(|target| Name::parse(&target.name))
         .collect::<Result<_, _>>()?;
-    Ok(plumb_target::time_of(&names, clock))
+    Ok(plumb_targets::time_of(&names, clock))
 }
 
 /// The spans with writes through the page cache that are not synced one by one.

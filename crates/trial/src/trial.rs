@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::{Clock, Nanos, in_one_line};
 use plumb_measure::{Out, RunDirectory};
 use plumb_report::{RunDocument, RunRecording};
-use plumb_target::Permission;
+use plumb_targets::Permission;
 use plumb_workload::{Replays, Scenario};
 
 use crate::error::TrialError;

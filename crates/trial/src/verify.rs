@@ -8,7 +8,7 @@ use plumb_block::{Bytes, Clock, Device, Error};
 use plumb_linux::{FileOptions, pagecache};
 use plumb_load::{Ledger, flush, read_back};
 use plumb_measure::Verified;
-use plumb_target::TargetKind;
+use plumb_targets::TargetKind;
 
 use crate::error::TrialError;
 use crate::targets::Use;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plumb_dialect::native;
-use plumb_target::{Name, Permission, Scheme};
+use plumb_targets::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
 use crate::arguments::CheckArguments;

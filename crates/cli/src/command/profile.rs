@@ -6,7 +6,7 @@ use plumb_application::{self as application, Limits, Profile, Variant};
 use plumb_compare::Work;
 use plumb_dialect::{Meaning, native::Words};
 use plumb_report::Style;
-use plumb_target::{Name, Scheme};
+use plumb_targets::{Name, Scheme};
 use plumb_trial::{ProfileRun, Trial};
 
 use crate::command::running::{Running, default_seed};

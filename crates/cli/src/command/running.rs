@@ -11,7 +11,7 @@ use plumb_block::{Bytes, Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_linux::block_ioctl;
 use plumb_report::{Format, Style};
-use plumb_target::{Name, Permission};
+use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
 use plumb_workload::{Replays, Scenario};
 
@@ -166,7 +166,7 @@ impl Running {
 /// The seed of a run on these targets that was given none: that of simulated drives, or one of the clock.
 pub(crate) fn default_seed<'a>(targets: impl IntoIterator<Item = &'a str>) -> u64 {
     let names: Vec<Name> = targets.into_iter().filter_map(|target| Name::parse(target).ok()).collect();
-    plumb_target::seed_of(&names).unwrap_or_else(seed_from_clock)
+    plumb_targets::seed_of(&names).unwrap_or_else(seed_from_clock)
 }
 
 /// How the language of `command` gives a file its size.

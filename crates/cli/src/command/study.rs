@@ -6,7 +6,7 @@ use clap::Args;
 use plumb_compare::study::{self, Studies, StudyPlan, Switches};
 use plumb_dialect::Meaning;
 use plumb_report::{Format, render};
-use plumb_target::Name;
+use plumb_targets::Name;
 use plumb_workload::Scenario;
 
 use crate::arguments::{Detail, OwnArguments, RecordingArguments};

@@ -6,7 +6,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{RecordingError, Survey, Target};
 use plumb_report::terminal as text;
-use plumb_target::cache;
+use plumb_targets::cache;
 
 use crate::arguments::SurveyArguments;
 use crate::exit::{self, Exit, Refusal, usage};

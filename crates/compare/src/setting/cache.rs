@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode};
-use plumb_target::Permission;
-use plumb_target::cache::{self, CreateWanted};
+use plumb_targets::Permission;
+use plumb_targets::cache::{self, CreateWanted};
 use plumb_trial::TrialError;
 
 use super::Setting;

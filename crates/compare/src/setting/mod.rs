@@ -14,7 +14,7 @@ mod record;
 mod scheduler;
 mod undo;
 
-use plumb_target::Permission;
+use plumb_targets::Permission;
 use plumb_trial::{FailureKind, TrialError};
 
 pub use cache::{CacheLevel, CacheSetting, CacheWanted};

@@ -16,7 +16,7 @@ use plumb_report::RunDocument;
 use plumb_report::document::study::{StudyPoint, StudySeries};
 use plumb_report::document::{ComparisonDocument, Sides};
 use plumb_sim::files::{Host, SimulatedFiles};
-use plumb_target::{Intent, Name, Opened, Wanted, open_all};
+use plumb_targets::{Intent, Name, Opened, Wanted, open_all};
 use plumb_trial::{Context, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher, run, run_profile};
 use plumb_workload::Scenario;
 
@@ -54,8 +54,8 @@ impl From<TrialError> for StudyError {
     }
 }
 
-impl From<plumb_target::Error> for StudyError {
-    fn from(error: plumb_target::Error) -> Self {
+impl From<plumb_targets::Error> for StudyError {
+    fn from(error: plumb_targets::Error) -> Self {
         Self::Trial(error.into())
     }
 }
@@ -358,7 +358,7 @@ impl<'a> Bench<'a> {
     /// Opens a target for a host that no words describe, with the clock that it goes by. A file that is made for it is of `size`.
     pub(super) fn open(&self, target: &str, size: Bytes) -> Result<(Opened, Time), StudyError> {
         let name = Name::parse(target)?;
-        let time = plumb_target::time_of(std::slice::from_ref(&name), self.context.clock);
+        let time = plumb_targets::time_of(std::slice::from_ref(&name), self.context.clock);
         let intent = Intent { size: self.size_on(target, size), ..Intent::WRITE };
         let wanted = Wanted { name, intent, options: FileOptions::write_direct() };
         let opened = open_all(&[wanted], &self.request.permission, &time)?.pop();

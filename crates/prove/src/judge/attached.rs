@@ -9,7 +9,7 @@ use std::time::Duration;
 use plumb_block::{Bytes, Device, RealClock, Time, in_one_line};
 use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
-use plumb_target::cache::CacheOnOneDrive;
+use plumb_targets::cache::CacheOnOneDrive;
 
 use super::Judge;
 use super::switched::Switched;

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use plumb_block::{Bytes, Clock, Device, Nanos, RealClock, Time};
 use plumb_serve::attach::{AttachOptions, Attachment, ControlFile};
 use plumb_serve::ublk::{UblkDevice, UblkOptions};
-use plumb_target::cache::CacheOnOneDrive;
+use plumb_targets::cache::CacheOnOneDrive;
 
 use crate::error::Result;
 use crate::recording::{Recorder, Recording};

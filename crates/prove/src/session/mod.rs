@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime};
 use plumb_block::{Bytes, Op, in_one_line};
 use plumb_linux::apart;
 use plumb_report::document::proof::{RecordingFacts, TimelineItem};
-use plumb_target::cache::CacheOnOneDrive;
+use plumb_targets::cache::CacheOnOneDrive;
 
 pub(crate) use traced::record_traced;
 pub use traced::record_with_calls;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plumb_block::in_one_line;
 use plumb_report::printable::shell_line;
 use plumb_serve::named::control::{Order, give};
-use plumb_target::served_drive::{DriveOrder, DriveStatus};
+use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 
 use super::refused;
 use crate::error::{Error, Result, cannot};

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::{FileOptions, Filling};
 use plumb_measure::{Out, RunDirectory};
-use plumb_target::{Intent, Name, Permission, open};
+use plumb_targets::{Intent, Name, Permission, open};
 use plumb_workload::{Replays, Scenario};
 
 pub(crate) use plan::{PREPARE, method_of};

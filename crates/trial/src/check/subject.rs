@@ -12,7 +12,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Layer, LayerKind, WritePath, is_kernel_state, survey_path};
-use plumb_target::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of};
+use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of};
 
 use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};

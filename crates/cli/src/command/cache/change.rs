@@ -6,8 +6,8 @@ use std::time::Instant;
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
-use plumb_target::Permission;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache};
+use plumb_targets::Permission;
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache};
 
 use super::follow::Followed;
 use super::laying_out::watched;
@@ -82,7 +82,7 @@ fn changed(
     given: &CacheOrder,
     is_over: impl Fn(&CacheStatus) -> bool,
     what: &str,
-    change: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> plumb_target::Result<()>,
+    change: impl FnOnce(&NamedCache, &mut LayingOut<'_>) -> plumb_targets::Result<()>,
 ) -> anyhow::Result<Option<(CacheStatus, CacheStatus)>> {
     let (name, interrupted) = (config.name.clone(), stop::on_signals()?);
     let what = |_: &CacheStatus, _: Bytes| what.to_owned();

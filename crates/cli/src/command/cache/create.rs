@@ -1,8 +1,8 @@
 //! `plumb cache create`.
 
 use plumb_block::Bytes;
-use plumb_target::Permission;
-use plumb_target::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
+use plumb_targets::Permission;
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
 
 use super::laying_out::watched;
 use super::{refused, status};

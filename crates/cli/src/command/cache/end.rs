@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::{Degraded, Uuid};
 use plumb_serve::named::control::Order;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache};
 use serde::Serialize;
 
 use super::follow::{Followed, left};

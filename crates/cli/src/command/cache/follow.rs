@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plumb_block::{Bytes, Nanos};
-use plumb_target::cache::CacheStatus;
+use plumb_targets::cache::CacheStatus;
 
 use crate::exit::{Exit, Refusal};
 use crate::terminal;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::Bytes;
-use plumb_target::cache::LayingOut;
+use plumb_targets::cache::LayingOut;
 use plumb_trial::{Phase, Watcher as _};
 
 use super::refused;
@@ -13,7 +13,7 @@ use crate::progress::Bar;
 /// Does what lays out files. An interruption is an error with a code of its own: what was made is undone then.
 pub(super) fn watched<R>(
     interrupted: &AtomicBool,
-    lay_out: impl FnOnce(&mut LayingOut<'_>) -> plumb_target::Result<R>,
+    lay_out: impl FnOnce(&mut LayingOut<'_>) -> plumb_targets::Result<R>,
 ) -> anyhow::Result<R> {
     let (mut bar, mut shown) = (Bar::on_stderr(), None);
     let mut progress = |path: &str, done: Bytes, size: Bytes| {

@@ -7,7 +7,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_report::tui::{
     LiveApplication, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
 };
-use plumb_target::cache::CacheStatus;
+use plumb_targets::cache::CacheStatus;
 
 use super::status;
 use crate::exit::{Exit, Refusal};

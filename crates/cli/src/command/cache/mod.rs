@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 
 use crate::arguments::cache::{CacheArguments, CacheCommand};
 use crate::command::serving::clear_up;
@@ -120,6 +120,6 @@ fn after_kill(name: &str) -> anyhow::Result<()> {
 }
 
 /// A refusal of the devices, as the exit code of its kind.
-fn refused(error: plumb_target::Error) -> anyhow::Error {
+fn refused(error: plumb_targets::Error) -> anyhow::Error {
     Refusal::from(error).into()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumb_block::{RealClock, Time};
 use plumb_cache::{Cache, Degraded, LegState, Uuid};
 use plumb_serve::named::control::Order;
-use plumb_target::cache::{self, CacheConfig, CacheStatus, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache};
 
 use super::{order, refused, status};
 use crate::exit::{Exit, Refusal};

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
-use plumb_target::cache::{self, CacheConfig, CacheStatus, serve_cache};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, serve_cache};
 
 use super::{order, refused, sockets};
 use crate::arguments::cache::ServeArguments;

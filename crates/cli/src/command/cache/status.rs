@@ -4,7 +4,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_cache::{Findings, Mode};
 use plumb_path::metrics::{Metrics, kind_of};
 use plumb_serve::named::control::Order;
-use plumb_target::cache::{self, CacheConfig, CacheOrder, CacheStatus};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 use serde::Serialize;
 
 use super::follow::not_serving;

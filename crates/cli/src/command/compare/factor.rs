@@ -12,7 +12,7 @@ use plumb_compare::{Level, Work};
 use plumb_dialect::native::Words;
 use plumb_path::WritePath;
 use plumb_policy::state::State;
-use plumb_target::{Name, Permission};
+use plumb_targets::{Name, Permission};
 
 use super::file_system::{FileSystemSetting, mount_point};
 use super::{CompareArguments, Workload, machine};

@@ -11,7 +11,7 @@ use plumb_linux::whole_file;
 use plumb_path::{WritePath, survey_path};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::LiveGateway;
-use plumb_target::{Name, cache};
+use plumb_targets::{Name, cache};
 
 use crate::arguments::policy::JOURNALS;
 use crate::exit::{Exit, Refusal, usage};

@@ -16,7 +16,7 @@ use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, W
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
-use plumb_target::{Intent, Name, Permission, Wanted, open_all};
+use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
 use plumb_workload::Scenario;
 
 pub(crate) use self::machine::restore_left_behind;
@@ -358,10 +358,10 @@ fn can_be_opened(level: &Level) -> Result<(), Refusal> {
         simulated.filter(|name| name.starts_with("sim:") || name.starts_with("cache:backing=sim:"));
     let wanted = simulated.map(wanted).collect::<Result<Vec<_>, _>>();
     let opened = wanted.and_then(|wanted| {
-        let time = plumb_target::time_of(wanted.iter().map(|wanted| &wanted.name), &clock);
+        let time = plumb_targets::time_of(wanted.iter().map(|wanted| &wanted.name), &clock);
         open_all(&wanted, &Permission::default(), &time)
     });
-    opened.map(drop).map_err(|error: plumb_target::Error| {
+    opened.map(drop).map_err(|error: plumb_targets::Error| {
         let problem = format!("level {}: {}", level.name, plumb_block::in_one_line(&error));
         Refusal::new(Exit::Usage, problem)
     })
@@ -408,7 +408,7 @@ fn setting(
 /// Whether it goes by the clock of simulated drives.
 fn is_simulated(targets: &[String]) -> bool {
     let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
-    plumb_target::seed_of(&names).is_some()
+    plumb_targets::seed_of(&names).is_some()
 }
 
 /// The factor, what is run at each level, and the targets that were asked for.

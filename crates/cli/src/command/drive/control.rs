@@ -8,7 +8,7 @@ use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::{forget, registry};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
-use plumb_target::served_drive::{DriveOrder, DriveStatus};
+use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 use serde::Serialize;
 
 use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};

@@ -9,8 +9,8 @@ use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
 use plumb_sim::model::{Geometry, Kind, Model, Wce};
-use plumb_target::served_drive::{DriveStatus, serve_drive};
-use plumb_target::{MediumWanted, PendingMedium, Permission};
+use plumb_targets::served_drive::{DriveStatus, serve_drive};
+use plumb_targets::{MediumWanted, PendingMedium, Permission};
 
 use super::control::directory;
 use crate::arguments::drive::ServeArguments;
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     };
     let ublk = arguments.exports.ublk.then(|| plumb_serve::named::UblkExport {
         recover: arguments.recover,
-        contents: plumb_target::served_drive::contents_of(&model.name, &backing),
+        contents: plumb_targets::served_drive::contents_of(&model.name, &backing),
     });
     let service =
         ServiceOptions { directory, name: arguments.name.clone(), kind: model.name.clone(), ublk, ..service };
@@ -87,7 +87,7 @@ fn medium(
     arguments: &ServeArguments,
     model: &Model,
     size: Bytes,
-) -> anyhow::Result<Option<plumb_target::Medium>> {
+) -> anyhow::Result<Option<plumb_targets::Medium>> {
     let path = &arguments.backing;
     if path == Path::new("memory") {
         return Ok(None);
@@ -97,7 +97,7 @@ fn medium(
     let permission = Permission { overwrite, destroy, ..Permission::default() };
     let wanted = MediumWanted { size, block, model: &model.name, permission: &permission };
     let shown = format!("--backing {}", path.display());
-    Ok(plumb_target::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
+    Ok(plumb_targets::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
 }
 
 fn announce(status: DriveStatus, json: bool) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use plumb_policy::gateway::{Gateway, LiveGateway};
 use plumb_policy::plan::PlanError;
 use plumb_policy::select::Selection;
 use plumb_policy::view::{DeviceView, PolicyDocument, Refusal as Refused};
-use plumb_target::cache;
+use plumb_targets::cache;
 
 use crate::arguments::policy::{Chosen, Shared};
 use crate::exit::{Exit, Refusal};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use plumb_block::{Nanos, RealClock, Time};
 use plumb_prove::witness::{Link, Message, Peer, VerifyDocument, fetch, verify};
-use plumb_target::{Intent, Permission};
+use plumb_targets::{Intent, Permission};
 
 use super::writer::{name_of, open};
 use crate::exit::Exit;

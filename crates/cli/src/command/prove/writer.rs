@@ -9,7 +9,7 @@ use clap::Args;
 use plumb_block::{Bytes, Clock, Nanos, RealClock, Time};
 use plumb_linux::FileOptions;
 use plumb_prove::witness::{Ended, Link, Peer, Plan, RunFacts, Until, write};
-use plumb_target::{Intent, Name, Opened, Permission, Scheme, TargetKind};
+use plumb_targets::{Intent, Name, Opened, Permission, Scheme, TargetKind};
 
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -183,7 +183,7 @@ pub(super) fn open(
     }
     let clock: Arc<dyn Clock> = time.clock();
     let options = if intent.writes { FileOptions::write_direct() } else { FileOptions::read_direct() };
-    let opened = plumb_target::open(&name, intent, permission, options, &clock).map_err(Refusal::from)?;
+    let opened = plumb_targets::open(&name, intent, permission, options, &clock).map_err(Refusal::from)?;
     if !opened.has_name() && opened.kind != TargetKind::Network {
         let why = format!("{typed}: a test file in a directory is gone after the run; name a file in it");
         return Err(Refusal::new(Exit::Usage, why).into());

@@ -7,7 +7,7 @@ mod text;
 use std::collections::{BTreeMap, VecDeque};
 
 use plumb_block::{Bytes, Nanos};
-use plumb_target::Name;
+use plumb_targets::Name;
 use plumb_workload::{ByteRange, Job, Recorded, Replay, Skip, TraceOp, TraceUse, Workload};
 use serde::Serialize;
 

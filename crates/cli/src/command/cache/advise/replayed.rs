@@ -7,7 +7,7 @@ use plumb_block::{Bytes, Nanos, Time};
 use plumb_linux::FileOptions;
 use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::Histogram;
-use plumb_target::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
+use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
 use plumb_workload::{ByteRange, Recorded, Stop, Workload};
 
 use super::{Tried, Waiting};

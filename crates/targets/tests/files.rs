@@ -8,7 +8,7 @@ use crate::support;
 use crate::support::{clock, destroy, nothing, open_path, overwrite, write_first_block};
 use plumb_block::{Bytes, Caching, Errno, Outcome, Stamp};
 use plumb_linux::{FileOptions, Filling};
-use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
+use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, mark_as_made, open_all};
 
 const MIB: Bytes = Bytes(1 << 20);
 

@@ -7,7 +7,7 @@ use plumb_block::{
     RealClock, Request, Tag, Wait,
 };
 use plumb_linux::FileOptions;
-use plumb_target::{Intent, Name, Opened, Permission, Time, Wanted, open_all, seed_of, time_of};
+use plumb_targets::{Intent, Name, Opened, Permission, Time, Wanted, open_all, seed_of, time_of};
 
 /// More than twice the largest transfer, and no multiple of it.
 const LENGTH: Bytes = Bytes(300 << 10);

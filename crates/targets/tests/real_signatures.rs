@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use plumb_target::signature::{FileSource, find};
+use plumb_targets::signature::{FileSource, find};
 
 use crate::support::alone;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plumb_block::{Bytes, Outcome, QueueOptions, Request, Tag, Wait};
 use plumb_block::{Clock, Device, Lba, LbaRange, Op, Pattern, Payload, Pool, PoolShape, RealClock};
 use plumb_linux::FileOptions;
-use plumb_target::{Error, Intent, Name, Opened, Permission, open};
+use plumb_targets::{Error, Intent, Name, Opened, Permission, open};
 
 /// Opens what is at `path`, through the page cache where the test does not care.
 pub(crate) fn open_path(path: &Path, intent: Intent, permission: &Permission) -> Result<Opened, Error> {

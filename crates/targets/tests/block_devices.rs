@@ -9,7 +9,7 @@ use crate::loop_device::{LoopDevice, Mount};
 use crate::support::{alone, clock, destroy, nothing, open_path, overwrite, run, write_first_block};
 use plumb_block::{Bytes, Outcome};
 use plumb_linux::FileOptions;
-use plumb_target::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, open, open_all};
+use plumb_targets::{Intent, Kind, Name, Permission, TargetKind, Time, Wanted, open, open_all};
 
 /// A loop device over a file, and nobody else's turn.
 struct Bench {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::loop_device::LoopDevice;
 use crate::support::alone;
 use plumb_block::Bytes;
-use plumb_target::{Error, Kind, Medium, MediumWanted, Permission};
+use plumb_targets::{Error, Kind, Medium, MediumWanted, Permission};
 
 const SIZE: u64 = 1 << 20;
 
