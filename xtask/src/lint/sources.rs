@@ -5,10 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Offence, tracked};
-
-/// Longer files hold more than one concept.
-const LINES_MAX: usize = 500;
+use super::offence::Offence;
+use crate::workspace::tracked;
 
 /// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
@@ -30,11 +28,6 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     if !text.starts_with("//!") && !text.starts_with("#!") {
         found.push(Offence::new(name, "does not open with `//!`: say what lives here and why"));
-    }
-    let lines = text.lines().count();
-    if lines > LINES_MAX {
-        found
-            .push(Offence::new(name, format!("{lines} lines; over {LINES_MAX} it is more than one concept")));
     }
     for (index, line) in text.lines().enumerate() {
         if let Some(what) = offence_of_line(name, line) {
