@@ -54,11 +54,10 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
         let ceiling = CEILINGS.iter().find(|(name, _)| *name == short).map_or(0, |(_, most)| *most);
         let count: usize = circles.iter().map(Vec::len).sum();
         if count > ceiling {
-            let listed = circles.iter().map(|files| files.join(" ")).collect::<Vec<_>>().join("; ");
-            found.push(Offence::new(
-                package,
-                format!("{count} files in circles of more than two, over {ceiling}: {listed}"),
-            ));
+            let what = format!("{count} files in circles of more than two, over {ceiling}:");
+            let arrows =
+                circles.iter().flatten().map(|(file, uses)| format!("\n    {file} -> {}", uses.join(" ")));
+            found.push(Offence::new(package, arrows.fold(what, |what, arrow| what + &arrow)));
         } else if count < ceiling {
             found.push(Offence::new(
                 package,
@@ -72,11 +71,15 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
 /// A module by the names that lead to it from the root of its crate.
 type Module = Vec<String>;
 
-/// Returns the circles of more than two files, each in alphabetical order. Files are given by their path below `src` and their text.
+/// A file in a circle, and the files of the circle that it uses.
+type Member = (String, Vec<String>);
+
+/// Returns the circles of more than two files, each in alphabetical order. Files are given by their path below
+/// `src` and their text.
 ///
 /// # Errors
 /// If a file is not Rust.
-fn circles(files: &[(String, String)]) -> Result<Vec<Vec<String>>> {
+fn circles(files: &[(String, String)]) -> Result<Vec<Vec<Member>>> {
     let mut crate_map = CrateMap::default();
     let mut parsed = Vec::new();
     for (file, text) in files {
@@ -96,7 +99,15 @@ fn circles(files: &[(String, String)]) -> Result<Vec<Vec<String>>> {
         let to = named.paths.iter().filter_map(|(module, path)| crate_map.defining_file(module, path, 0));
         arrows.entry(from).or_default().extend(to.filter(|to| *to != from));
     }
-    Ok(strongly_connected(&arrows).into_iter().filter(|circle| circle.len() > 2).collect())
+    let groups = strongly_connected(&arrows).into_iter().filter(|group| group.len() > 2);
+    let members = |group: Vec<String>| {
+        let uses = |file: &String| {
+            let to = arrows.get(file.as_str()).into_iter().flatten().map(|to| (*to).to_owned());
+            to.filter(|to| group.contains(to)).collect()
+        };
+        group.iter().map(|file| (file.clone(), uses(file))).collect()
+    };
+    Ok(groups.map(members).collect())
 }
 
 /// Returns the module that a file below `src` holds.
@@ -290,7 +301,8 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let files: Vec<_> =
             files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
-        circles(&files).unwrap()
+        let names = |circle: Vec<Member>| circle.into_iter().map(|(file, _)| file).collect();
+        circles(&files).unwrap().into_iter().map(names).collect()
     }
 
     #[test]
