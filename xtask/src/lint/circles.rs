@@ -12,31 +12,11 @@ use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 
+use super::ceilings::Ceilings;
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Number of files that lie in circles of more than two, by crate. Each number may only fall; a crate that is not here has none.
-const CEILINGS: &[(&str, usize)] = &[
-    ("application", 3),
-    ("cache", 13),
-    ("cli", 56),
-    ("compare", 8),
-    ("dialect", 15),
-    ("fleet", 3),
-    ("linux", 6),
-    ("load", 7),
-    ("path", 3),
-    ("prove", 30),
-    ("report", 17),
-    ("serve", 18),
-    ("sim", 3),
-    ("targets", 12),
-    ("trial", 16),
-    ("workload", 3),
-    ("xtask", 0),
-];
-
-/// Compares the files in circles of each crate with its ceiling.
+/// Compares the files of each crate that lie in circles of more than two with its ceiling.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for name in tracked(root, &[".rs"])? {
@@ -47,25 +27,13 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
             crates.entry(package.to_owned()).or_default().push((file.to_owned(), text));
         }
     }
-    let mut found = Vec::new();
+    let mut ceilings = Ceilings::read(root)?;
     for (package, files) in &crates {
-        let circles = circles(files).with_context(|| package.clone())?;
-        let short = package.rsplit('/').next().unwrap_or(package);
-        let ceiling = CEILINGS.iter().find(|(name, _)| *name == short).map_or(0, |(_, most)| *most);
-        let count: usize = circles.iter().map(Vec::len).sum();
-        if count > ceiling {
-            let what = format!("{count} files in circles of more than two, over {ceiling}:");
-            let arrows =
-                circles.iter().flatten().map(|(file, uses)| format!("\n    {file} -> {}", uses.join(" ")));
-            found.push(Offence::new(package, arrows.fold(what, |what, arrow| what + &arrow)));
-        } else if count < ceiling {
-            found.push(Offence::new(
-                package,
-                format!("only {count} files in circles of more than two: lower its ceiling of {ceiling}"),
-            ));
+        for (file, uses) in circles(files).with_context(|| package.clone())?.into_iter().flatten() {
+            ceilings.count("circle", &format!("{package}/src/{file}"), format!(" uses {}", uses.join(" ")));
         }
     }
-    Ok(found)
+    Ok(ceilings.offences(&["circle"]))
 }
 
 /// A module by the names that lead to it from the root of its crate.

@@ -1,8 +1,10 @@
 //! `cargo xtask lint`: everything about the sources that a machine can judge.
 
+mod ceilings;
 mod circles;
 mod crates;
 mod dependencies;
+mod english;
 mod licences;
 mod links;
 mod offence;
@@ -54,6 +56,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("sources", |root| judge(&sources::offences(root)?)),
     ("every test is run", |root| judge(&tests_layout::offences(root)?)),
     ("circles of files", |root| judge(&circles::offences(root)?)),
+    ("plain English", |root| judge(&english::offences(root)?)),
     ("table of crates", |root| judge(&crates::offences(root)?)),
     ("dependencies are justified", |root| judge(&dependencies::offences(root)?)),
     ("links in documents", |root| judge(&links::offences(root)?)),
