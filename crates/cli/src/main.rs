@@ -27,9 +27,6 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    if let Some(parameters) = command::module::parameters() {
-        return command::module::run(&parameters);
-    }
     command::agent::end_with_agent();
     let command = unknown::parse()?.command;
     command::compare::restore_left_behind();

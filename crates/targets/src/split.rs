@@ -11,12 +11,13 @@
 //! - a request that makes no sense goes down whole, and fails there.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Pattern, Payload,
-    Pool, PoolShape, Power, Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
+    Bytes, Completion, Device, Layered, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
+    Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
 /// A device whose requests are split.
@@ -36,9 +37,11 @@ impl Split {
     }
 }
 
-impl Device for Split {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
+impl Layered for Split {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.device
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
@@ -66,22 +69,6 @@ impl Device for Split {
             held: None,
             answers: Vec::new(),
         }))
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.device.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.device.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.device.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.device.power()
     }
 }
 

@@ -55,7 +55,6 @@ fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machin
     for format in &invocation.output.formats {
         text += &match format {
             Format::Normal => fio::normal(invocation, &results, machine),
-            Format::Terse => fio::terse(invocation, &results, machine, invocation.output.terse_version),
             Format::Json => fio::json_text(invocation, &results, &rounds, machine, false)?,
             Format::JsonPlus => fio::json_text(invocation, &results, &rounds, machine, true)?,
         };
