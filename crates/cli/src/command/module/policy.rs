@@ -263,8 +263,10 @@ fn remember(journal: &Path, plan: &Value, kept: &Kept) -> Done {
         .filter_map(|identity| Some((identity.to_owned(), json!(kept.of(identity)?))))
         .collect();
     let file = journal.join(KEPT_BEFORE);
-    crate::files::write(&file, Value::Object(states).to_string().as_bytes())
-        .map_err(|error| Failure::new(format!("{}: {error:#}", file.display())))
+    let output = plumb_state::OutputFile { path: &file, overwrite: true };
+    output
+        .write(Value::Object(states).to_string().as_bytes())
+        .map_err(|error| Failure::new(format!("{}: {error}", file.display())))
 }
 
 /// Whether an apply or a rollback is a success.
