@@ -199,13 +199,12 @@ impl OutputFile<'_> {
         if found.len() == 0 || self.overwrite || own::is_own(&path) {
             return Ok(Place::File(path));
         }
-        let through = if path.file_name() == self.path.file_name() {
-            String::new()
-        } else {
-            format!("it leads to {}, and ", path.display())
+        let leads = match fs::read_link(self.path) {
+            Ok(_) => format!("it leads to {}, which exists", path.display()),
+            Err(_) => "it exists".to_owned(),
         };
         let found = format!(
-            "{through}there is a file that plumb does not recognise as its own result: add --overwrite to replace it"
+            "{leads}, and plumb does not recognise it as its own result: add --overwrite to replace it"
         );
         Err(self.refused(OutputErrorKind::Refused, found))
     }

@@ -102,8 +102,13 @@ pub fn record(
         ("recording.json", recorded::encode(&header)?),
         ("survey.json", recorded::encode(&found)?),
     ];
-    for (name, bytes) in files {
-        OutputFile { path: &directory.join(name), overwrite }.write(&bytes)?;
+    let files = files.map(|(name, bytes)| (directory.join(name), bytes));
+    // None is written if one is refused: they belong together.
+    for (path, _) in &files {
+        OutputFile { path, overwrite }.check()?;
+    }
+    for (path, bytes) in &files {
+        OutputFile { path, overwrite }.write(bytes)?;
     }
     Ok(found)
 }
