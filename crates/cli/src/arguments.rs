@@ -5,11 +5,12 @@ pub(crate) mod drive;
 pub(crate) mod exports;
 pub(crate) mod policy;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
+use plumb_state::OutputFile;
 
 use crate::terminal;
 
@@ -74,6 +75,9 @@ pub(crate) enum Command {
     Manual {
         /// The directory, which must exist
         directory: PathBuf,
+
+        #[command(flatten)]
+        writing: OutputArguments,
     },
 }
 
@@ -138,6 +142,9 @@ pub(crate) struct SurveyArguments {
     /// Also record what was read (/proc, /sys, answers of drives) in DIR, to survey it again elsewhere
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     pub(crate) record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
 
     /// Survey a recording instead of this machine
     #[arg(long, value_name = "DIR")]
@@ -265,6 +272,21 @@ pub(crate) struct ForeignArguments {
     pub(crate) arguments: Vec<String>,
 }
 
+/// Permission to write an output file over one that plumb did not write, for every command that has such a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub(crate) struct OutputArguments {
+    /// Replace an output file that exists, also one that plumb did not write
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+impl OutputArguments {
+    /// Returns the output file at a path that was typed.
+    pub(crate) const fn file(self, path: &Path) -> OutputFile<'_> {
+        OutputFile { path, overwrite: self.overwrite }
+    }
+}
+
 /// What `plumb report` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
@@ -287,6 +309,9 @@ pub(crate) struct ReportArguments {
     /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
 
     #[command(flatten)]
     pub(crate) detail: Detail,

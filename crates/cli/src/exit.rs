@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
 use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
+use plumb_state::output::{OutputError, OutputErrorKind};
 use plumb_trial::{FailureKind, TrialError};
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
@@ -110,6 +111,18 @@ impl From<TrialError> for Refusal {
 impl From<plumb_targets::Error> for Refusal {
     fn from(error: plumb_targets::Error) -> Self {
         TrialError::from(error).into()
+    }
+}
+
+/// An output file that is not written, as the exit code of its kind.
+impl From<OutputError> for Refusal {
+    fn from(error: OutputError) -> Self {
+        let exit = match error.kind {
+            OutputErrorKind::Usage => Exit::Usage,
+            OutputErrorKind::Refused => Exit::Refused,
+            OutputErrorKind::Failed => Exit::Failed,
+        };
+        Self::because(exit, error)
     }
 }
 

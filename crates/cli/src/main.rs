@@ -50,6 +50,6 @@ fn run() -> anyhow::Result<Exit> {
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
         Command::Fio(typed) => command::fio::run(&typed.arguments),
         Command::Completions { shell } => command::generate::completions(shell),
-        Command::Manual { directory } => command::generate::manual(&directory),
+        Command::Manual { directory, writing } => command::generate::manual(&directory, writing),
     }
 }

@@ -74,6 +74,11 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     out + &format!("\n## Where and how\n\n{facts}")
 }
 
+/// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not shown.
+pub(crate) fn ended(report: String) -> String {
+    report + "\n<!-- end of a report of plumb -->\n"
+}
+
 fn head(of: &str, headline: &Headline, environment: &Environment) -> String {
     let mut out = format!("# plumb {of}\n\n");
     let facts: Vec<String> = masthead(environment).iter().map(|fact| escape(fact)).collect();

@@ -117,7 +117,7 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
     }
     found.insert(0, "it is a file that plumb did not make".to_owned());
     found.extend(other.map(|size| format!("it has {} and shall have {size}", file.size)));
-    if file.made_by_plumb {
+    if file.made_by_plumb || file.changed_since_made {
         found[0] = "plumb made this file, but somebody has used it since".to_owned();
     }
     Err(Error::refused(

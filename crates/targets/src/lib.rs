@@ -48,7 +48,7 @@ mod test_file;
 mod time;
 
 pub use error::{Error, Kind, Result};
-pub use mark::{MADE, mark_as_made};
+pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};
 pub use open::{Wanted, open, open_all};

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, Found};
 use crate::locate::Located;
 use crate::machine::Machine;
-use crate::mark::is_made;
+use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource};
 
 /// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
@@ -125,12 +125,13 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
         Ok(inventory) => (inventory.uses_of_file(id, &located.path.to_string_lossy()), None),
         Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };
-    let made_by_plumb = is_made(file);
+    let maker = maker(file);
+    let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
     let mut contents = contents(file, size);
     if let (Contents::Read(found), true) = (&mut contents, cache::has_marker(file)) {
         found.push(signature::Signature { name: signature::CACHE_BACKING, at: 0 });
     }
-    Ok(Found::File(FileFacts { identities, size, made_by_plumb, contents, uses, unseen }))
+    Ok(Found::File(FileFacts { identities, size, made_by_plumb, changed_since_made, contents, uses, unseen }))
 }
 
 /// What the machine knows of the block device whose node has `rdev`.

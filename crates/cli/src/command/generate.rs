@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
-use crate::arguments::Arguments;
-use crate::exit::Exit;
+use crate::arguments::{Arguments, OutputArguments};
+use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
 /// Prints completions for `shell`.
@@ -18,8 +17,20 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
 }
 
 /// Writes `plumb.1` and a page for each command into `directory`.
-pub(crate) fn manual(directory: &Path) -> anyhow::Result<Exit> {
-    clap_mangen::generate_to(Arguments::command(), directory)
-        .with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
+pub(crate) fn manual(directory: &Path, writing: OutputArguments) -> anyhow::Result<Exit> {
+    let mut root = Arguments::command().disable_help_subcommand(true);
+    root.build();
+    page(&root, directory, writing)?;
     Ok(Exit::Done)
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn page(command: &Command, directory: &Path, writing: OutputArguments) -> anyhow::Result<()> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        page(subcommand, directory, writing)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(writing.file(&directory.join(page.get_filename())).write(&text).map_err(Refusal::from)?)
 }

@@ -236,6 +236,7 @@ fn measured(bench: &mut Bench<'_>, target: &str, until: Until) -> Result<State, 
         Some(counters) => counters.read()?.devices.into_iter().next(),
         None => None,
     };
+    opened.mark_as_left();
     opened.remove_if_ours()?;
     Ok(State { name: if is_on { "enabled" } else { "disabled" }, served, drive })
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use plumb_cache::{Layout, Mode, Uuid};
-use plumb_linux::whole_file;
+use plumb_state::whole_file::{self, Lasting};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,13 @@ impl CacheConfig {
         })?;
         text.push(b'\n');
         whole_file::make_directory(directory, 0o700).map_err(failed)?;
-        whole_file::replace(&Self::path(directory, &self.name), &text, 0o600).map_err(failed)
+        whole_file::replace(
+            &Self::path(directory, &self.name),
+            &text,
+            whole_file::Mode::Exactly(0o600),
+            Lasting::Durable,
+        )
+        .map_err(failed)
     }
 
     /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one name, and the second configuration

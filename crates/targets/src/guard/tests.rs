@@ -43,6 +43,7 @@ fn file(made_by_plumb: bool, contents: Contents, uses: Vec<Use>) -> Found {
         identities: vec!["/srv/x.dat".into()],
         size: Bytes::mib(1),
         made_by_plumb,
+        changed_since_made: false,
         contents,
         uses,
         unseen: None,

@@ -146,7 +146,7 @@ fn observed(
         directory.filter(|_| arguments.requests).map(|directory| directory.path().join(requests::FILE_NAME));
     let mut file = kept
         .as_ref()
-        .map(|path| File::create(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
+        .map(|path| File::create_new(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
         .transpose()?;
     let mut keep = file
         .as_mut()

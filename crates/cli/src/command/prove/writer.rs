@@ -155,6 +155,7 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
     let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;
+    opened.mark_as_left();
     let Ended { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
     let said =

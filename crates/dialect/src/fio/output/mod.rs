@@ -13,7 +13,7 @@ mod time;
 
 pub use command::command;
 pub use json::{json, json_text};
-pub use logs::{LogFile, logs};
+pub use logs::{LogFile, log_names, logs};
 pub use normal::normal;
 pub(crate) use read::read_json_result;
 pub use steadystate::SteadyRound;
