@@ -170,11 +170,11 @@ impl Core {
         let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
         let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
         let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
-        if !is_wanted || self.is_giving_up() || self.destage.not_before > self.io.now {
+        if !is_wanted || !self.is_marked() || self.is_giving_up() || self.destage.not_before > self.io.now {
             return;
         }
         if self.log.used() == 0 {
-            if self.log.in_flight.is_empty() && self.writes.is_empty() {
+            if self.log.in_flight.is_empty() && self.writes.is_empty() && self.is_tail_marked() {
                 self.destage.is_draining = false;
             }
             return;
@@ -332,6 +332,10 @@ impl Core {
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
+                if !self.are_witnesses_released() {
+                    return;
+                }
+                let Some(batch) = &mut self.destage.batch else { return };
                 batch.stage = Stage::Tail;
                 self.log.durable = self.log.durable.max(batch.covered);
                 if !self.note_unreadable() {

@@ -13,6 +13,7 @@
 //!      ordered       the backing alone in ordered mode
 //!      figures       write amplification, counted
 //!      pacing        how fast writes come in when the log is full
+//!      marks         the backing device marked: no honest crash is refused, an old log and a foreign write are
 //!      unreadable    more places that cannot be read than the log can let go of
 //! ```
 
@@ -24,6 +25,7 @@ mod exhaustive;
 mod figures;
 mod flips;
 mod history;
+mod marks;
 mod medium;
 mod oracle;
 mod ordered;

@@ -16,8 +16,10 @@ use crate::history::{Ask, FaultKind, Step};
 use crate::medium::Medium;
 use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Setup};
+use marks::{Marking, witnesses};
 
 mod faults;
+pub(crate) mod marks;
 mod replace;
 
 /// So many commands or events without an answer are no progress.
@@ -69,6 +71,8 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<Purpose, u64>,
     /// How many reads were answered with an error.
     pub(crate) failed_reads: u64,
+    /// Mark of the backing device, where somebody marks it.
+    pub(crate) marking: Option<Marking>,
     trace: bool,
 }
 
@@ -81,6 +85,15 @@ impl World {
         Ok(world)
     }
 
+    /// The same, of which somebody marks the backing device.
+    pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let marking = Some(Marking::default());
+        let mut world = Self::with(setup, left_out, (setup.members()?, marking), oracle, false)?;
+        world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+        Ok(world)
+    }
+
     /// A cache over these members, which begins recovery, and what its user may see.
     pub(crate) fn over(
         setup: &Setup,
@@ -89,8 +102,18 @@ impl World {
         oracle: Oracle,
         is_degraded: bool,
     ) -> Result<Self, String> {
+        Self::with(setup, left_out, (members, None), oracle, is_degraded)
+    }
+
+    fn with(
+        setup: &Setup,
+        left_out: LeftOut,
+        (members, marking): (Vec<Medium>, Option<Marking>),
+        oracle: Oracle,
+        is_degraded: bool,
+    ) -> Result<Self, String> {
         let buffers = Buffers::of_this_thread();
-        let cache = open(setup, left_out, &buffers, &members, is_degraded)?;
+        let cache = open(setup, left_out, &buffers, (&members, marking.as_ref()), is_degraded)?;
         if cache.info().discard_zeroes && !setup.discard_zeroes {
             return Err("the cache promises zeroes that the backing does not".to_owned());
         }
@@ -118,6 +141,7 @@ impl World {
             is_hopeless_later: false,
             seen: BTreeMap::new(),
             failed_reads: 0,
+            marking,
             trace: std::env::var_os("PLUMB_TRACE").is_some(),
         })
     }
@@ -126,7 +150,8 @@ impl World {
     pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
         let mut oracle = self.oracle.clone();
         oracle.cut();
-        Self::over(&self.setup, self.left_out, members, oracle, self.is_degraded)
+        let members = (members, self.marking.clone());
+        Self::with(&self.setup, self.left_out, members, oracle, self.is_degraded)
     }
 
     /// What is on the members if nothing is lost.
@@ -176,6 +201,7 @@ impl World {
                 let mut chance = seeded(roll);
                 self.oracle.cut();
                 self.members.iter_mut().for_each(|medium| medium.cut(&mut chance, Survival::Mixed));
+                self.marking.iter_mut().for_each(|marking| marking.crash(&mut chance));
                 self.restart(&mut chance)
             }
             Step::Kill { roll } => {
@@ -187,6 +213,7 @@ impl World {
                     let tickets: Vec<u64> = here.filter_map(|flight| flight.ticket).collect();
                     medium.kill(&tickets, &mut chance);
                 }
+                self.marking.iter_mut().for_each(|marking| marking.crash(&mut chance));
                 self.restart(&mut chance)
             }
             Step::Ask { what, roll } => self.ask(what, &mut seeded(roll)),
@@ -309,6 +336,10 @@ impl World {
 
     /// One command completes, or time goes on to the next event before `until`; false if there is neither.
     fn advance(&mut self, until: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
+        let is_turn = self.marking.is_some() && (self.flights.is_empty() || below(chance, 4) == 0);
+        if is_turn && self.advance_mark()? {
+            return Ok(true);
+        }
         if !self.flights.is_empty() {
             let index = below(chance, self.flights.len() as u64) as usize;
             self.complete(index, chance)?;
@@ -384,7 +415,8 @@ impl World {
         let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
         let degraded = is_one_gone || (self.setup.faults == Faults::OneLeg && !self.is_replaced);
         self.is_degraded = degraded;
-        let cache = open(&self.setup, self.left_out, &self.buffers, &self.members, degraded)?;
+        let members = (&self.members[..], self.marking.as_ref());
+        let cache = open(&self.setup, self.left_out, &self.buffers, members, degraded)?;
         self.oracle.set_volatile(cache.info().volatile_cache != VolatileCache::None);
         self.cache = Some(cache);
         if below(chance, 2) == 0 { self.pump() } else { Ok(()) }
@@ -436,6 +468,7 @@ impl World {
                         return Err("detached, and not clean".to_owned());
                     }
                     self.oracle.stopped()?;
+                    self.mark_stopped();
                     if is_detached && is_clean {
                         let mut backing = self.members[self.setup.legs()].clone();
                         backing.cut(chance, Survival::Mixed);
@@ -484,10 +517,13 @@ fn open(
     setup: &Setup,
     left_out: LeftOut,
     buffers: &Buffers,
-    members: &[Medium],
+    (members, marking): (&[Medium], Option<&Marking>),
     degraded: bool,
 ) -> Result<Cache, String> {
-    let options = setup.options(buffers.for_cache(), left_out, degraded);
+    let mut options = setup.options(buffers.for_cache(), left_out, degraded);
+    if let Some(marking) = marking {
+        (options.identity, options.witnesses) = (Some(marking.identity(setup)), witnesses(setup));
+    }
     let (backing, legs) = members.split_last().ok_or("no members")?;
     let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
     Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))

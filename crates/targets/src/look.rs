@@ -115,7 +115,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(&located.shown, "measure", errno)
         })?;
-        let contents = contents(file, size);
+        let contents = with_cache(contents(file, size), file, size);
         return Ok(Found::Block(block_facts(machine, stat.st_rdev, size, contents)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
@@ -127,10 +127,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
     };
     let maker = maker(file);
     let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
-    let mut contents = contents(file, size);
-    if let (Contents::Read(found), true) = (&mut contents, cache::has_marker(file)) {
-        found.push(signature::Signature { name: signature::CACHE_BACKING, at: 0 });
-    }
+    let contents = with_cache(contents(file, size), file, size);
     Ok(Found::File(FileFacts { identities, size, made_by_plumb, changed_since_made, contents, uses, unseen }))
 }
 
@@ -180,6 +177,17 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
         unseen: None,
         kernel_name: block.name.clone(),
     }
+}
+
+/// The contents, with the sign of a backing device, wherever that is.
+fn with_cache(mut contents: Contents, file: BorrowedFd<'_>, size: Bytes) -> Contents {
+    if let Contents::Read(found) = &mut contents
+        && !found.iter().any(|found| found.name == signature::CACHE_BACKING)
+        && cache::is_backing(file, size)
+    {
+        found.push(signature::Signature { name: signature::CACHE_BACKING, at: 0 });
+    }
+    contents
 }
 
 fn contents(file: BorrowedFd<'_>, size: Bytes) -> Contents {

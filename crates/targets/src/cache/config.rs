@@ -9,6 +9,7 @@ use plumb_state::whole_file::{self, Lasting};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::witness::StopRecord;
 use crate::error::{Error, Result};
 
 /// Where a cache is.
@@ -35,6 +36,12 @@ pub struct CacheConfig {
     pub marker: MarkerPlace,
     /// The devices of the log, in order.
     pub legs: Vec<String>,
+    /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_size: Option<u64>,
+    /// State of the backing device when the cache stopped; `None` while it is served, and after its server was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StopRecord>,
 }
 
 /// Where the backing device says which cache it needs.

@@ -50,13 +50,6 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
         Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
         Err(error) => return Err(error),
     };
-    let marked = match backing.as_ref().map(Member::marker) {
-        Some(Ok((Some(marker), place))) if marker.cache == uuid => Some(place),
-        None | Some(Ok(_)) => None,
-        // Something else is in its place by now.
-        Some(Err(error)) if error.kind() == Kind::Refused => None,
-        Some(Err(error)) => return Err(error),
-    };
     let mut not_erased = Vec::new();
     for path in &config.legs {
         match Member::open(path, &time) {
@@ -64,9 +57,8 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
             Err(error) => not_erased.push(error),
         }
     }
-    if let (Some(backing), Some(place)) = (backing, marked) {
-        backing.set_marker(place, None)?;
-    }
+    // Something else may be in its place by now.
+    backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;
     CacheConfig::forget(directory, name)?;
     Ok(Discarded { not_erased, backing_gone })
 }

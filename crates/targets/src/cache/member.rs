@@ -15,9 +15,11 @@ use plumb_linux::tree::LiveTree;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::config::MarkerPlace;
+use super::config::{CacheConfig, MarkerPlace};
+use super::ends::{self, DeviceSource, InBlock};
+use super::known;
 use super::laying_out::{LayingOut, reserve};
-use super::marker::{BLOCK, InLastBlock, Marker};
+use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::facts::{Contents, Found, Use};
@@ -30,6 +32,25 @@ use crate::network::contents_of;
 use crate::open::{HELD, Wanted, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
+
+/// The place of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// The attribute of a file.
+    Attribute,
+    /// The block that begins at this byte.
+    Block(u64),
+}
+
+impl Spot {
+    /// What a configuration calls it.
+    pub(super) const fn place(self) -> MarkerPlace {
+        match self {
+            Self::Attribute => MarkerPlace::Attribute,
+            Self::Block(_) => MarkerPlace::LastBlock,
+        }
+    }
+}
 
 /// A device of a cache, open.
 pub struct Member {
@@ -146,19 +167,56 @@ impl Member {
         Permission { destroy, ..permission.clone() }
     }
 
-    /// What the device says of the cache that it needs, wherever it says so, and where a new cache would have it said.
-    pub(super) fn marker(&self) -> Result<(Option<Marker>, MarkerPlace)> {
-        if let Some(file) = self.file() {
-            match Marker::of_file(file.as_fd()) {
-                Ok(found) => return Ok((found, MarkerPlace::Attribute)),
-                Err(Errno::OPNOTSUPP) => {}
-                Err(errno) => return Err(Error::os(&self.shown, "read the mark of", errno)),
-            }
+    /// The markers of the device, wherever they are, that of the latest session first: of one cache, unless it was copied or cached in two ways.
+    pub(super) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
+        let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
+        let found =
+            ends::find(&DeviceSource(&*self.device), &known::sizes(&known::all())).map_err(|error| {
+                Error::os(&self.shown, "read", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            })?;
+        let in_blocks = found.into_iter().map(|InBlock { marker, at }| (marker, Spot::Block(at)));
+        let mut found: Vec<_> = attribute.into_iter().chain(in_blocks).collect();
+        found.sort_by_key(|(marker, _)| std::cmp::Reverse(marker.mark.session));
+        Ok(found)
+    }
+
+    /// The caches whose configuration names this device as the one that they cache.
+    pub(super) fn known_caches(&self) -> Vec<CacheConfig> {
+        self.held.as_ref().map_or_else(Vec::new, |file| known::of_backing(file.as_fd(), known::all()))
+    }
+
+    /// Takes away every marker of this cache, durably.
+    pub(super) fn unmark(&self, cache: Uuid) -> Result<()> {
+        let own = self.markers()?.into_iter().filter(|(marker, _)| marker.cache == cache);
+        own.into_iter().try_for_each(|(_, spot)| self.set_marker(spot, None))
+    }
+
+    /// The marker in the attribute of a file; `None` where it can have none.
+    fn attribute(&self) -> Result<Option<Option<Marker>>> {
+        let Some(file) = self.file() else { return Ok(None) };
+        match Marker::of_file(file.as_fd()) {
+            Ok(None) if has_marker(file.as_fd()) => Err(Error::refused(
+                &self.shown,
+                "its attribute user.plumb.cache says that it needs a cache, in words of another version of plumb",
+                "use the version that wrote it",
+            )),
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(Error::os(&self.shown, "read the mark of", errno)),
+        }
+    }
+
+    /// The place at which a new cache has the device say that it needs it.
+    ///
+    /// # Errors
+    /// The refusal, where that is in use.
+    pub(super) fn spot_of_new(&self) -> Result<Spot> {
+        if self.attribute()?.is_some() {
+            return Ok(Spot::Attribute);
         }
         let found = Marker::of_device(&*self.device).map_err(|error| Error::device(&self.shown, &error))?;
         match found {
-            InLastBlock::Marker(marker) => Ok((Some(marker), MarkerPlace::LastBlock)),
-            InLastBlock::Nothing => Ok((None, MarkerPlace::LastBlock)),
+            InLastBlock::Marker(_) | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
             InLastBlock::Other => {
                 let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
                 let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \
@@ -169,28 +227,37 @@ impl Member {
     }
 
     /// Writes the marker, or takes it away, durably.
-    pub(super) fn set_marker(&self, place: MarkerPlace, marker: Option<&Marker>) -> Result<()> {
-        match (place, &self.held) {
-            (MarkerPlace::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
+    pub(super) fn set_marker(&self, spot: Spot, marker: Option<&Marker>) -> Result<()> {
+        match (spot, &self.held) {
+            (Spot::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 Error::os(&self.shown, "mark", errno)
             }),
-            (MarkerPlace::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
-            (MarkerPlace::LastBlock, _) => Marker::set_on_device(marker, &*self.device)
+            (Spot::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
+            (Spot::Block(at), _) => Marker::set_on_device(marker, &*self.device, at)
                 .map_err(|error| Error::device(&self.shown, &error)),
         }
     }
 
     /// The device that is cached: without the marker, if that is on it.
     pub(super) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
-        let device = Arc::clone(&self.device);
-        let info = device.info();
-        let size = match place {
+        let info = self.device.info();
+        self.part(match place {
             // A file may end within a block, which no request reaches.
             MarkerPlace::Attribute => info.size.round_down(info.logical_block),
             MarkerPlace::LastBlock => Bytes(info.size.0.saturating_sub(BLOCK.0)).round_down(BLOCK),
-        };
-        if size == info.size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
+        })
+    }
+
+    /// The first `size` of the device: what was cached before it grew.
+    pub(super) fn part(&self, size: Bytes) -> Arc<dyn Device> {
+        let device = Arc::clone(&self.device);
+        if size == device.info().size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
+    }
+
+    /// The descriptor of a file or a block device.
+    pub(super) fn held(&self) -> Option<&OwnedFd> {
+        self.held.as_deref()
     }
 
     /// The file, if it is one: read-write.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time};
-use plumb_cache::{Degraded, Uuid};
+use plumb_cache::Uuid;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache, Opening};
 use serde::Serialize;
 
 use super::follow::{Followed, left};
@@ -94,7 +94,7 @@ pub(super) fn detach(
         }
         None => {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let open = NamedCache::open(config.clone(), Degraded::No, &time).map_err(refused)?;
+            let open = NamedCache::open(config.clone(), Opening::STRICT, &time).map_err(refused)?;
             open.begin_to_detach();
             let look = || Ok(Some(CacheStatus::open(&open)));
             let followed = Followed { look: &look, is_over: &|_| open.has_stopped(), what: &left };
