@@ -24,6 +24,7 @@
 //! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
 //! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too.
 
+mod blkid;
 pub mod cache;
 mod error;
 pub mod facts;
@@ -44,6 +45,7 @@ mod shared;
 pub mod signature;
 mod simulated;
 mod split;
+mod storage;
 mod test_file;
 mod time;
 
@@ -56,4 +58,5 @@ pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
 pub use simulated::seed_of;
+pub use storage::overlap;
 pub use time::time_of;

@@ -102,6 +102,7 @@ fn found(
     let mut known: Option<Leg> = None;
     for typed in legs {
         let member = Member::opened(typed, Intent::READ, time)?;
+        member.is_apart_from(&backing)?;
         let Some(leg) = leg_of(&member)?.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(
                 "it is no device of the log of cache {}, which {} needs",

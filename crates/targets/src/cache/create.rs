@@ -91,7 +91,7 @@ pub fn create(
         layout: wanted.layout,
     };
     let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = legs_of(wanted, (&settings, &info), &time, laying_out).and_then(|legs| {
+    let made = legs_of(wanted, (&settings, &info, &backing), &time, laying_out).and_then(|legs| {
         // Laying out takes long, and others need not wait for that.
         let _alone = CacheConfig::alone(directory)?;
         may_be_named(directory, wanted.name)?;
@@ -222,18 +222,28 @@ pub(super) fn guarded(
     Ok(opened)
 }
 
+/// Refuses a cache of which two devices are the same storage.
+fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
+    for (number, leg) in legs.iter().enumerate() {
+        leg.is_apart_from(backing)?;
+        legs[..number].iter().try_for_each(|other| leg.is_apart_from(other))?;
+    }
+    Ok(())
+}
+
 /// The devices of the log, laid out, if they do for the mode.
 fn legs_of(
     wanted: &CreateWanted<'_>,
-    (settings, backing): (&Settings, &DeviceInfo),
+    (settings, info, backing): (&Settings, &DeviceInfo, &Member),
     time: &Time,
     mut laying_out: Option<&mut LayingOut<'_>>,
 ) -> Result<Vec<Member>> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
+    apart(backing, &legs)?;
     // All of them before anything is written.
     let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
-    Cache::create(settings, &infos, backing).map_err(|error| not_made(wanted.name, &error))?;
+    Cache::create(settings, &infos, info).map_err(|error| not_made(wanted.name, &error))?;
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
     legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out.as_deref_mut()))?;
     Ok(legs)

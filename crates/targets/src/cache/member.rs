@@ -23,7 +23,7 @@ use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::facts::{Contents, Found, Use};
-use crate::guard::{judge_cached, no_swap, signs, unseen_words};
+use crate::guard::{judge_cached, kernel_file, never_written, signs, unseen_words};
 use crate::locate::locate;
 use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
@@ -32,6 +32,7 @@ use crate::network::contents_of;
 use crate::open::{HELD, Wanted, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
+use crate::storage::{nobody_claims_beneath, overlap};
 
 /// The place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +109,7 @@ impl Member {
         // Again, now that nobody can claim it any more.
         let found = facts(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
+        nobody_claims_beneath(&machine, &found, &located.shown)?;
         let (contents, identities) = match found {
             Found::File(file) => (file.contents, file.identities),
             Found::Block(block) => (block.contents, block.identities),
@@ -144,6 +146,20 @@ impl Member {
             is_block: true,
             held: None,
         })
+    }
+
+    /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop devices over
+    /// one file.
+    ///
+    /// # Errors
+    /// The refusal; the system's failures.
+    pub(super) fn is_apart_from(&self, other: &Self) -> Result<()> {
+        let (Some(own), Some(held)) = (&self.held, &other.held) else { return Ok(()) };
+        if !overlap(own, held)? {
+            return Ok(());
+        }
+        let found = format!("it is the same storage as {}", other.shown);
+        Err(Error::refused(&self.shown, found, "name devices or files that are apart"))
     }
 
     /// Whether it is a file, and holds the log of a cache and nothing else.
@@ -294,11 +310,12 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
             let remedy = "see that it is there under this name, by which the cache finds it";
             return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
         }
+        Found::Kernel(system) => return Err(kernel_file(shown, system)),
         Found::Directory | Found::Other(_) => {
             return Err(Error::usage(shown, "it is neither a file nor a block device", "name one"));
         }
     };
-    no_swap(shown, uses)?;
+    never_written(shown, uses)?;
     if let Some(unseen) = unseen {
         let remedy = "run where /proc and /sys are those of the machine";
         return Err(Error::refused(shown, unseen_words(unseen), remedy));
