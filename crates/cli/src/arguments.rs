@@ -182,11 +182,12 @@ pub(crate) struct LoadArguments {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct OwnArguments {
-    /// Write to files that plumb did not make, and to disks without a signature
+    /// Write to files that plumb did not make, and to disks, if they have no signature
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Write to the disk with this serial although it is in use or has a signature
+    /// Write to the disk with this serial, or to the file at this path, although it is in use or has a
+    /// signature
     #[arg(long, value_name = "SERIAL")]
     pub(crate) destroy: Vec<String>,
 

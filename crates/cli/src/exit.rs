@@ -144,6 +144,12 @@ impl std::error::Error for Refusal {}
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
+        let plain = typed.render().to_string();
+        if plain.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+            // What was typed is repeated in it, and may steer the terminal.
+            crate::terminal::say(plain.trim_end());
+            return code;
+        }
         return match typed.print() {
             // A reader who closed the pipe before the help was out has nothing to be told.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,

@@ -9,6 +9,8 @@ use plumb_load::Progress;
 use plumb_trial::{Phase, TargetNow, Watcher};
 use plumb_workload::{Job, Scenario};
 
+use plumb_report::printable::printable;
+
 use crate::terminal;
 
 /// How fine the bar counts: thousandths of the phase.
@@ -93,7 +95,7 @@ impl Bar {
     /// So much of what is being done is done.
     pub(crate) fn set(&self, done: f64, message: String) {
         self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        self.bar.set_message(message);
+        self.bar.set_message(printable(&message));
     }
 }
 

@@ -60,4 +60,5 @@ mod readme;
 mod sqlio_command;
 mod study;
 mod survey_and_report;
+mod target_safety;
 mod trace_replay;

@@ -1,8 +1,8 @@
 //! blkid(8), asked what a target holds, beside the own signatures: it knows more kinds, and newer ones.
 //!
-//! It is asked only before something is written that plumb did not make, and only where the own signatures find nothing,
-//! so it can add a refusal and never take one away. Without the program, or if it fails or does not answer in time, the
-//! own signatures decide alone.
+//! It is asked only before something is written that plumb did not make, and only where the own signatures
+//! find nothing, so it can add a refusal and never take one away. Without the program, or if it fails or does
+//! not answer in time, the own signatures decide alone.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -37,7 +37,8 @@ fn ask_with(programs: &[&str], file: BorrowedFd<'_>, time: Duration) -> Option<S
     })?
 }
 
-/// Starts it on the file as its standard input, so that it looks at this very file, whatever its name leads to.
+/// Starts it on the file as its standard input, so that it looks at this very file, whatever its name leads
+/// to.
 fn start(program: &str, file: OwnedFd) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(["-p", "-o", "export", "/dev/stdin"]).env("LC_ALL", "C");
@@ -96,8 +97,8 @@ fn wait_readable(file: BorrowedFd<'_>, until: Instant) -> Option<()> {
     }
 }
 
-/// The type and the partition table in `KEY=VALUE` lines. What it says of a partition's entry in the table of its disk is no
-/// content.
+/// The type and the partition table in `KEY=VALUE` lines. What it says of a partition's entry in the table of
+/// its disk is no content.
 fn named(text: &str) -> Option<String> {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     let names: Vec<&str> = ["TYPE", "PTTYPE"].into_iter().filter_map(value).collect();

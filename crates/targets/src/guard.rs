@@ -14,8 +14,8 @@
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
 //! | file that a drive or a cache of plumb serves from | yes | no |
 //!
-//! What is beneath a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a mounted
-//! one, over a part of its file, over swap space or over the medium of a drive is in use as that is.
+//! What is beneath a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a
+//! mounted one, over a part of its file, over swap space or over the medium of a drive is in use as that is.
 //!
 //! A signature is what [`crate::signature`] knows, and whatever else blkid(8) names where it is installed.
 //!
@@ -250,8 +250,8 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     }
 }
 
-/// The remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are: wipefs(8) erases only
-/// the first ones.
+/// The remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are: wipefs(8)
+/// erases only the first ones.
 fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> String {
     let (Some(places), Some(path)) = (contents.only_copies(), path) else { return remedy };
     let sector = 512;

@@ -26,6 +26,7 @@
 
 mod blkid;
 pub mod cache;
+mod changed;
 mod error;
 pub mod facts;
 pub mod guard;

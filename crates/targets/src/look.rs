@@ -40,7 +40,8 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// Asks blkid(8) what a block device, or a file that plumb did not make, holds, where the own signatures find nothing.
+    /// Asks blkid(8) what a block device, or a file that plumb did not make, holds, where the own signatures
+    /// find nothing.
     pub(crate) fn ask_blkid(&mut self) {
         let contents = match &mut self.found {
             Found::File(file) if !file.made_by_plumb => &mut file.contents,

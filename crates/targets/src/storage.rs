@@ -1,5 +1,5 @@
-//! What is beneath a target: whether two targets are the same storage, and whether a program has claimed what a loop
-//! device is set up over.
+//! What is beneath a target: whether two targets are the same storage, and whether a program has claimed what
+//! a loop device is set up over.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -14,8 +14,8 @@ use crate::facts::Found;
 use crate::guard::unseen_words;
 use crate::machine::Machine;
 
-/// Whether writing to one open file or block device changes the other: they are the same, or ranges of what is beneath
-/// both meet. Two partitions of a disk do not overlap, two loop devices over one file may.
+/// Whether writing to one open file or block device changes the other: they are the same, or ranges of what
+/// is beneath both meet. Two partitions of a disk do not overlap, two loop devices over one file may.
 ///
 /// # Errors
 /// The system's; a refusal where it cannot be seen what is beneath.
@@ -39,8 +39,8 @@ fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
     Ok(inventory.storage(name))
 }
 
-/// Refuses a device that is a loop device over, or stands on one over, a device that a program has claimed for itself: the
-/// tables of the kernel do not show that. A use that they show is judged by the rules.
+/// Refuses a device that is a loop device over, or stands on one over, a device that a program has claimed
+/// for itself: the tables of the kernel do not show that. A use that they show is judged by the rules.
 ///
 /// # Errors
 /// The refusal.

@@ -1,5 +1,5 @@
-//! What is beneath a target counts as the target. It guards against writing through a loop device into a file system that
-//! is mounted by another way. Loop devices of our own, so only root can run this.
+//! What is beneath a target counts as the target. It guards against writing through a loop device into a file
+//! system that is mounted by another way. Loop devices of our own, so only root can run this.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -225,10 +225,24 @@ fn what_wipefs_leaves_is_refused_with_the_way_to_erase_it() {
 fn what_only_blkid_knows_is_refused() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    // The superblock of Lustre's or another kind that the own signatures do not know: a bare bluestore is one they do, so a
-    // table of partitions of a disk without the end of a boot sector is taken, which only blkid reads.
-    let table = [0xf7, 0xf7, 0x4a, 0x4d, 0x53, 0x00];
+    // The control volume of DRBD Manage is not among the own signatures.
+    let header = b"$DRBDmgr=q 0123456789abcdef0123456789abcdef\n";
     let file = OpenOptions::new().write(true).open(&bench.file).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &table, 0).unwrap();
-    drop(open_path(&bench.lower.path, Intent::WRITE, &overwrite()));
+    std::os::unix::fs::FileExt::write_all_at(&file, header, 0).unwrap();
+    file.sync_all().unwrap();
+    let device = bench.lower.path.display().to_string();
+    if let Err(why) = run("blkid", &["-p", &device]) {
+        return plumb_testkit::skip(&why);
+    }
+    let said = refused(&bench.lower.path, &overwrite());
+    assert!(
+        said.contains("drbdmanage_control_volume (as blkid says)") && said.contains("--destroy"),
+        "{said}"
+    );
+    let word = format!("{}={}", bench.lower.name, bench.file.display());
+    drop(open_path(&bench.lower.path, Intent::WRITE, &destroy(&word)).unwrap());
+    // A foreign file, too; one that plumb made is asked about by nobody.
+    let copy = bench.file.with_file_name("copy");
+    fs::copy(&bench.file, &copy).unwrap();
+    assert!(refused(&copy, &overwrite()).contains("as blkid says"));
 }

@@ -225,6 +225,11 @@ impl<'a> Session<'a> {
             Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
             Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
         };
+        let ended = match (ended, targets.change_of(number)) {
+            (TrialEnded::Complete | TrialEnded::Empty, Some(change)) => TrialEnded::NotMeasured(change),
+            (TrialEnded::Failed(why), Some(change)) => TrialEnded::Failed(format!("{why}; {change}")),
+            (ended, _) => ended,
+        };
         let phase = Phase::of(number, Ok((run, facts)));
         let before = self.whole.take();
         self.whole = self.with(before, &phase);

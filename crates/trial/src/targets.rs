@@ -189,6 +189,12 @@ impl Targets {
         Ok(targets)
     }
 
+    /// What happened to a file of the span with this number while it ran, if one was cut, removed or
+    /// replaced.
+    pub(crate) fn change_of(&self, span: usize) -> Option<String> {
+        self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
+    }
+
     /// The targets of a span, those of its first job first: their places.
     pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
         self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)

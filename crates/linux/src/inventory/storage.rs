@@ -1,7 +1,7 @@
 //! Where the bytes of a device or file are: on which devices and files, and in which ranges of them.
 //!
-//! Two devices are the same storage where their ranges meet on any device or file beneath both. Two loop devices
-//! over one file meet in the file, a partition and its disk on the disk.
+//! Two devices are the same storage where their ranges meet on any device or file beneath both. Two loop
+//! devices over one file meet in the file, a partition and its disk on the disk.
 //!
 //! ```text
 //! loop1 (offset 1M) ──► loop0[1M..]  ──► file a.img[1M..]
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! For some devices it is known only that they are somewhere on a device below: a thin volume in its pool, an
-//! array on its members. Such a range is the whole device below, and is a *share* of it. Two shares of one device
-//! do not meet, for the driver keeps them apart; a share meets every range that is not one.
+//! array on its members. Such a range is the whole device below, and is a *share* of it. Two shares of one
+//! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
 
 use super::Inventory;
 use super::block::{Backing, Block};
@@ -112,8 +112,8 @@ impl Inventory {
         storage
     }
 
-    /// The devices that a loop device is set up over which `name` is, or stands on. A loop device does not claim what is
-    /// behind it, as others do.
+    /// The devices that a loop device is set up over which `name` is, or stands on. A loop device does not
+    /// claim what is behind it, as others do.
     pub fn behind_loop_devices(&self, name: &str) -> Vec<&Block> {
         let mut found: Vec<&Block> = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -140,7 +140,8 @@ impl Inventory {
         storage
     }
 
-    /// Adds `part` of `block` and what it is on. `way` are the devices above, so that a cycle of a damaged tree ends.
+    /// Adds `part` of `block` and what it is on. `way` are the devices above, so that a cycle of a damaged
+    /// tree ends.
     fn descend(&self, block: &Block, part: Part, way: &mut Vec<DeviceNumber>, storage: &mut Storage) {
         if way.contains(&block.number) {
             return;

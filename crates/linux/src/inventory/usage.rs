@@ -1,8 +1,9 @@
-//! What uses a device or a file: the device itself, what stands on it, and everything else that is the same storage.
+//! What uses a device or a file: the device itself, what stands on it, and everything else that is the same
+//! storage.
 //!
-//! A use counts where its [`Storage`] overlaps that of the device asked about: a mounted loop device over the same
-//! file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device beneath the
-//! one asked about is no use for holding it, but is one if it is mounted itself.
+//! A use counts where its [`Storage`] overlaps that of the device asked about: a mounted loop device over the
+//! same file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device
+//! beneath the one asked about is no use for holding it, but is one if it is mounted itself.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -138,8 +139,8 @@ impl Inventory {
         found
     }
 
-    /// The lock on a file beneath the device asked about. Of a file that is asked about itself, the lock may be
-    /// the own one.
+    /// The lock on a file beneath the device asked about. Of a file that is asked about itself, the lock may
+    /// be the own one.
     fn locked(&self, asked: &Asked<'_>, lock: &Lock) -> Option<Use> {
         if asked.file.is_some() || !asked.storage.includes_file(lock.file) {
             return None;

@@ -148,8 +148,8 @@ impl Member {
         })
     }
 
-    /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop devices over
-    /// one file.
+    /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop
+    /// devices over one file.
     ///
     /// # Errors
     /// The refusal; the system's failures.

@@ -58,8 +58,9 @@ fn ext(source: &dyn Source) -> Look {
     Ok(ext_at(source, KIB)?.map(|name| Signature::new(name, KIB + 0x38)))
 }
 
-/// The copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too. `s_block_group_nr` at 0x5a says
-/// which group it is. A group has eight blocks for each byte of a block; blocks of 1 KiB are counted from 1.
+/// The copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too. `s_block_group_nr` at
+/// 0x5a says which group it is. A group has eight blocks for each byte of a block; blocks of 1 KiB are
+/// counted from 1.
 fn ext_copy(source: &dyn Source) -> Look {
     if ext_at(source, KIB)?.is_some() {
         return Ok(None);
@@ -159,7 +160,8 @@ fn gpt(source: &dyn Source) -> Look {
 /// A first sector that ends as one does, without partitions.
 pub(super) const BOOT_SECTOR: &str = "boot sector";
 
-/// The first sector: a FAT without its customary name, or a partition table, which ends in 55 AA; also an empty one.
+/// The first sector: a FAT without its customary name, or a partition table, which ends in 55 AA; also an
+/// empty one.
 fn boot_sector(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let jumps = matches!(sector[0], 0xe9 | 0xeb);
@@ -236,8 +238,8 @@ fn nilfs(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// RAID that a disk controller's firmware keeps in the last sectors: its metadata begins so many sectors before the end,
-/// with the mark at a place in it.
+/// RAID that a disk controller's firmware keeps in the last sectors: its metadata begins so many sectors
+/// before the end, with the mark at a place in it.
 fn firmware_raid(source: &dyn Source) -> Look {
     struct Mark(&'static str, u64, u64, &'static [u8]);
     const MARKS: [Mark; 9] = [
@@ -280,8 +282,8 @@ fn promise(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// VIA: the two bytes of a boot sector at the start of the last one, a version of at most 2, and the sum of the first
-/// 50 bytes behind them, without which any boot sector's copy would do.
+/// VIA: the two bytes of a boot sector at the start of the last one, a version of at most 2, and the sum of
+/// the first 50 bytes behind them, without which any boot sector's copy would do.
 fn via(source: &dyn Source) -> Look {
     let Some(at) = (source.size() / 512).checked_sub(1).map(|sector| sector * 512) else { return Ok(None) };
     let Some(metadata) = bytes::<51>(source, at)? else { return Ok(None) };
@@ -294,8 +296,8 @@ fn via(source: &dyn Source) -> Look {
 pub(super) const BCACHE: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
 
-/// bcache, and bcachefs of before it had a mark of its own. The superblock says at which sector it is, at byte 8 of that
-/// of bcache, at byte 104 of that of bcachefs.
+/// bcache, and bcachefs of before it had a mark of its own. The superblock says at which sector it is, at
+/// byte 8 of that of bcache, at byte 104 of that of bcachefs.
 fn bcache(source: &dyn Source) -> Look {
     let says_sector = |at| Ok::<_, io::Error>(bytes::<8>(source, 4 * KIB + at)? == Some(8_u64.to_le_bytes()));
     if bytes::<16>(source, 4 * KIB + 24)? != Some(BCACHE) {
@@ -305,8 +307,8 @@ fn bcache(source: &dyn Source) -> Look {
     found(if is_file_system { "bcachefs" } else { "bcache" }, 4 * KIB + 24)
 }
 
-/// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, of 2 KiB or as long as a longer block. NSR02
-/// or NSR03 among them says UDF, also beside those of ISO 9660.
+/// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, of 2 KiB or as long as a longer
+/// block. NSR02 or NSR03 among them says UDF, also beside those of ISO 9660.
 fn udf(source: &dyn Source) -> Look {
     const DESCRIPTORS: u64 = 64;
     for at in (0..DESCRIPTORS).map(|number| (32 + 2 * number) * KIB + 1) {
@@ -317,15 +319,16 @@ fn udf(source: &dyn Source) -> Look {
     if bytes::<5>(source, 32 * KIB + 1)? == Some(*b"BEA01") { found("UDF", 32 * KIB + 1) } else { Ok(None) }
 }
 
-/// block/partitions/sun.h: the label is the first sector, the mark DABE at byte 508, and all its words of two bytes
-/// together are zero by exclusive or.
+/// block/partitions/sun.h: the label is the first sector, the mark DABE at byte 508, and all its words of two
+/// bytes together are zero by exclusive or.
 fn sun(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let sum = sector.chunks_exact(2).fold([0, 0], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
     if sector[508..510] == [0xda, 0xbe] && sum == [0, 0] { found("Sun partitions", 508) } else { Ok(None) }
 }
 
-/// block/partitions/atari.c: there is no mark, so an entry counts that is active, has a type in use, and lies on the disk.
+/// block/partitions/atari.c: there is no mark, so an entry counts that is active, has a type in use, and lies
+/// on the disk.
 fn atari(source: &dyn Source) -> Look {
     const TYPES: [&[u8]; 9] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW", b"XGM", b"F32", b"UNX", b"MNX"];
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
@@ -342,8 +345,8 @@ fn atari(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// The superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4 groups; in 8, 16 or 32
-/// on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
+/// The superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4 groups; in
+/// 8, 16 or 32 on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
 fn xfs_copy(source: &dyn Source) -> Look {
     const BLOCK: u64 = 4 * KIB;
     const TIB: u64 = 1 << 40;
@@ -357,7 +360,8 @@ fn xfs_copy(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// Copies in the last sectors: the boot sector of NTFS, the volume header of HFS+, the header of a dynamic disk.
+/// Copies in the last sectors: the boot sector of NTFS, the volume header of HFS+, the header of a dynamic
+/// disk.
 fn end_copy(source: &dyn Source) -> Look {
     struct Mark(&'static str, u64, u64, &'static [u8]);
     const MARKS: [Mark; 5] = [

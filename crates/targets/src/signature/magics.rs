@@ -1,8 +1,8 @@
 //! Marks at fixed places from the start.
 //!
-//! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the on-disk
-//! format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS. Windows keeps dynamic disks as block/partitions/ldm.h
-//! of Linux describes.
+//! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the
+//! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS. Windows keeps dynamic disks
+//! as block/partitions/ldm.h of Linux describes.
 
 use std::io;
 
@@ -148,12 +148,12 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("DASD label", DASD, &[0xe5, 0xd6, 0xd3, 0xf1]),
     magic("DASD label", DASD, &[0xd3, 0xd5, 0xe7, 0xf1]),
     magic("DASD label", DASD, &[0xc3, 0xd4, 0xe2, 0xf1]),
-    magic("BSD disk label", &[512], &[0x57, 0x45, 0x56, 0x82]),
+    magic("BSD disk label", &[64, 128, 512], &[0x57, 0x45, 0x56, 0x82]),
     magic("Apple partition map", &[512], b"PM\0\0"),
 ];
 
-/// block/partitions/ibm.c: VOL1, LNX1 and CMS1 in EBCDIC, at the second or third block of 512 to 4096 bytes, behind a
-/// key of four bytes or without one.
+/// block/partitions/ibm.c: VOL1, LNX1 and CMS1 in EBCDIC, at the second or third block of 512 to 4096 bytes,
+/// behind a key of four bytes or without one.
 const DASD: &[u64] =
     &[512, 516, KIB, KIB + 4, 2 * KIB, 2 * KIB + 4, 4 * KIB, 4 * KIB + 4, 8 * KIB, 8 * KIB + 4];
 /// fs/bcachefs/bcachefs_format.h.

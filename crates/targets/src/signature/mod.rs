@@ -33,7 +33,8 @@ pub struct Signature {
     pub name: &'static str,
     /// Where its mark is, in bytes from the start.
     pub at: u64,
-    /// Whether it is a copy of a superblock whose first one is not there: what erasing the start leaves behind.
+    /// Whether it is a copy of a superblock whose first one is not there: what erasing the start leaves
+    /// behind.
     pub is_copy: bool,
 }
 
@@ -62,7 +63,8 @@ const ALONE: [&str; 1] = [computed::BOOT_SECTOR];
 /// Pairs of names of which the second is how the first is also readable, and says less.
 const SAYS_MORE: [(&str, &str); 1] = [("UDF", "ISO 9660")];
 
-/// Everything that `source` bears the marks of, each name once, at its first place; a copy only where the first is gone.
+/// Everything that `source` bears the marks of, each name once, at its first place; a copy only where the
+/// first is gone.
 ///
 /// # Errors
 /// If a part cannot be read; places beyond the end hold nothing.
