@@ -58,7 +58,8 @@ fn table(rows: &[StudyRow]) -> Table {
     };
     let why = |row: &StudyRow| match &row.ours_unknown_because {
         Some(because) => printable(&format!("not had: {because}")),
-        None => printable(&row.why),
+        None if row.chosen.is_empty() => printable(&row.why),
+        None => printable(&format!("{} (chosen: {})", row.why, row.chosen)),
     };
     Table::of(rows)
         .left("figure", |row| printable(&row.figure))
@@ -98,14 +99,8 @@ fn range(unit: StudyUnit, expected: Expected) -> String {
     }
 }
 
-/// How many figures were expected, and how many of these came out.
-fn expected(document: &StudyDocument) -> (usize, usize) {
-    let judged: Vec<bool> = document.rows().filter_map(|(_, row)| row.came_out).collect();
-    (judged.len(), judged.iter().filter(|came_out| **came_out).count())
-}
-
 fn headline(document: &StudyDocument) -> Headline {
-    let (all, came_out) = expected(document);
+    let (all, came_out) = document.expected();
     let (severity, label) = match () {
         () if document.studies.is_empty() => (None, "Not measured"),
         () if all == 0 => (None, "Measured"),
@@ -132,7 +127,7 @@ fn headline(document: &StudyDocument) -> Headline {
 }
 
 fn figures(document: &StudyDocument) -> Vec<Figure> {
-    let (all, came_out) = expected(document);
+    let (all, came_out) = document.expected();
     let rows = document.rows().count();
     let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
     vec![
