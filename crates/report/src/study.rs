@@ -43,10 +43,20 @@ fn section(study: &Study) -> Section {
 /// The figures of a study as tables, each with its question.
 pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
     let of_question = study.rows.chunk_by(|one, next| one.question == next.question);
-    of_question.map(|rows| (rows[0].question.clone(), table(rows))).collect()
+    let titled = |rows: &[StudyRow]| {
+        let first = &rows[0];
+        // Choices on which all of several rows rest stand above them, once.
+        let is_shared = rows.len() > 1 && rows.iter().all(|row| row.chosen == first.chosen);
+        let title = match is_shared && !first.chosen.is_empty() {
+            true => format!("{} (chosen: {})", first.question, first.chosen),
+            false => first.question.clone(),
+        };
+        (title, table(rows, is_shared))
+    };
+    of_question.map(titled).collect()
 }
 
-fn table(rows: &[StudyRow]) -> Table {
+fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
     let ink = |came_out| match came_out {
         Some(true) => Ink::Green,
         Some(false) => Ink::Red,
@@ -58,7 +68,7 @@ fn table(rows: &[StudyRow]) -> Table {
     };
     let why = |row: &StudyRow| match &row.ours_unknown_because {
         Some(because) => printable(&format!("not had: {because}")),
-        None if row.chosen.is_empty() => printable(&row.why),
+        None if is_chosen_above || row.chosen.is_empty() => printable(&row.why),
         None => printable(&format!("{} (chosen: {})", row.why, row.chosen)),
     };
     Table::of(rows)

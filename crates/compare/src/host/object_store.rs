@@ -44,9 +44,16 @@ pub(crate) struct StoreLoad {
     call_us: u64,
     /// Part of the disk that holds data.
     filled: f64,
-    /// It ends after so many syncs, or so long.
-    pub(crate) syncs_max: u64,
-    pub(crate) seconds_max: u64,
+    /// It ends after so many syncs, if that is limited, or so long.
+    syncs_max: Option<u64>,
+    seconds_max: u64,
+}
+
+impl StoreLoad {
+    /// Returns the same load for so many seconds, however many syncs these take.
+    pub(crate) fn for_seconds(self, seconds_max: u64) -> Self {
+        Self { syncs_max: None, seconds_max, ..self }
+    }
 }
 
 /// What the store measured.
@@ -170,10 +177,7 @@ impl<'a> ObjectStore<'a> {
             self.arrive_again(due);
         }
         let mut completions = Vec::new();
-        while self.served.syncs.count() < self.load.syncs_max
-            && self.now() < end
-            && !stop.load(Ordering::Relaxed)
-        {
+        while self.wants_more() && self.now() < end && !stop.load(Ordering::Relaxed) {
             while let Some(Reverse((_, _, due))) = self.next_due() {
                 self.happen(due);
             }
@@ -203,6 +207,10 @@ impl<'a> ObjectStore<'a> {
             }
         }
         Ok(self.served)
+    }
+
+    fn wants_more(&self) -> bool {
+        self.load.syncs_max.is_none_or(|most| self.served.syncs.count() < most)
     }
 
     fn now(&self) -> Nanos {

@@ -139,8 +139,8 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
     let (count, threads, seed) = (Some(chosen.transactions), Some(chosen.threads), bench.seed());
     let limits = Limits { duration: None, count, threads, scale: Some(chosen.scale), seed };
     if let Some(directory) = bench.on() {
-        let scale = Some(chosen.scale.min(chosen.real_scale_max));
-        let limits = Limits { duration: Some(Nanos::secs(chosen.real_seconds)), scale, ..limits };
+        let scale = Some(chosen.scale.min(of.real.scale));
+        let limits = Limits { duration: Some(Nanos::secs(of.real.seconds)), scale, ..limits };
         let run = ProfileRun { profile: of.profile.clone(), directory: directory.into(), limits };
         let document = bench.profile_in(&run)?.document;
         let transactions = document.transactions.as_ref();
@@ -285,10 +285,7 @@ pub(super) fn object_store(
         let filling = Filling { seed: bench.seed(), stop: bench.stop(), progress: &mut |_| {} };
         opened.lay_out(filling)?;
     }
-    let mut load = of.chosen;
-    if bench.on().is_some() {
-        (load.syncs_max, load.seconds_max) = (u64::MAX, of.real_seconds);
-    }
+    let load = of.load(bench.on().is_none());
     let store = ObjectStore::new(opened.device.clone(), &time, load, bench.seed());
     let served = store.and_then(|store| store.serve(bench.stop())).map_err(|error| failed(&error))?;
     bench.check()?;

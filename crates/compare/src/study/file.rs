@@ -176,6 +176,8 @@ pub(super) struct Profile {
     pub(super) profile: String,
     pub(super) drive: String,
     pub(super) chosen: ProfileChoice,
+    #[serde(default)]
+    pub(super) real: RealLimits,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -189,11 +191,14 @@ pub(super) struct ProfileChoice {
     /// Whether what was prepared is read from the drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) cold: bool,
-    /// Limits on a real target.
-    #[serde(default, skip_serializing)]
-    pub(super) real_seconds: u64,
-    #[serde(default, skip_serializing)]
-    pub(super) real_scale_max: f64,
+}
+
+/// Limits of a profile on a real target.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RealLimits {
+    pub(super) seconds: u64,
+    pub(super) scale: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -231,8 +236,8 @@ pub(super) struct Pass {
 }
 
 /// Random blocks for so many seconds, or each block once in steps of so many blocks.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum PassChoice {
     RandomSeconds(u64),
     EachOnceInSteps(u64),
@@ -360,6 +365,13 @@ impl Run {
     }
 }
 
+impl Osd {
+    /// Returns the load on a simulated drive or on a real one, where it ends after a time.
+    pub(super) fn load(&self, is_simulated: bool) -> StoreLoad {
+        if is_simulated { self.chosen } else { self.chosen.for_seconds(self.real_seconds) }
+    }
+}
+
 impl StudyFile {
     /// Reads the shipped study called `name`.
     ///
@@ -454,12 +466,12 @@ mod tests {
                         let why = row.why_real.as_ref().or(group.why_real.as_ref());
                         let why = why.filter(|_| !place.is_simulated).or(row.why.as_ref());
                         let instead = row.instead.as_ref();
-                        let texts = [why.unwrap_or(&group.why), instead.map_or("", |of| &of.why)];
+                        let texts = [&**why.unwrap_or(&group.why), instead.map_or("", |of| &of.why)];
                         let other = instead.map_or("", |of| &of.above);
                         let of = instead.and_then(|of| of.of.as_deref()).unwrap_or_default();
                         assert!(!row.ours.is_empty() || row.unknown.is_some(), "{}", row.figure);
                         let each = if group.each.is_empty() { &[String::new()][..] } else { &group.each };
-                        for figure in named(&texts, &[&row.ours, other, of]) {
+                        for figure in named(&texts, &[&*row.ours, other, of]) {
                             each.iter().for_each(|word| check(&study, place, &figure.replace('$', word)));
                             checked += 1;
                         }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::bench::{Bench, NOT_SWITCHED};
 use super::experiment::{self, Measured};
-use super::file::{Expectation, Group, Needs, Place, Row, Run, StudyFile, Work};
+use super::file::{Expectation, Group, Needs, Pass, PassChoice, Place, Row, Run, StudyFile, Work};
 use crate::explanation::{explain, main_cause};
 
 /// A value, or the reason why it could not be had.
@@ -87,11 +87,10 @@ impl<'b, 'a> Runner<'b, 'a> {
     fn row(&mut self, group: &Group, of: &Row, word: &str) -> Result<StudyRow, TrialError> {
         let fill = |text: &str| text.replace('$', word);
         let unknown = of.unknown.as_deref().unwrap_or(NOTHING);
-        let (ours, mut chosen) = match &*of.ours {
-            "" => (Err(unknown.to_owned()), Vec::new()),
-            product => (self.product(&fill(product), unknown)?, self.chosen(&fill(product))),
+        let ours = match &*of.ours {
+            "" => Err(unknown.to_owned()),
+            product => self.product(&fill(product), unknown)?,
         };
-        chosen.dedup();
         let why = of.why_real.as_ref().or(group.why_real.as_ref()).filter(|_| !self.place.is_simulated);
         let mut why = why.or(of.why.as_ref()).unwrap_or(&group.why);
         if let Some(instead) = &of.instead {
@@ -108,7 +107,7 @@ impl<'b, 'a> Runner<'b, 'a> {
             figure: fill(&of.figure),
             unit: of.unit.unwrap_or(group.unit),
             reported_unknown_because: Some(of.unreported.as_deref().unwrap_or(A_QUESTION).to_owned()),
-            chosen: chosen.join("; "),
+            chosen: self.chosen(&fill(&of.ours)),
             ..StudyRow::default()
         };
         if let Some(reported) = of.reported {
@@ -154,12 +153,20 @@ impl<'b, 'a> Runner<'b, 'a> {
         Ok(self.measured(run)?.map(|measured| measured.figures.get(name).copied()))
     }
 
-    /// Returns what the runs of a product rest on that the field report does not tell.
-    fn chosen(&self, product: &str) -> Vec<String> {
+    /// Returns what the runs of a product rest on that the field report does not tell, each once.
+    fn chosen(&self, product: &str) -> String {
         let runs = product.split_whitespace().filter_map(|word| word.rsplit_once('.'));
         let runs = runs.map(|(run, _)| run.split_once('@').map_or(run, |(name, _)| name));
-        let chosen = runs.filter_map(|name| Some(chosen(self.file.run(name, self.place)?, name)));
-        chosen.filter(|chosen| !chosen.is_empty()).collect()
+        let mut parts: Vec<String> = Vec::new();
+        for name in runs {
+            let chosen = self.file.run(name, self.place).map(|run| chosen(run, name, self.place));
+            for part in chosen.iter().flatten().flat_map(|part| part.split("; ")) {
+                if !part.is_empty() && !parts.iter().any(|known| known == part) {
+                    parts.push(part.to_owned());
+                }
+            }
+        }
+        parts.join("; ")
     }
 
     /// Fills in what a text quotes.
@@ -289,24 +296,31 @@ fn target(file: &StudyFile, bench: &Bench<'_>, text: &str, state: &str) -> Strin
 }
 
 /// Returns the choices that a run rests on, in the words of its file.
-fn chosen(run: &Run, name: &str) -> String {
+fn chosen(run: &Run, name: &str, place: Place) -> [String; 2] {
     let of_work = match &run.does {
         Work::Load(of) => of.chosen.clone(),
         Work::Compare(of) => format!("blocks of {} ms", of.block_ms),
-        Work::Profile(of) => told(&of.chosen),
-        Work::Passes(of) => {
-            of.pass.iter().filter(|pass| pass.name == name).map(|pass| told(&pass.chosen)).collect()
+        Work::Profile(of) if place.is_simulated => told(&of.chosen),
+        Work::Profile(of) => {
+            let (choice, limits) = (told(&of.chosen), &of.real);
+            format!("{choice}, at most {} s, scale at most {}", limits.seconds, limits.scale)
         }
-        Work::ObjectStore(of) => told(&of.chosen),
+        Work::Passes(of) => of.pass.iter().find(|pass| pass.name == name).map_or_else(String::new, told_pass),
+        Work::ObjectStore(of) => told(&of.load(place.is_simulated)),
         Work::LiveSwitch(of) => format!("{} KiB random writes, {} in flight", of.block_kib, of.depth),
     };
-    [of_work, run.chosen.clone()].into_iter().filter(|of| !of.is_empty()).collect::<Vec<_>>().join("; ")
+    [of_work, run.chosen.clone()]
 }
 
-/// Writes keys and values on one line: `seconds 36, scale 0.1`.
+fn told_pass(pass: &Pass) -> String {
+    match pass.chosen {
+        PassChoice::RandomSeconds(seconds) => format!("random blocks, window of {seconds} s"),
+        PassChoice::EachOnceInSteps(step) => format!("each block once, in steps of {step} blocks"),
+    }
+}
+
+/// Writes keys and values on one line: `transactions 200, scale 0.1`.
 fn told(chosen: &impl Serialize) -> String {
-    let text = toml::to_string(chosen).unwrap_or_default();
-    let lines: Vec<String> =
-        text.lines().map(|line| line.replace(" = ", " ").replace(['_', '"'], " ")).collect();
-    lines.join(", ")
+    let text = toml::to_string(chosen).unwrap_or_default().replace(" = ", " ").replace('_', " ");
+    text.replace('"', "").trim().replace('\n', ", ")
 }
