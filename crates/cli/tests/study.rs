@@ -99,6 +99,15 @@ fn each_study_reproduces_its_field_report() {
             "{study}: {figure} is {ours}, and has to be from {low} to {high}"
         );
     }
+    let unknown: Vec<&Value> = rows(&document).filter(|row| row["ours"].is_null()).collect();
+    let figures: Vec<&Value> = unknown.iter().map(|row| &row["figure"]).collect();
+    assert_eq!(figures, ["time of a flush, cache disabled"], "no flush is sent: {unknown:#?}");
+    // Where a row rests on a window that was chosen, it says so.
+    let chosen = |figure: &str| rows(&document).find(|row| row["figure"] == figure).map(|row| &row["chosen"]);
+    let window = chosen("file, write, cached: storage").and_then(Value::as_str).unwrap_or_default();
+    assert!(window.contains("window of 36 s"), "{window}");
+    let host = chosen("fdatasync mean, cache enabled").and_then(Value::as_str).unwrap_or_default();
+    assert!(host.contains("call us 130"), "{host}");
     // Reported are 30,000 writes a second without the page cache, of a test whose length is not told: less here, and no bar says so.
     let headline = document["headline"].as_str().unwrap();
     assert!(headline.contains("did not come out within a factor of 1.5"), "{headline}");

@@ -1,39 +1,51 @@
-//! Random writes that stay in flight while the write cache of the drive is switched: what no words of a load say.
+//! Random writes that stay in flight while the write cache of the drive is switched: no words of a load describe that.
 
-use plumb_block::{Bytes, Device, Nanos};
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::{Bytes, Device, Nanos, Time, in_one_line};
 use plumb_load::{Observer, Progress, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::SERIES_BUCKET;
+use plumb_trial::{FailureKind, TrialError};
 use plumb_workload::{ByteRange, Stop, Workload};
-
-use super::bench::{Bench, StudyError};
 
 /// The cache as it is, switched off, and switched on again; each lasts for a bucket of a time series.
 const STRETCHES: u64 = 3;
 
-/// What became of the writes.
-pub(super) struct Switched {
-    /// The longest in each state of the cache; of none that completed it is zero.
-    pub(super) longest: Vec<Nanos>,
-    pub(super) failed: u64,
+/// Outcome of the writes.
+pub(crate) struct Switched {
+    /// The longest write in each state of the cache; zero if none completed.
+    pub(crate) longest: Vec<Nanos>,
+    pub(crate) failed: u64,
 }
 
-/// Random writes of 8 KiB, 64 in flight, on `drive`, of which the cache is switched off and on again.
+/// Random writes of `block`, so many in flight.
+pub(crate) struct Writes {
+    pub(crate) block: Bytes,
+    pub(crate) depth: u32,
+    pub(crate) seed: u64,
+}
+
+/// Writes to `device`, whose cache is switched off and on again meanwhile.
 ///
 /// # Errors
 /// If the drive does not answer, or its cache cannot be switched.
-pub(super) fn switched(bench: &Bench<'_>, drive: &str) -> Result<Switched, StudyError> {
-    let (opened, time) = bench.open(drive, Bytes(0))?;
-    let device = &*opened.device;
+pub(crate) fn switched(
+    device: &dyn Device,
+    time: Time,
+    writes: &Writes,
+    stop: &AtomicBool,
+) -> Result<Switched, TrialError> {
+    let failed = |error: &dyn std::error::Error| TrialError::of(FailureKind::Failed, in_one_line(error));
     let range = ByteRange { offset: Bytes(0), length: device.info().size };
-    let stop = Stop::after(SERIES_BUCKET * STRETCHES);
-    let all = Workload::over(range, Bytes::kib(8));
-    let writes = Workload { write_percent: 100, depth: 64, stop, seed: bench.seed(), ..all };
+    let until = Stop::after(SERIES_BUCKET * STRETCHES);
+    let all = Workload::over(range, writes.block);
+    let writes = Workload { write_percent: 100, depth: writes.depth, stop: until, seed: writes.seed, ..all };
     let options = WorkerOptions { continue_on_error: true, ..WorkerOptions::default() };
-    let worker = Worker::new(device, &writes, options).map_err(|error| StudyError::failed(&error))?;
+    let worker = Worker::new(device, &writes, options).map_err(|error| failed(&error))?;
     let mut switch = Switch { device, switched: Ok(()) };
-    let ran = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, bench.stop()), &mut switch);
-    switch.switched?;
-    let teams = ran.map_err(|failure| StudyError::failed(&failure))?;
+    let ran = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, stop), &mut switch);
+    switch.switched.map_err(|error| failed(&error))?;
+    let teams = ran.map_err(|failure| failed(&failure))?;
     let writes = teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome.write);
     let mut switched = Switched { longest: Vec::new(), failed: 0 };
     for of in writes {

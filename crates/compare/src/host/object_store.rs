@@ -1,5 +1,5 @@
 //! A Ceph OSD on one disk, log and data together, as a host that knows only a device. What field report D does not tell of its load is
-//! chosen in [`StoreLoad::MODERATE`].
+//! chosen in its file.
 //!
 //! ```text
 //!   small write ──► log: append, fdatasync ──► acknowledged ──► 64 of them: overwritten in place (direct)
@@ -23,61 +23,46 @@ use plumb_block::{
 use plumb_measure::Histogram;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
-/// What clients do to the OSD, and what its host costs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StoreLoad {
-    /// Writes per second that go through the log.
-    small_writes: f64,
-    /// Their length, at most; at least 4 KiB, evenly spread.
-    small_max: Bytes,
-    /// Writes per second that go straight to the data.
-    large_writes: f64,
-    /// Their length.
-    large: Bytes,
-    /// Reads per second that reach the disk.
-    reads: f64,
-    /// Their length.
-    read: Bytes,
-    /// How many overwrites are collected (bluestore_deferred_batch_ops_hdd).
+/// What clients do to the OSD, what its host costs, and when it has served enough. Each key is in the study's file.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreLoad {
+    /// Writes that go through the log; their lengths are evenly spread from 4 KiB.
+    small_writes_per_second: f64,
+    small_max_kib: u64,
+    /// Writes that go straight to the data.
+    large_writes_per_second: f64,
+    large_kib: u64,
+    /// Reads that reach the disk.
+    reads_per_second: f64,
+    read_kib: u64,
+    /// Overwrites that are collected (bluestore_deferred_batch_ops_hdd).
     deferred_batch: usize,
-    /// What a call costs the host besides the drive, on average; exponentially spread.
-    call: Nanos,
-    /// Which part of the disk holds data.
+    /// Mean cost of a call to the host besides the drive, exponentially spread.
+    call_us: u64,
+    /// Part of the disk that holds data.
     filled: f64,
+    /// It ends after so many syncs, if that is limited, or so long.
+    syncs_max: Option<u64>,
+    seconds_max: u64,
 }
 
 impl StoreLoad {
-    /// A moderately busy one: about half of what a disk at 7200 rpm can do.
-    pub(super) const MODERATE: Self = Self {
-        small_writes: 40.0,
-        small_max: Bytes::kib(32),
-        large_writes: 12.0,
-        large: Bytes::kib(128),
-        reads: 30.0,
-        read: Bytes::kib(64),
-        deferred_batch: 64,
-        call: Nanos::micros(130),
-        filled: 0.6,
-    };
+    /// Returns the same load for so many seconds, however many syncs these take.
+    pub(crate) fn for_seconds(self, seconds_max: u64) -> Self {
+        Self { syncs_max: None, seconds_max, ..self }
+    }
 }
 
 /// What the store measured.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(crate) struct Served {
     /// How long every fdatasync took.
-    pub(super) syncs: Histogram,
+    pub(crate) syncs: Histogram,
     /// How long small writes took until they were acknowledged.
-    pub(super) writes: Histogram,
-}
-
-/// When it has served enough.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Until {
-    /// So many syncs.
-    pub(super) syncs: u64,
-    /// Or so long.
-    pub(super) time: Nanos,
+    pub(crate) writes: Histogram,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +113,7 @@ const LOG_WRITE_MAX: u64 = 512 << 10;
 const DEPTH: u32 = 64;
 
 /// The store, with its disk.
-pub(super) struct ObjectStore<'a> {
+pub(crate) struct ObjectStore<'a> {
     device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
     time: &'a Time,
@@ -154,7 +139,7 @@ impl<'a> ObjectStore<'a> {
     ///
     /// # Errors
     /// If the device has no queue for it.
-    pub(super) fn new(device: Arc<dyn Device>, time: &'a Time, load: StoreLoad, seed: u64) -> Result<Self> {
+    pub(crate) fn new(device: Arc<dyn Device>, time: &'a Time, load: StoreLoad, seed: u64) -> Result<Self> {
         let info = device.info();
         let shape = PoolShape {
             buffer: Bytes(LOG_WRITE_MAX),
@@ -186,13 +171,13 @@ impl<'a> ObjectStore<'a> {
     ///
     /// # Errors
     /// If a request fails, or is never answered.
-    pub(super) fn serve(mut self, until: Until, stop: &AtomicBool) -> Result<Served> {
-        let end = self.now().saturating_add(until.time);
+    pub(crate) fn serve(mut self, stop: &AtomicBool) -> Result<Served> {
+        let end = self.now().saturating_add(Nanos::secs(self.load.seconds_max));
         for due in [Due::SmallWrite, Due::LargeWrite, Due::Read] {
             self.arrive_again(due);
         }
         let mut completions = Vec::new();
-        while self.served.syncs.count() < until.syncs && self.now() < end && !stop.load(Ordering::Relaxed) {
+        while self.wants_more() && self.now() < end && !stop.load(Ordering::Relaxed) {
             while let Some(Reverse((_, _, due))) = self.next_due() {
                 self.happen(due);
             }
@@ -222,6 +207,10 @@ impl<'a> ObjectStore<'a> {
             }
         }
         Ok(self.served)
+    }
+
+    fn wants_more(&self) -> bool {
+        self.load.syncs_max.is_none_or(|most| self.served.syncs.count() < most)
     }
 
     fn now(&self) -> Nanos {
@@ -255,9 +244,9 @@ impl<'a> ObjectStore<'a> {
 
     fn arrive_again(&mut self, due: Due) {
         let rate = match due {
-            Due::SmallWrite => self.load.small_writes,
-            Due::LargeWrite => self.load.large_writes,
-            _ => self.load.reads,
+            Due::SmallWrite => self.load.small_writes_per_second,
+            Due::LargeWrite => self.load.large_writes_per_second,
+            _ => self.load.reads_per_second,
         };
         if rate > 0.0 {
             let after = self.exponential(1e9 / rate);
@@ -301,7 +290,7 @@ impl<'a> ObjectStore<'a> {
     fn happen(&mut self, due: Due) {
         match due {
             Due::SmallWrite => {
-                let bytes = (1 + self.chance.next_u64() % (self.load.small_max.0 / UNIT)) * UNIT;
+                let bytes = (1 + self.chance.next_u64() % ((self.load.small_max_kib << 10) / UNIT)) * UNIT;
                 self.queued.0 += bytes + METADATA;
                 let now = self.now();
                 self.queued.1.push(now);
@@ -309,12 +298,12 @@ impl<'a> ObjectStore<'a> {
                 self.commit();
             }
             Due::LargeWrite => {
-                let place = self.place(self.load.large);
+                let place = self.place(Bytes::kib(self.load.large_kib));
                 self.submit(Purpose::LargeData, Op::Write { fua: false }, place);
                 self.arrive_again(due);
             }
             Due::Read => {
-                let place = self.place(self.load.read);
+                let place = self.place(Bytes::kib(self.load.read_kib));
                 self.submit(Purpose::Read, Op::Read, place);
                 self.arrive_again(due);
             }
@@ -365,7 +354,7 @@ impl<'a> ObjectStore<'a> {
     fn call_log_sync(&mut self) {
         self.committer = Committer::SyncingLog(self.now());
         // A real host costs what it costs.
-        let call = if self.time.is_virtual() { self.load.call.0 as f64 } else { 0.0 };
+        let call = if self.time.is_virtual() { Nanos::micros(self.load.call_us).0 as f64 } else { 0.0 };
         let after = self.exponential(call);
         self.note(after, Due::LogCalled);
     }
