@@ -17,6 +17,7 @@ use super::inline;
 use super::marker::Marker;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
+use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
 use crate::open::Wanted;
@@ -192,11 +193,13 @@ impl NamedCache {
             return Err(self.not_everything(&shown, &unreadable));
         }
         self.follower = None;
-        let CacheConfig { name, marker, .. } = self.config().clone();
+        let CacheConfig { name, marker, legs: paths, .. } = self.config().clone();
         self.backing.set_marker(marker, None)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)
+        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)?;
+        paths.iter().for_each(|path| mark_as_free(path));
+        Ok(())
     }
 
     /// The refusal to detach a cache of which the backing device does not have everything.
