@@ -3,15 +3,16 @@
 pub(crate) mod cache;
 pub(crate) mod drive;
 pub(crate) mod exports;
+pub(crate) mod output;
 pub(crate) mod policy;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
-use plumb_state::OutputFile;
 
+use crate::arguments::output::OutputArguments;
 use crate::terminal;
 
 /// How deep does a write go? Survey, measure and judge the write path.
@@ -271,21 +272,6 @@ pub(crate) struct ForeignArguments {
     /// The arguments of that program, and plumb's own options, which --help lists
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
-}
-
-/// Permission to write an output file over one that plumb did not write, for every command that has such a file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub(crate) struct OutputArguments {
-    /// Replace an output file that exists, also one that plumb did not write
-    #[arg(long)]
-    pub(crate) overwrite: bool,
-}
-
-impl OutputArguments {
-    /// Returns the output file at a path that was typed.
-    pub(crate) const fn file(self, path: &Path) -> OutputFile<'_> {
-        OutputFile { path, overwrite: self.overwrite }
-    }
 }
 
 /// What `plumb report` takes.

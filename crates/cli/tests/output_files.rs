@@ -46,7 +46,9 @@ const CASES: [Case; 16] = [
     Case {
         file: "log_bw.1.log",
         is_recognised: false,
-        ..case("fio --name=x --filename=f --size=64k --rw=write --write_bw_log=log --no-record")
+        ..case(
+            "fio --name=x --filename=f --size=64k --rw=write --runtime=300ms --time_based --log_avg_msec=100 --write_bw_log=log --no-record",
+        )
     },
     Case { file: "plumb.1", ..case("manual .") },
     Case { runs: false, ..case("prove app --subject files:rename-fsync-dirsync --keep OUT --no-record") },

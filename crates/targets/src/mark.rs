@@ -1,5 +1,5 @@
-//! How a file says that plumb made it and that what it holds is still plumb's, so that it may be written over without being
-//! asked.
+//! The mark of a file that plumb made: while what the file holds is still plumb's, it is written over without
+//! `--overwrite`.
 //!
 //! The mark is the extended attribute [`MADE`]: the version of plumb, the number of the file's inode, and, once a run that
 //! wrote to the file has ended, its length and the time of its last change. A marked file is plumb's if
@@ -34,7 +34,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use plumb_block::{Bytes, Stamp};
-use rustix::fs::{SeekFrom, Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
@@ -77,14 +77,36 @@ pub fn mark_as_left(file: impl AsFd) -> io::Result<bool> {
     set(file, &Mark { inode: stat.st_ino, left: is_fine.then_some(left) })
 }
 
-/// What a mark says.
+/// Marks the file at `path` as left by plumb, if plumb made it: for a file that held somebody's data with plumb's
+/// knowledge and does not any more, such as the log of a cache that was detached. Does nothing to anything else; a mark
+/// that cannot be set stays as it was.
+pub(crate) fn mark_as_free(path: &str) {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let is_file = rustix::fs::lstat(path)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
+    let opened = is_file.then(|| rustix::fs::open(path, flags, Mode::empty()));
+    if let Some(Ok(file)) = opened
+        && is_marked(file.as_fd())
+    {
+        drop(mark_as_left(file));
+    }
+}
+
+fn is_marked(file: BorrowedFd<'_>) -> bool {
+    let mut text = [0; 128];
+    let mark =
+        rustix::fs::fgetxattr(file, MADE, &mut text).ok().and_then(|length| Mark::parse(&text[..length]));
+    mark.is_some_and(|mark| rustix::fs::fstat(file).is_ok_and(|stat| stat.st_ino == mark.inode))
+}
+
+/// The contents of the attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     inode: u64,
     left: Option<Left>,
 }
 
-/// How plumb left a file.
+/// The state in which plumb left a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
     /// Its length in bytes.
@@ -134,7 +156,7 @@ fn set(file: BorrowedFd<'_>, mark: &Mark) -> io::Result<bool> {
     }
 }
 
-/// Who a file belongs to, by its mark and its contents.
+/// The owner of a file, by its mark and its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     /// plumb made it, and what it holds is plumb's.

@@ -225,7 +225,7 @@ impl Opened {
     /// Says that the file is laid out, or that holes in it do not matter, so that it stays.
     pub fn laid_out(&mut self) {
         self.needs_layout = None;
-        if let Some(making) = self.making.take() {
+        if let Some(making) = self.making.take().filter(|_| self.ours) {
             vouch(making.as_fd());
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use plumb_policy::state::State;
 
-use crate::arguments::OutputArguments;
+use crate::arguments::output::OutputArguments;
 
 /// The default directory of the journals.
 pub(crate) const JOURNALS: &str = "/var/lib/plumb/policy/journals";

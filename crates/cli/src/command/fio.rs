@@ -11,7 +11,7 @@ use plumb_state::OutputFile;
 use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
-use crate::arguments::OutputArguments;
+use crate::arguments::output::OutputArguments;
 use crate::command::running::{Running, target_size};
 use crate::exit::{Exit, Refusal, usage};
 use crate::{files, own, terminal};

@@ -22,6 +22,7 @@ use super::adopt::leg_of;
 use super::config::CacheConfig;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
+use crate::mark::mark_as_free;
 
 /// What a cache that was given up leaves behind.
 #[derive(Debug)]
@@ -66,7 +67,9 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
 fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {
     match leg_of(leg)? {
         Some(found) if found.settings.cache == cache => {
-            driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))
+            driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))?;
+            mark_as_free(&leg.path);
+            Ok(())
         }
         _ => Ok(()),
     }

@@ -19,6 +19,7 @@ use super::member::{Member, Spot};
 use super::placement;
 use super::witness::{self, Marking, StopRecord};
 use crate::error::{Error, Kind, Result};
+use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
 use crate::open::Wanted;
@@ -274,11 +275,13 @@ impl NamedCache {
             return Err(self.not_everything(&shown, &unreadable));
         }
         self.follower = None;
-        let CacheConfig { name, uuid, .. } = self.config().clone();
+        let CacheConfig { name, uuid, legs: paths, .. } = self.config().clone();
         self.backing.unmark(uuid)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)
+        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)?;
+        paths.iter().for_each(|path| mark_as_free(path));
+        Ok(())
     }
 
     /// The refusal to detach a cache of which the backing device does not have everything.
