@@ -225,7 +225,7 @@ impl FromStr for Bytes {
     type Err = ParseBytesError;
 
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
-        Self::parse(typed, SizeBase::Binary)
+        Self::parse_in(typed, SizeBase::Binary)
     }
 }
 
@@ -234,7 +234,7 @@ impl Bytes {
     ///
     /// # Errors
     /// If `typed` is not a number with a unit, or needs more than 64 bits.
-    pub fn parse(typed: &str, base: SizeBase) -> Result<Self, ParseBytesError> {
+    pub fn parse_in(typed: &str, base: SizeBase) -> Result<Self, ParseBytesError> {
         let fail = || ParseBytesError { typed: typed.to_owned(), base };
         let text = typed.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -361,12 +361,12 @@ mod tests {
             ("512b", 512),
             ("0", 0),
         ] {
-            assert_eq!(Bytes::parse(typed, SizeBase::Decimal), Ok(Bytes(bytes)), "{typed}");
+            assert_eq!(Bytes::parse_in(typed, SizeBase::Decimal), Ok(Bytes(bytes)), "{typed}");
         }
         for typed in ["", "TB", "4T", "4XB", "1..2TB", "-1TB", "1ib", "1bb", "99999999999999999999PB"] {
-            assert!(Bytes::parse(typed, SizeBase::Decimal).is_err(), "{typed} was taken");
+            assert!(Bytes::parse_in(typed, SizeBase::Decimal).is_err(), "{typed} was taken");
         }
-        let both = Bytes::parse("4T", SizeBase::Decimal).unwrap_err().to_string();
+        let both = Bytes::parse_in("4T", SizeBase::Decimal).unwrap_err().to_string();
         assert!(both.contains("4TB") && both.contains("4TiB"), "{both}");
         let binary = "4X".parse::<Bytes>().unwrap_err().to_string();
         assert!(binary.contains("powers of 1024") && !binary.contains("1000"), "{binary}");

@@ -139,7 +139,7 @@ impl Parser<'_> {
             if operator == Operator::Like {
                 return Err(self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >="));
             }
-            let bytes = Bytes::parse(&value, SizeBase::Decimal)
+            let bytes = Bytes::parse_in(&value, SizeBase::Decimal)
                 .map_err(|error| self.wrong_at(value_at, error.to_string()))?;
             return Ok(Expression::Size { operator, bytes: bytes.0 });
         }

@@ -50,7 +50,7 @@ impl FromStr for Rate {
 
     fn from_str(typed: &str) -> Result<Self, String> {
         let bytes = typed.trim().strip_suffix("B/s").map(|number| format!("{number}B"));
-        let rate = bytes.and_then(|bytes| Bytes::parse(&bytes, SizeBase::Decimal).ok());
+        let rate = bytes.and_then(|bytes| Bytes::parse_in(&bytes, SizeBase::Decimal).ok());
         rate.map(|rate| Self(rate.0)).ok_or_else(|| {
             "expected a rate such as \"550 MB/s\" (powers of 1000) or \"512 MiB/s\" (powers of 1024)"
                 .to_owned()
