@@ -1,8 +1,8 @@
-//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those that take a result,
-//! which `plumb_state` writes.
+//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those
+//! that take a result, which `plumb_state` writes.
 //!
-//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read to its end, and
-//! UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
+//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read
+//! to its end, and UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
 
 use std::fs::File;
 use std::io::{self, Read};

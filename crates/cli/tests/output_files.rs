@@ -1,6 +1,6 @@
-//! Output files of every command: nothing that is there is changed without `--overwrite`, and what is not a regular file is
-//! never replaced. Once `plumb policy plan -o /dev/full` put a regular file in the place of the device node, and
-//! `plumb report -o` replaced whatever file was there.
+//! Output files of every command: nothing that is there is changed without `--overwrite`, and what is not a
+//! regular file is never replaced. Once `plumb policy plan -o /dev/full` put a regular file in the place of
+//! the device node, and `plumb report -o` replaced whatever file was there.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
@@ -20,9 +20,9 @@ struct Case {
     words: &'static str,
     /// The name of the output file: some commands choose it themselves.
     file: &'static str,
-    /// Whether plumb recognises an earlier result by its contents.
+    /// Set where plumb recognises an earlier result by its contents.
     is_recognised: bool,
-    /// Whether the whole command can be run here within a moment, not only refused.
+    /// Set where the whole command can be run here within a moment, not only refused.
     runs: bool,
 }
 
@@ -120,7 +120,8 @@ impl<'a> Try<'a> {
     }
 }
 
-/// All that a test compares of a file: its kind and device number, what a link names, and the contents of a regular file.
+/// All that a test compares of a file: its kind and device number, what a link names, and the contents of a
+/// regular file.
 fn seen(path: &Path) -> Option<(u32, u64, Option<PathBuf>, Option<Vec<u8>>)> {
     let found = path.symlink_metadata().ok()?;
     let contents = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::read(path).unwrap());

@@ -1,7 +1,7 @@
 //! Output files: files that a user names with an option, for a result.
 //!
-//! One contract holds for every command. It is judged by what the path leads to, before any work is done for the result
-//! ([`OutputFile::check`]) and again when the result is written:
+//! One contract holds for every command. It is judged by what the path leads to, before any work is done for
+//! the result ([`OutputFile::check`]) and again when the result is written:
 //!
 //! | the path leads to | the result is |
 //! |---|---|
@@ -13,15 +13,17 @@
 //! | a directory, a block device, another character device, a socket | refused, whatever is said |
 //! | a symbolic link that leads nowhere | refused, whatever is said |
 //!
-//! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its contents
-//! alone: JSON documents by their schema, the other formats by a line that plumb writes and nobody else does. Plain text
-//! for people has no such line, so it is replaced only with `--overwrite`.
+//! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
+//! contents alone: JSON documents by their schema, the other formats by a line that plumb writes and nobody
+//! else does. Plain text for people has no such line, so it is replaced only with `--overwrite`.
 //!
-//! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents. It keeps its
-//! permissions; another hard link to it keeps the old contents. Messages name the path that was typed.
+//! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents.
+//! It keeps its permissions; another hard link to it keeps the old contents. Messages name the path that was
+//! typed.
 //!
 //! # Limitations
-//! A file that somebody else makes at the path between the second look and the rename, some microseconds, is replaced.
+//! A file that somebody else makes at the path between the second look and the rename, some microseconds, is
+//! replaced.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -38,8 +40,8 @@ use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
 const LINKS: u32 = 40;
 /// The device number of `/dev/null`: Linux, Documentation/admin-guide/devices.txt.
 const NULL: (u32, u32) = (1, 3);
-/// The major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles, and the
-/// slaves of pseudoterminals from 136 to 143.
+/// The major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles,
+/// and the slaves of pseudoterminals from 136 to 143.
 const TERMINALS: [u32; 10] = [4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
 
 /// An output file as a user named it.
@@ -110,7 +112,8 @@ enum Place {
 }
 
 impl OutputFile<'_> {
-    /// Checks that the result could be written, without writing anything: to be called before work is done for it.
+    /// Checks that the result could be written, without writing anything: to be called before work is done
+    /// for it.
     ///
     /// # Errors
     /// The refusal, with what was found and what to do.
@@ -121,7 +124,7 @@ impl OutputFile<'_> {
     /// Writes a result: to a regular file durably, and whole or not at all.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and as the operating system answers.
+    /// Fails as [`check`](Self::check), and as the operating system answers.
     pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let written = self.write_with(|file| file.write_all(bytes));
         written.map_err(|error| match error {
@@ -133,7 +136,7 @@ impl OutputFile<'_> {
     /// Writes the result that `write` makes, as [`write`](Self::write) does.
     ///
     /// # Errors
-    /// As [`write`](Self::write) and as `write`.
+    /// Fails as [`write`](Self::write) and as `write`.
     pub fn write_with<E: std::error::Error + 'static>(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,

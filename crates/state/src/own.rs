@@ -1,5 +1,5 @@
-//! How an earlier result of plumb is recognised, by its contents alone: whoever writes a format puts into it what is
-//! looked for here.
+//! How an earlier result of plumb is recognised, by its contents alone: whoever writes a format puts into it
+//! what is looked for here.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -17,7 +17,8 @@ const JSON_THEN_BYTES: &str = "plumb/recorded-subject/";
 /// The last line of each Markdown report.
 const MARKDOWN_END: &str = "<!-- end of a report of plumb -->\n";
 
-/// The keys of a JSON document that say who wrote it: plumb's own name their schema, and plumb's fio documents its version.
+/// The keys of a JSON document that say who wrote it: plumb's own name their schema, and plumb's fio
+/// documents its version.
 #[derive(Deserialize)]
 struct Writer {
     schema: Option<String>,
@@ -25,7 +26,8 @@ struct Writer {
     fio_version: Option<String>,
 }
 
-/// Returns whether the regular file at `path` is an earlier result of plumb. A file that cannot be read is not.
+/// Returns whether the regular file at `path` is an earlier result of plumb. A file that cannot be read is
+/// not.
 pub(crate) fn is_own(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let mut bytes = Vec::new();

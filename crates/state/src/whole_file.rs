@@ -1,8 +1,8 @@
 //! Files and directories: read, and replaced so that they are whole at every moment.
 //!
-//! A file is replaced by a temporary file in the same directory, which is written, synced and renamed over the old one;
-//! then the directory is synced. The temporary file has a name that nobody can guess and is made with O_EXCL, so that
-//! no file and no symbolic link of somebody else's is written.
+//! A file is replaced by a temporary file in the same directory, which is written, synced and renamed over
+//! the old one; then the directory is synced. The temporary file has a name that nobody can guess and is made
+//! with O_EXCL, so that no file and no symbolic link of somebody else's is written.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// The mode of a new file of [`Mode::Kept`], before the umask: others read it too, such as a metrics collector.
+/// The mode of a new file of [`Mode::Kept`], before the umask: others read it too, such as a metrics
+/// collector.
 const NEW: u32 = 0o666;
 
 /// An operation on a file or a directory failed.
@@ -35,9 +36,9 @@ pub fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Fil
 /// The permissions of a file that [`replace`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// These permission bits, whatever the old file and the umask say.
+    /// Exactly these permission bits, whatever the old file and the umask say.
     Exactly(u32),
-    /// Those of the file that is replaced; for a new file 0666 less the umask.
+    /// The permissions of the file that is replaced; for a new file 0666 less the umask.
     Kept,
 }
 
@@ -46,15 +47,16 @@ pub enum Mode {
 pub enum Lasting {
     /// They are durable: they survive a power cut.
     Durable,
-    /// They are visible: a process that is killed leaves the old or the new contents, a power cut may leave neither. For
-    /// files that are written while a device is measured, which must see no flush of plumb's own.
+    /// They are visible: a process that is killed leaves the old or the new contents, a power cut may leave
+    /// neither. For files that are written while a device is measured, which must see no flush of plumb's
+    /// own.
     Visible,
 }
 
 /// Returns the contents of a file, or `None` if there is no such file.
 ///
 /// # Errors
-/// As read(2).
+/// Fails as read(2).
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     none_if_absent(fs::read(path)).map_err(failed("read", path))
 }
@@ -62,7 +64,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 /// Returns the paths in a directory, none if there is no such directory.
 ///
 /// # Errors
-/// As readdir(3).
+/// Fails as readdir(3).
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let entries = none_if_absent(fs::read_dir(directory)).map_err(failed("list", directory))?;
     let paths = entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()));
@@ -79,25 +81,25 @@ fn none_if_absent<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
 /// Makes a directory, and those above it that are missing, with this mode.
 ///
 /// # Errors
-/// As mkdir(2).
+/// Fails as mkdir(2).
 pub fn make_directory(directory: &Path, mode: u32) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(failed("make", directory))
 }
 
-/// Makes `bytes` the contents of `path`. When it fails, the old contents are still there, or, if only the sync of the
-/// directory failed, the new ones are not known to last.
+/// Makes `bytes` the contents of `path`. When it fails, the old contents are still there, or, if only the
+/// sync of the directory failed, the new ones are not known to last.
 ///
 /// # Errors
-/// As open(2), write(2), fsync(2) and rename(2).
+/// Fails as open(2), write(2), fsync(2) and rename(2).
 pub fn replace(path: &Path, bytes: &[u8], mode: Mode, lasting: Lasting) -> Result<(), FileError> {
     replace_with(path, mode, lasting, |file| file.write_all(bytes)).map_err(failed("write", path))
 }
 
-/// Does what [`replace`] does, with the contents that `write` writes to the temporary file. When `write` fails, the old
-/// contents are still there.
+/// Does what [`replace`] does, with the contents that `write` writes to the temporary file. When `write`
+/// fails, the old contents are still there.
 ///
 /// # Errors
-/// As [`replace`] and as `write`.
+/// Fails as [`replace`] and as `write`.
 pub fn replace_with<E: From<io::Error>>(
     path: &Path,
     mode: Mode,
@@ -134,11 +136,11 @@ fn set_mode(path: &Path, part: &File, mode: Mode) -> io::Result<()> {
     }
 }
 
-/// Does what [`replace`] does, durably, with the directory made if it is missing and the file for all to read. Only a
-/// regular file is replaced, or a link to one: /dev/null stays what it is.
+/// Does what [`replace`] does, durably, with the directory made if it is missing and the file for all to
+/// read. Only a regular file is replaced, or a link to one: /dev/null stays what it is.
 ///
 /// # Errors
-/// As [`make_directory`] and [`replace`], and if `path` is something else than a file.
+/// Fails as [`make_directory`] and [`replace`], and if `path` is something else than a file.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     make_directory(parent_of(path), 0o777)?;
     let found = none_if_absent(fs::metadata(path)).map_err(failed("look at", path))?;
@@ -153,18 +155,18 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Removes a file, durably. Returns whether there was one.
 ///
 /// # Errors
-/// As unlink(2) and fsync(2).
+/// Fails as unlink(2) and fsync(2).
 pub fn remove(path: &Path) -> Result<bool, FileError> {
     let removed = none_if_absent(fs::remove_file(path))
         .and_then(|removed| removed.map_or(Ok(false), |()| sync(parent_of(path)).map(|()| true)));
     removed.map_err(failed("remove", path))
 }
 
-/// Locks a directory against all others who lock it, in this process too, until the returned file is dropped. Waits until
-/// nobody else holds the lock.
+/// Locks a directory against all others who lock it, in this process too, until the returned file is dropped.
+/// Waits until nobody else holds the lock.
 ///
 /// # Errors
-/// As open(2) and flock(2): over NFS directories cannot be locked (EBADF).
+/// Fails as open(2) and flock(2): over NFS directories cannot be locked (EBADF).
 pub fn lock_directory(directory: &Path) -> io::Result<File> {
     let file = File::open(directory)?;
     loop {
@@ -178,7 +180,7 @@ pub fn lock_directory(directory: &Path) -> io::Result<File> {
 /// Makes the names in a directory durable.
 ///
 /// # Errors
-/// As fsync(2).
+/// Fails as fsync(2).
 pub fn sync_directory(directory: &Path) -> Result<(), FileError> {
     sync(directory).map_err(failed("sync", directory))
 }

@@ -44,9 +44,9 @@ pub struct FileFacts {
     pub identities: Vec<String>,
     /// Its length.
     pub size: Bytes,
-    /// Whether plumb made it, and what it holds is still plumb's.
+    /// Set where plumb made it, and what it holds is still plumb's.
     pub made_by_plumb: bool,
-    /// Whether plumb made it, and somebody has written to it since, or that cannot be excluded.
+    /// Set where plumb made it, and somebody has written to it since, or that cannot be excluded.
     pub changed_since_made: bool,
     /// What it begins with.
     pub contents: Contents,

@@ -1,33 +1,37 @@
 //! The mark of a file that plumb made: while what the file holds is still plumb's, it is written over without
 //! `--overwrite`.
 //!
-//! The mark is the extended attribute [`MADE`]: the version of plumb, the number of the file's inode, and, once a run that
-//! wrote to the file has ended, its length and the time of its last change. A marked file is plumb's if
+//! The mark is the extended attribute [`MADE`]: the version of plumb, the number of the file's inode, and,
+//! once a run that wrote to the file has ended, its length and the time of its last change. A marked file is
+//! plumb's if
 //!
-//! 1. the mark names its inode: a copy that took the attribute along (`cp --preserve=all`, a backup) is somebody's; and
-//! 2. its length and the time of its last change are those in the mark: nobody has written to it since; or, where they are
-//!    not (the run was killed, or somebody wrote), every block is all zero or carries plumb's stamp and the noise that
-//!    follows from it, to the last byte.
+//! 1. the mark names its inode: a copy that took the attribute along (`cp --preserve=all`, a backup) is
+//!    somebody's; and
+//! 2. its length and the time of its last change are those in the mark: nobody has written to it since; or,
+//!    where they are not (the run was killed, or somebody wrote), every block is all zero or carries plumb's
+//!    stamp and the noise that follows from it, to the last byte.
 //!
-//! Rule 2 reads the file: holes are skipped, the first block that is not plumb's ends the reading, and a file of more than
-//! [`READ_MAX`] of data counts as somebody's. The guard looks twice, the second time mostly from the page cache; the
-//! first takes some 3 s where 1.5 GB/s are read, and 30 s at the 150 MB/s of a hard disk. A killed run whose blocks carry no
-//! stamp (zeroes excepted: `--zero`, repeated or compressible data, data from a file) leaves a file that needs `--overwrite`.
+//! Rule 2 reads the file: holes are skipped, the first block that is not plumb's ends the reading, and a file
+//! of more than [`READ_MAX`] of data counts as somebody's. The guard looks twice, the second time mostly from
+//! the page cache; the first takes some 3 s where 1.5 GB/s are read, and 30 s at the 150 MB/s of a hard disk.
+//! A killed run whose blocks carry no stamp (zeroes excepted: `--zero`, repeated or compressible data, data
+//! from a file) leaves a file that needs `--overwrite`.
 //!
-//! The time of the last change is set by plumb when it marks, to the nanosecond of the real-time clock. The kernel stamps
-//! a write with the clock of its last tick, some milliseconds apart, or with a finer one that has gone on by then: so a
-//! write by somebody within the tick in which plumb marks has another time. Where the file system keeps times coarser
-//! than 1 us, that does not hold, and the mark is left without length and time: rule 2 then always reads. The time of
-//! the last change of the inode (ctime) would tell no more: the mark itself changes it.
+//! The time of the last change is set by plumb when it marks, to the nanosecond of the real-time clock. The
+//! kernel stamps a write with the clock of its last tick, some milliseconds apart, or with a finer one that
+//! has gone on by then: so a write by somebody within the tick in which plumb marks has another time. Where
+//! the file system keeps times coarser than 1 us, that does not hold, and the mark is left without length and
+//! time: rule 2 then always reads. The time of the last change of the inode (ctime) would tell no more: the
+//! mark itself changes it.
 //!
-//! Where the file system has no extended attributes for users (vfat, older tmpfs, some network file systems), the stamp at
-//! the start of the first block stands for the mark, and rule 2 reads the rest. Where there could be a mark and is none, a
-//! stamp does not count: it may be a copy that somebody keeps.
+//! Where the file system has no extended attributes for users (vfat, older tmpfs, some network file systems),
+//! the stamp at the start of the first block stands for the mark, and rule 2 reads the rest. Where there
+//! could be a mark and is none, a stamp does not count: it may be a copy that somebody keeps.
 //!
 //! # Limitations
 //! - Whoever sets the length and the time of the last change back to what they were (`touch -d`) is not seen.
-//! - A write through a mapping that was already dirty when plumb marked does not change the time; nor is a write by
-//!   somebody else during a run told from the run's own.
+//! - A write through a mapping that was already dirty when plumb marked does not change the time; nor is a
+//!   write by somebody else during a run told from the run's own.
 //! - Another file of plumb's own blocks copied over the file counts as plumb's.
 
 use std::io;
@@ -38,8 +42,9 @@ use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, U
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
-/// The extended attribute. Its value, with a space between each: the version of plumb that marked the file, the number
-/// of its inode, and if known its length in bytes and the time of its last change in seconds and nanoseconds.
+/// The extended attribute. Its value, with a space between each: the version of plumb that marked the file,
+/// the number of its inode, and if known its length in bytes and the time of its last change in seconds and
+/// nanoseconds.
 pub const MADE: &str = "user.plumb.made";
 
 /// The most data that is read of a file to find out whether it is all plumb's.
@@ -51,21 +56,22 @@ const BLOCKS: [usize; 2] = [4096, 512];
 /// The coarsest times that tell a write by somebody else from plumb's own, in nanoseconds.
 const GRAIN_NS: i128 = 1_000;
 
-/// Marks an open file as made by plumb. Its contents say whether they are plumb's until [`mark_as_left`] does. Returns
-/// false where the file system keeps no such marks.
+/// Marks an open file as made by plumb. Its contents say whether they are plumb's until [`mark_as_left`]
+/// does. Returns false where the file system keeps no such marks.
 ///
 /// # Errors
-/// As fsetxattr(2).
+/// Fails as fsetxattr(2).
 pub fn mark_as_made(file: impl AsFd) -> io::Result<bool> {
     let file = file.as_fd();
     set(file, &Mark { inode: rustix::fs::fstat(file)?.st_ino, left: None })
 }
 
-/// Marks an open file, which the caller knows to hold plumb's own data, as left by plumb with its present length and at
-/// the present time, which becomes the time of its last change. Returns false where the file system keeps no such marks.
+/// Marks an open file, which the caller knows to hold plumb's own data, as left by plumb with its present
+/// length and at the present time, which becomes the time of its last change. Returns false where the file
+/// system keeps no such marks.
 ///
 /// # Errors
-/// As futimens(2) and fsetxattr(2).
+/// Fails as futimens(2) and fsetxattr(2).
 pub fn mark_as_left(file: impl AsFd) -> io::Result<bool> {
     let file = file.as_fd();
     let now = rustix::time::clock_gettime(ClockId::Realtime);
@@ -77,9 +83,9 @@ pub fn mark_as_left(file: impl AsFd) -> io::Result<bool> {
     set(file, &Mark { inode: stat.st_ino, left: is_fine.then_some(left) })
 }
 
-/// Marks the file at `path` as left by plumb, if plumb made it: for a file that held somebody's data with plumb's
-/// knowledge and does not any more, such as the log of a cache that was detached. Does nothing to anything else; a mark
-/// that cannot be set stays as it was.
+/// Marks the file at `path` as left by plumb, if plumb made it: for a file that held somebody's data with
+/// plumb's knowledge and does not any more, such as the log of a cache that was detached. Does nothing to
+/// anything else; a mark that cannot be set stays as it was.
 pub(crate) fn mark_as_free(path: &str) {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
     let is_file = rustix::fs::lstat(path)
@@ -109,7 +115,7 @@ struct Mark {
 /// The state in which plumb left a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
-    /// Its length in bytes.
+    /// Length in bytes.
     size: i64,
     /// The time of its last change, in nanoseconds since 1970.
     changed_ns: i128,
@@ -189,8 +195,8 @@ fn has_stamp(file: BorrowedFd<'_>) -> bool {
     rustix::io::pread(file, &mut block, 0).is_ok_and(|read| Stamp::read(&block[..read]).is_some())
 }
 
-/// Returns whether every block of a file of `size` bytes is a hole, all zero, or one that plumb wrote. A file that cannot
-/// be read, or has too much data, is not.
+/// Returns whether every block of a file of `size` bytes is a hole, all zero, or one that plumb wrote. A file
+/// that cannot be read, or has too much data, is not.
 fn is_all_own(file: BorrowedFd<'_>, size: u64) -> bool {
     let mut piece = vec![0; PIECE];
     let (mut at, mut left) = (0, READ_MAX.0);

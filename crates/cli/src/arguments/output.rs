@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::Args;
 use plumb_state::OutputFile;
 
-/// Permission to write an output file over one that plumb did not write, for every command that has such a file.
+/// Permission to write an output file over one that plumb did not write, for every command that has such a
+/// file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub(crate) struct OutputArguments {
     /// Replace an output file that exists, also one that plumb did not write

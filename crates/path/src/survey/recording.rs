@@ -1,9 +1,9 @@
 //! A survey in a directory: what was asked and answered, so that it can be judged again elsewhere.
 //!
-//! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program) are the
-//! input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names of drives, the
-//! mount table as far as the target needs it, and nothing outside /proc and /sys but device numbers of paths; keys of
-//! dm tables are blotted out by the probe.
+//! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program)
+//! are the input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names
+//! of drives, the mount table as far as the target needs it, and nothing outside /proc and /sys but device
+//! numbers of paths; keys of dm tables are blotted out by the probe.
 
 use std::path::Path;
 
@@ -65,8 +65,8 @@ impl Header {
     const SCHEMA: &str = "plumb/recording/1";
 }
 
-/// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way. Files of an
-/// earlier recording there are replaced; others of the same names only if `overwrite` says so.
+/// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
+/// Files of an earlier recording there are replaced; others of the same names only if `overwrite` says so.
 ///
 /// # Errors
 /// [`RecordingError`] if the target does not exist or a file cannot be written.
