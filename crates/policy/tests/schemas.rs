@@ -16,7 +16,7 @@ use plumb_policy::gateway::GatewayError;
 use plumb_policy::journal::Journal;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::persist::{Kept, Means, Standing};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make, save};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::state::State;
 use plumb_policy::verify::verify;
