@@ -18,10 +18,10 @@ mod identity;
 mod read;
 mod usage;
 
-pub use block::{Block, BlockKind, Partition};
+pub use block::{Block, BlockKind, FileId, Partition};
 pub use identity::single_spaced;
 pub use read::InventoryError;
-pub use usage::{FileId, Use};
+pub use usage::Use;
 
 use std::collections::{BTreeMap, BTreeSet};
 

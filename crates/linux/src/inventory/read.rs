@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inventory;
-use super::block::{Backing, Block, BlockKind, Partition};
-use super::usage::FileId;
+use super::block::{Backing, Block, BlockKind, FileId, Partition};
 use crate::probe::wire::loop_status;
 use crate::probe::{Probe, ProbedDevice, Request};
 use crate::tree::mountinfo::{self, Mount};

@@ -5,16 +5,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::Inventory;
-use super::block::{Backing, Block, BlockKind};
-
-/// A file, whatever its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileId {
-    /// `st_dev` of the file.
-    pub device: u64,
-    /// `st_ino` of the file.
-    pub inode: u64,
-}
+use super::block::{Backing, Block, BlockKind, FileId};
 
 /// One use of a device or file, or of what stands on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
