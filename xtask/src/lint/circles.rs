@@ -22,17 +22,10 @@ const CEILINGS: &[(&str, usize)] = &[
     ("cli", 56),
     ("compare", 8),
     ("dialect", 15),
-    ("fleet", 0),
-    ("linux", 0),
     ("load", 7),
-    ("path", 0),
     ("prove", 0),
-    ("report", 0),
-    ("serve", 0),
-    ("sim", 0),
     ("targets", 12),
     ("trial", 16),
-    ("workload", 0),
     ("xtask", 0),
 ];
 
