@@ -225,8 +225,8 @@ impl Workload {
         Grid { step: step.0, longest: longest.0 }
     }
 
-    /// Returns the number of reads, writes and trims of a share; `None` if it is not known, because time ends the share, or
-    /// because bytes do and operations differ in length. May be zero.
+    /// Returns the number of reads, writes and trims of a share; `None` if it is not known, because time ends
+    /// the share, or because bytes do and operations differ in length. May be zero.
     pub fn operations_of(&self, share: Share) -> Option<u64> {
         let counted = self.stop.operations.map(|total| share.count_of(total));
         let length = self.block_min().0;
@@ -235,8 +235,9 @@ impl Workload {
         counted.into_iter().chain(by_bytes).min()
     }
 
-    /// Returns the number of bytes that a share moves at least before it ends; `None` if bytes do not end it. Counts whole
-    /// operations of the shortest length, so that shares of operations of one length together move no more than the workload says.
+    /// Returns the number of bytes that a share moves at least before it ends; `None` if bytes do not end it.
+    /// Counts whole operations of the shortest length, so that shares of operations of one length together
+    /// move no more than the workload says.
     pub fn bytes_of(&self, share: Share) -> Option<u64> {
         let length = self.block_min().0;
         self.stop.bytes.map(|total| share.count_of(total.div_ceil(length)).saturating_mul(length))

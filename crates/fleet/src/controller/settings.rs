@@ -17,7 +17,8 @@ pub struct Settings {
     pub connect_within: Nanos,
     /// Number of hosts that are connected at the same time.
     pub forks: usize,
-    /// Time limit for preparing a task, for a task that is not started, and for progress with a task of unknown length.
+    /// Time limit for preparing a task, for a task that is not started, and for progress with a task of
+    /// unknown length.
     pub prepare_within: Nanos,
     /// Time limit for the result after the expected end of a task.
     pub end_within: Nanos,

@@ -1,4 +1,5 @@
-//! The search for changes: sync calls first, flushes of the device for what is left, or the flushes that may go.
+//! The search for changes: sync calls first, flushes of the device for what is left, or the flushes that may
+//! go.
 
 use plumb_report::document::ProofDocument;
 

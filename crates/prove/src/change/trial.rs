@@ -5,7 +5,8 @@ use plumb_report::document::proof::{Change, ChangeKind, FailureClass, VerifiedBy
 use crate::explore::Limits;
 use crate::judge::Judged;
 
-/// Bounds of the exploration of a changed recording: each window in part, for one failure is explored many times.
+/// Bounds of the exploration of a changed recording: each window in part, for one failure is explored many
+/// times.
 pub(super) const LIMITS: Limits = Limits { pieces: 6, commands: 6, states: 3_000 };
 
 /// Returns the step of trying a change, in words.

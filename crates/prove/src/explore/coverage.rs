@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Bounds of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// A window with at most this many pieces at risk (blocks that differ, and atomic writes) is explored whole.
+    /// A window with at most this many pieces at risk (blocks that differ, and atomic writes) is explored
+    /// whole.
     pub pieces: u32,
     /// Of a window with at most this many commands at risk all subsets of commands are explored.
     pub commands: u32,

@@ -65,8 +65,8 @@ impl Explorer<'_> {
         varied
     }
 
-    /// Shows each state once with what must be found in it, until `show` breaks off. Returns how far each window was explored, in
-    /// order; a window that was not reached is `Sampled` with 0 states.
+    /// Shows each state once with what must be found in it, until `show` breaks off. Returns how far each
+    /// window was explored, in order; a window that was not reached is `Sampled` with 0 states.
     pub fn explore(&self, show: &mut impl FnMut(&State<'_>) -> ControlFlow<()>) -> Vec<WindowCoverage> {
         let mut windows: Vec<WindowCoverage> = Vec::new();
         let mut seen: HashSet<u128, BuildHasherDefault<Mixed>> = HashSet::default();
@@ -107,7 +107,8 @@ impl Explorer<'_> {
         windows
     }
 
-    /// Shows the state of a choice. Returns `None` if no cut may leave it: the choice belongs to another recording.
+    /// Shows the state of a choice. Returns `None` if no cut may leave it: the choice belongs to another
+    /// recording.
     pub fn show<R>(&self, choice: &Choice, show: &mut impl FnMut(&State<'_>) -> R) -> Option<R> {
         let mut shown = None;
         let ended = self.replay().cuts(&mut |moment| {
@@ -146,8 +147,9 @@ impl Explorer<'_> {
         at_risk
     }
 
-    /// Removes from the choice what the failure does not need: first whole commands, then blocks. `fails` judges each state that is
-    /// tried. Returns `None` if the choice itself does not fail, or belongs to another recording.
+    /// Removes from the choice what the failure does not need: first whole commands, then blocks. `fails`
+    /// judges each state that is tried. Returns `None` if the choice itself does not fail, or belongs to
+    /// another recording.
     pub fn minimise(&self, choice: &Choice, fails: &mut impl FnMut(&State<'_>) -> bool) -> Option<Choice> {
         let mut failing =
             |choice: &Choice| self.show(choice, &mut |state| fails(state).then(|| state.choice())).flatten();

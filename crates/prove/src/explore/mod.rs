@@ -4,9 +4,9 @@
 //! at the moments just before something does, and at the end: a state that a cut may leave at any moment may be left at the
 //! next of these as well, where at least as much is acknowledged. Such a moment ends a *window*.
 //!
-//! Windows with few pieces at risk are explored whole. Of the others come first the states at which software fails most
-//! often; each pass (`order::Pass`) goes over all windows before the next begins, so that a limit takes from all alike. A state
-//! that was seen with the same acknowledgement is not shown again.
+//! Windows with few pieces at risk are explored whole. Of the others come first the states at which software
+//! fails most often; each pass (`order::Pass`) goes over all windows before the next begins, so that a limit
+//! takes from all alike. A state that was seen with the same acknowledgement is not shown again.
 
 mod choice;
 mod coverage;

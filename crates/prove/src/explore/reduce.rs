@@ -1,7 +1,8 @@
-//! Delta debugging: what a failure does not need is removed (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
-//! Input", 2002).
+//! Delta debugging: what a failure does not need is removed (Zeller and Hildebrandt, "Simplifying and
+//! Isolating Failure-Inducing Input", 2002).
 
-/// Removes parts of `all`, large ones first, where `take` reports that the part could be removed; ends when no single element can be.
+/// Removes parts of `all`, large ones first, where `take` reports that the part could be removed; ends when
+/// no single element can be.
 pub(crate) fn reduce<T: Copy>(mut all: Vec<T>, take: &mut impl FnMut(&[T]) -> bool) {
     let mut size = all.len();
     while size > 0 {

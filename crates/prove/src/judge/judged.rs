@@ -26,7 +26,8 @@ pub struct Judged {
 pub struct FailingStates {
     /// Number of states.
     pub count: u64,
-    /// State among them with the fewest lost commands; among equals the one with the fewest lost blocks, then the first.
+    /// State among them with the fewest lost commands; among equals the one with the fewest lost blocks, then
+    /// the first.
     pub example: Choice,
     /// Checker's words about the example.
     pub words: String,

@@ -23,11 +23,13 @@ pub struct Judge<'a> {
     pub limits: Limits,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Subject with the checker. It runs on threads with descriptors of their own: a subject keeps no file open between calls.
+    /// Subject with the checker. It runs on threads with descriptors of their own: a subject keeps no file
+    /// open between calls.
     pub subject: &'a Arc<dyn Subject>,
     /// File system that was recorded; without one the checker gets the block device.
     pub file_system: FileSystem,
-    /// Number of states that are checked at a time; 0 for two a processor, since mounting waits more than it works.
+    /// Number of states that are checked at a time; 0 for two a processor, since mounting waits more than it
+    /// works.
     pub workers: usize,
     /// Directory for mount points and sockets.
     pub directory: &'a Path,
@@ -35,7 +37,8 @@ pub struct Judge<'a> {
     pub timeout: Duration,
     /// Flag that ends judging when it is set.
     pub stop: &'a AtomicBool,
-    /// True if this kernel, which may crash, mounts file systems that a drive has damaged against its contract.
+    /// True if this kernel, which may crash, mounts file systems that a drive has damaged against its
+    /// contract.
     pub mount_here: bool,
     /// File of results. Checks whose results it already holds are not repeated.
     pub results: Option<&'a Path>,

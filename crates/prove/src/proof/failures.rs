@@ -15,7 +15,8 @@ use crate::subject::Outcome;
 const EARLIER_MAX: usize = 32;
 
 impl Request<'_> {
-    /// Adds each class of failure to the document with its minimal case, or with the case as found if the reduction was interrupted.
+    /// Adds each class of failure to the document with its minimal case, or with the case as found if the
+    /// reduction was interrupted.
     pub(super) fn put_failures(
         &self,
         document: &mut ProofDocument,
@@ -47,7 +48,8 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Returns the smallest choice that fails in this class at the earliest moment, with the words of the checker.
+    /// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
+    /// checker.
     fn minimal(
         &self,
         class: FailureClass,

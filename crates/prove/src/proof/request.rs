@@ -21,13 +21,16 @@ pub(super) const INTERRUPTED: &str = "interrupted";
 pub struct Request<'a> {
     /// Parameters of judging under the first profile.
     pub judge: Judge<'a>,
-    /// Drive profiles, at least one. Windows and failures are reported for the first; for the others only whether states fail.
+    /// Drive profiles, at least one. Windows and failures are reported for the first; for the others only
+    /// whether states fail.
     pub profiles: &'a [DriveProfile],
     /// Part of the work to which the cuts are confined, in words; `None` for all of it.
     pub target: Option<String>,
-    /// Time limit of each exploration. The states most likely to fail come first; the coverage says what was not reached.
+    /// Time limit of each exploration. The states most likely to fail come first; the coverage says what was
+    /// not reached.
     pub budget: Option<Duration>,
-    /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not run again.
+    /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
+    /// run again.
     pub again: Option<&'a Again>,
     /// True to look for changes that remove the failures.
     pub change: bool,
@@ -44,7 +47,8 @@ pub struct Request<'a> {
 pub struct Again {
     /// Options of the first recording.
     pub options: RecordOptions,
-    /// Program that does the work in a process of its own, which can be traced. It acknowledges through the control file.
+    /// Program that does the work in a process of its own, which can be traced. It acknowledges through the
+    /// control file.
     pub program: Program,
 }
 
@@ -57,7 +61,8 @@ pub struct Done {
     pub of: u64,
     /// Time since the exploration began.
     pub elapsed: Duration,
-    /// Estimated time left at the present pace, at most the rest of the budget; `None` before the first state.
+    /// Estimated time left at the present pace, at most the rest of the budget; `None` before the first
+    /// state.
     pub left: Option<Duration>,
 }
 

@@ -18,8 +18,9 @@ use crate::trace::Injection;
 pub struct RecordOptions {
     /// Capacity of the drive. Only blocks that are written take memory.
     pub size: Bytes,
-    /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 writes its superblock of 1024 bytes in place, so that a drive
-    /// which tears it leaves a file system that no kernel mounts, whatever a program does.
+    /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 writes its superblock of 1024
+    /// bytes in place, so that a drive which tears it leaves a file system that no kernel mounts, whatever a
+    /// program does.
     pub logical_block: Bytes,
     /// File system on the drive.
     pub file_system: FileSystem,
@@ -34,7 +35,8 @@ pub struct RecordOptions {
 /// Recorded work of a subject.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Commands that the drive received since it was blank, and the acknowledgements. The rest is saved without it.
+    /// Commands that the drive received since it was blank, and the acknowledgements. The rest is saved
+    /// without it.
     #[serde(skip, default = "no_recording")]
     pub recording: Arc<Recording>,
     /// Event at which the work begins: everything before it is durable.

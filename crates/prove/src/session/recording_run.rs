@@ -25,7 +25,8 @@ use crate::trace::{Traced, Tracer};
 /// Records the work of `subject` on a blank drive in memory, or over a cache on one.
 ///
 /// # Errors
-/// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an acknowledgement, or a
+/// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an
+/// acknowledgement, or a
 /// `stop` during the work, is not an error: what was recorded until then is returned.
 pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<Recorded> {
     work_recorded(subject, options, None, stop).map(|(recorded, _)| recorded)

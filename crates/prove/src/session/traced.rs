@@ -13,8 +13,8 @@ use crate::recording::Event;
 use crate::subject::{Program, Subject};
 use crate::trace::{Injection, Traced, candidates, lane};
 
-/// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where these cannot be
-/// traced, it records the work without them and says why.
+/// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
+/// these cannot be traced, it records the work without them and says why.
 ///
 /// # Errors
 /// As [`record`].
@@ -33,7 +33,8 @@ pub fn record_with_calls(
     }
 }
 
-/// Records the work with its system calls, and with sync calls that the program does not make. Returns the calls as traced, too.
+/// Records the work with its system calls, and with sync calls that the program does not make. Returns the
+/// calls as traced, too.
 ///
 /// # Errors
 /// As [`record`], and if the calls cannot be traced.

@@ -1,9 +1,9 @@
 //! The verdict rules: pure functions from what was seen to what it means.
 //!
-//! A rule has an id, a sentence with the figures in it, evidence and a remedy. What each means, from when on it fires and what is
-//! to be done stands in the catalogue (`rules.toml`, read by [`rules`](crate::rules)). No rule says that a path loses nothing
-//! because it is fast: it says what the figures are consistent with, and what would prove it. On a healthy machine no
-//! rule is above info, so that plumb exits with 0 there.
+//! A rule has an id, a sentence with the figures in it, evidence and a remedy. What each means, from when on
+//! it fires and what is to be done stands in the catalogue (`rules.toml`, read by [`rules`](crate::rules)).
+//! No rule says that a path loses nothing because it is fast: it says what the figures are consistent with,
+//! and what would prove it. On a healthy machine no rule is above info, so that plumb exits with 0 there.
 
 mod content;
 mod depth;

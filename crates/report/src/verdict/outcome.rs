@@ -35,7 +35,8 @@ pub(super) fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| !wording::is_above_devices(layer.kind))
 }
 
-/// Returns the devices whose counters were read. Below them there may be an adapter, a hypervisor or a server.
+/// Returns the devices whose counters were read. Below them there may be an adapter, a hypervisor or a
+/// server.
 pub(super) fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
     path.layers.iter().filter(|layer| path.is_lowest_device(layer))
 }

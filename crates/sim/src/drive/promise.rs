@@ -5,9 +5,9 @@ use plumb_block::DeviceInfo;
 use crate::contents::{Atomicity, FlushKept, FuaKept, Promise};
 use crate::model::{Behaviour, IgnoresFlush, Kind};
 
-/// Returns true if the drive answers from a cache that it wrongly believes to survive a power cut: such a drive does nothing about
-/// flushes and FUA. A protected flash drive uses its buffer whatever WCE says; a disk or the controller of an array uses its cache
-/// when it is on.
+/// Returns true if the drive answers from a cache that it wrongly believes to survive a power cut: such a
+/// drive does nothing about flushes and FUA. A protected flash drive uses its buffer whatever WCE says; a
+/// disk or the controller of an array uses its cache when it is on.
 const fn is_deceived(behaviour: &Behaviour, kind: Kind, wce: Option<bool>) -> bool {
     let is_used = match kind {
         Kind::Ssd | Kind::Usb => true,

@@ -7,8 +7,8 @@ use plumb_block::{Clock, Nanos, RealClock};
 /// Options of opening an export.
 #[derive(Clone)]
 pub struct Options {
-    /// Number of connections, at least 1. All are made at once if the server says that a flush on one covers all
-    /// (CAN_MULTI_CONN); otherwise there is one. Queues share them evenly.
+    /// Number of connections, at least 1. All are made at once if the server says that a flush on one covers
+    /// all (CAN_MULTI_CONN); otherwise there is one. Queues share them evenly.
     pub connections: u32,
     /// Clock of the queues, in real time.
     pub clock: Arc<dyn Clock>,
