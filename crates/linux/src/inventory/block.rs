@@ -1,8 +1,7 @@
-//! One block device.
+//! One block device, and the file behind it.
 
 use std::collections::BTreeSet;
 
-use super::usage::FileId;
 use crate::tree::DeviceNumber;
 
 /// Which kind of block device it is.
@@ -71,6 +70,15 @@ pub struct Partition {
     pub number: String,
     /// Its first sector of 512 bytes on the disk; `None` if the kernel does not say.
     pub start: Option<u64>,
+}
+
+/// Identity of a file, whatever its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    /// `st_dev` of the file.
+    pub device: u64,
+    /// `st_ino` of the file.
+    pub inode: u64,
 }
 
 /// What swap space or a loop device is on.

@@ -7,7 +7,7 @@
 //!
 //! Limitations: btrfs and overlayfs show another device here than stat(2) does, so a lock there is not found.
 
-use super::usage::FileId;
+use super::block::FileId;
 
 /// An exclusive flock(2) on a file: what a simulated drive has on its medium and a cache on its files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,11 +20,11 @@ mod read;
 mod storage;
 mod usage;
 
-pub use block::{Block, BlockKind, Partition};
+pub use block::{Block, BlockKind, FileId, Partition};
 pub use identity::single_spaced;
 pub use read::InventoryError;
 pub use storage::Storage;
-pub use usage::{FileId, Use};
+pub use usage::Use;
 
 use std::collections::{BTreeMap, BTreeSet};
 

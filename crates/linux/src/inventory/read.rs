@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inventory;
-use super::block::{Backing, Block, BlockKind, Partition, Segment};
+use super::block::{Backing, Block, BlockKind, FileId, Partition, Segment};
 use super::lock::{self, Lock};
-use super::usage::FileId;
 use crate::probe::wire::{dm, loop_status};
 use crate::probe::{Probe, ProbedDevice, Request};
 use crate::tree::mountinfo::{self, Mount};

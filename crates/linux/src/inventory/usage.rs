@@ -9,18 +9,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 
-use super::block::{Backing, Block, BlockKind};
+use super::block::{Backing, Block, BlockKind, FileId};
 use super::lock::Lock;
 use super::{Inventory, Storage};
-
-/// A file, whatever its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileId {
-    /// `st_dev` of the file.
-    pub device: u64,
-    /// `st_ino` of the file.
-    pub inode: u64,
-}
 
 /// One use of a device or file, or of what stands on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

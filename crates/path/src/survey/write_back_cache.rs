@@ -5,7 +5,7 @@ use plumb_linux::tree::Tree;
 use serde::Deserialize;
 
 use super::device::application;
-use super::file_system::attached_drive;
+use super::mounts::attached_drive;
 use super::surveyor::Surveyor;
 use crate::facts::{Log, Mark, Node};
 use crate::model::{Cache, Flush, LayerKind, Survey};

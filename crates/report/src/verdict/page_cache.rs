@@ -2,8 +2,8 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::{Evidence, Flow};
+use super::outcome::Verdict;
 use crate::quantity::rate;
 
 /// The devices moved less than this share of what the application moved.
