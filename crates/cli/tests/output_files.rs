@@ -120,12 +120,24 @@ impl<'a> Try<'a> {
     }
 }
 
-/// All that a test compares of a file: its kind and device number, what a link names, and the contents of a
-/// regular file.
-fn seen(path: &Path) -> Option<(u32, u64, Option<PathBuf>, Option<Vec<u8>>)> {
+/// All that a test compares of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    /// Kind and permissions.
+    mode: u32,
+    /// Number of a device node.
+    device: u64,
+    /// Target of a symbolic link.
+    target: Option<PathBuf>,
+    /// Contents of a regular file.
+    contents: Option<Vec<u8>>,
+}
+
+/// Returns what is at `path` now.
+fn seen(path: &Path) -> Option<Seen> {
     let found = path.symlink_metadata().ok()?;
     let contents = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::read(path).unwrap());
-    Some((found.mode(), found.rdev(), fs::read_link(path).ok(), contents))
+    Some(Seen { mode: found.mode(), device: found.rdev(), target: fs::read_link(path).ok(), contents })
 }
 
 fn mknod(path: &Path, words: &[&str]) -> bool {

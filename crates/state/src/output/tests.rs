@@ -1,3 +1,5 @@
+//! The contract of output files, case by case: once a device node was replaced by a result.
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
