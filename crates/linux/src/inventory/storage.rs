@@ -13,8 +13,9 @@
 //! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
 
 use super::Inventory;
+use super::block::FileId;
 use super::block::{Backing, Block};
-use super::usage::{FileId, file_at};
+use super::usage::file_at;
 use crate::tree::DeviceNumber;
 
 /// A device or file that ranges are counted on.
