@@ -33,10 +33,13 @@ pub struct CheckDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
     /// Whether it ended because something failed that should not: a flush, a device.
+    #[serde(default)]
     pub failed: bool,
     /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
+    #[serde(default)]
     pub level: String,
     /// The check in one sentence: its worst finding, or what an fsync reaches.
+    #[serde(default)]
     pub headline: String,
     /// The write path beneath the target.
     pub path: WritePath,
@@ -45,8 +48,9 @@ pub struct CheckDocument {
     /// Application beside storage, by load.
     pub io: Vec<IoResult>,
     /// As [`RunDocument::accounting`].
+    #[serde(default)]
     pub accounting: Vec<Account>,
-    /// Workload that was run, in plumb's own language (TOML): it can be run again.
+    /// What was run, in plumb's own language (TOML): it can be run again. Empty in documents of older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workload: String,
     /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.

@@ -17,7 +17,7 @@ use super::span::{RunJob, RunSpan};
 pub struct RunDocument {
     /// Which JSON document it is: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
     pub schema: String,
-    /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
+    /// What was named on the command line, as typed; empty in documents of older versions, where the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// Where it is from, if another program has measured it; then it has no recording, and no seed.
@@ -33,17 +33,22 @@ pub struct RunDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
     /// Whether it ended because something failed that should not: a flush, a device.
+    #[serde(default)]
     pub failed: bool,
     /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
+    #[serde(default = "none")]
     pub level: String,
     /// The run in one sentence: its worst finding, or what was reached.
+    #[serde(default)]
     pub headline: String,
     /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not known.
+    #[serde(default)]
     pub path: Option<WritePath>,
     /// Why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
-    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks, where `path` is all.
+    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of older versions, and
+    /// in those of checks, where `path` is all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<TargetPath>,
     /// Each target of each job.
@@ -202,7 +207,12 @@ pub struct Environment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
     /// What root would have shown in addition, one line each; empty when run as root.
+    #[serde(default)]
     pub root_would_add: Vec<String>,
+}
+
+fn none() -> String {
+    "none".to_owned()
 }
 
 impl RunDocument {
@@ -218,7 +228,7 @@ impl RunDocument {
     pub fn empty(schema: &str) -> Self {
         Self {
             schema: schema.to_owned(),
-            level: "none".to_owned(),
+            level: none(),
             latency_resolution: Self::LATENCY_RESOLUTION.to_owned(),
             ..Self::default()
         }
