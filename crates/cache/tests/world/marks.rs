@@ -1,5 +1,5 @@
-//! Whoever marks the backing device as the cache asks: reads what witnesses hold, then writes the mark, each at some moment; and judges, when
-//! the cache was opened, whether somebody else has written to a witness.
+//! Whoever marks the backing device as the cache asks: reads what witnesses hold, then writes the mark, each
+//! at some moment; and judges, when the cache was opened, whether somebody else has written to a witness.
 
 use plumb_block::{Lba, LbaRange, Nanos};
 use plumb_cache::{Identity, Mark, Purpose, State, Uuid};
@@ -36,7 +36,7 @@ impl Marking {
         Identity { cache: Uuid([setup.cache; 16]), backing: Uuid([2; 16]), marked: self.durable.mark }
     }
 
-    /// A crash.
+    /// Takes note of a crash.
     pub(super) fn crash(&mut self, chance: &mut Xoshiro256PlusPlus) {
         if let Some(written) = self.writing.take().filter(|_| below(chance, 2) == 0) {
             self.durable = written;
@@ -79,7 +79,8 @@ impl World {
         Ok(true)
     }
 
-    /// Lets time pass in which nothing completes, and the backing device be marked as the cache asks, with the flush for that.
+    /// Lets time pass in which nothing completes, and the backing device be marked as the cache asks, with
+    /// the flush for that.
     pub(crate) fn mark_after(&mut self, time: Nanos) -> Result<(), String> {
         self.now = self.now.saturating_add(time);
         let now = self.now;
@@ -103,7 +104,7 @@ impl World {
         self.marking = Some(marking);
     }
 
-    /// What a mark states after `before`.
+    /// Returns what a mark states after `before`.
     fn contents(&mut self, mark: Mark, before: &Written) -> Vec<Option<Vec<u8>>> {
         let ranges = witnesses(&self.setup).into_iter().enumerate();
         let content = |(index, range): (usize, LbaRange)| {
@@ -120,24 +121,24 @@ impl World {
         self.members[backing].read(range, &mut bytes).then_some(bytes)
     }
 
-    /// The witnesses that hold something else than was stated, though the log has no change of them.
+    /// Returns the witnesses that hold something else than was stated.
     fn written_by_others(&mut self, stated: &Written) -> Vec<usize> {
         let ranges = witnesses(&self.setup).into_iter().enumerate();
         let is_other = |(index, range): &(usize, LbaRange)| {
             let Some(stated) = stated.contents.get(*index).and_then(Option::as_ref) else { return false };
-            !self.cache().holds(*range) && self.on_backing(*range).is_some_and(|found| found != *stated)
+            self.on_backing(*range).is_some_and(|found| found != *stated)
         };
         ranges.filter(is_other).map(|(index, _)| index).collect()
     }
 
-    /// Writes to the backing device beside the cache, which is down, where the mark states the contents; and whether that is noticed once
-    /// the cache was opened. `None` if the log holds all that is stated.
+    /// Writes to the backing device beside the cache, which is down, where the mark states the contents; and
+    /// whether that is noticed once the cache was opened. `None` if the log holds all that is stated.
     pub(crate) fn is_write_beside_noticed(&mut self, chance: &mut Xoshiro256PlusPlus) -> Option<bool> {
         while self.state() == State::Recovering && self.advance(Nanos(u64::MAX), chance).ok()? {}
         let marking = self.marking.clone().filter(|marking| !marking.is_judged)?;
         let ranges = witnesses(&self.setup).into_iter().enumerate();
-        let stated = |(index, range): &(usize, LbaRange)| {
-            marking.durable.contents.get(*index).is_some_and(Option::is_some) && !self.cache().holds(*range)
+        let stated = |(index, _): &(usize, LbaRange)| {
+            marking.durable.contents.get(*index).is_some_and(Option::is_some)
         };
         let (index, range) = { ranges }.find(stated)?;
         let mut bytes = self.on_backing(range)?;
