@@ -2,13 +2,16 @@
 //! at some moment; and judges, when the cache was opened, whether somebody else has written to a witness.
 
 use plumb_block::{Lba, LbaRange, Nanos};
-use plumb_cache::{Identity, Mark, Purpose, State, Uuid};
-use plumb_crash::below;
+use plumb_cache::{Cache, Identity, Mark, Purpose, State, Uuid};
+use plumb_crash::{Strategy, Survival, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 use super::World;
-use crate::setup::Setup;
+use crate::buffers::Buffers;
+use crate::medium::Medium;
+use crate::oracle::Oracle;
+use crate::setup::{LeftOut, Setup};
 
 /// A mark with what each witness held when it was read, if the mark states that.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +55,26 @@ pub(crate) fn witnesses(setup: &Setup) -> Vec<LbaRange> {
 }
 
 impl World {
+    /// What is on the members if nothing is lost.
+    pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
+        let mut members = self.members.clone();
+        for medium in &mut members {
+            medium.cut(&mut chance, Survival::By(Strategy::AllSurvive));
+            medium.notes_reads = true;
+        }
+        members
+    }
+
+    /// A cache newly made, empty, and serving, of which somebody marks the backing device.
+    pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let marking = Some(Marking::default());
+        let mut world = Self::with(setup, left_out, (setup.members()?, marking), oracle, false)?;
+        world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+        Ok(world)
+    }
+
     /// Goes one step on with the mark that the cache asks for. Whether there was one to take.
     pub(super) fn advance_mark(&mut self) -> Result<bool, String> {
         let Some(mark) = self.cache().to_mark() else { return Ok(false) };
@@ -147,4 +170,21 @@ impl World {
         self.members[backing].overwrite(range, &bytes);
         Some(self.written_by_others(&marking.durable).contains(&index))
     }
+}
+
+/// Opens a cache over these members, with the mark if somebody writes it.
+pub(super) fn open(
+    setup: &Setup,
+    left_out: LeftOut,
+    buffers: &Buffers,
+    (members, marking): (&[Medium], Option<&Marking>),
+    degraded: bool,
+) -> Result<Cache, String> {
+    let mut options = setup.options(buffers.for_cache(), left_out, degraded);
+    if let Some(marking) = marking {
+        (options.identity, options.witnesses) = (Some(marking.identity(setup)), witnesses(setup));
+    }
+    let (backing, legs) = members.split_last().ok_or("no members")?;
+    let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
+    Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))
 }

@@ -129,7 +129,9 @@ impl Marker {
         let read = carry_out(device, [Request::read_into(Tag(0), range, buffer)])?;
         Ok(match read.first() {
             Some(Payload::Into(bytes)) if bytes.iter().all(|byte| *byte == 0) => InLastBlock::Nothing,
-            Some(Payload::Into(bytes)) => Self::parse(bytes).map_or(InLastBlock::Other, InLastBlock::Marker),
+            Some(Payload::Into(bytes)) => {
+                Self::parse(bytes).map_or(InLastBlock::Other, |_| InLastBlock::Marker)
+            }
             _ => InLastBlock::Other,
         })
     }
@@ -183,7 +185,7 @@ pub(super) enum InLastBlock {
     /// Zeroes.
     Nothing,
     /// A marker.
-    Marker(Marker),
+    Marker,
     /// Something else.
     Other,
 }

@@ -218,7 +218,7 @@ impl Member {
         }
         let found = Marker::of_device(&*self.device).map_err(|error| Error::device(&self.shown, &error))?;
         match found {
-            InLastBlock::Marker(_) | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
+            InLastBlock::Marker | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
             InLastBlock::Other => {
                 let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
                 let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \

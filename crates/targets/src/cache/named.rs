@@ -42,8 +42,15 @@ pub struct NamedCache {
     marking: Arc<Marking>,
     /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
     written_beside: Option<Error>,
-    /// What was found of its devices, with the mode and the devices of the log for which that holds.
-    warnings: Mutex<Option<(Mode, Vec<String>, Vec<String>)>>,
+    /// Warnings about its devices, once somebody has asked for them.
+    warnings: Mutex<Option<Warnings>>,
+}
+
+/// Warnings about the devices of a cache, with the mode and the devices of the log for which they hold.
+struct Warnings {
+    mode: Mode,
+    legs: Vec<String>,
+    sentences: Vec<String>,
 }
 
 /// How a cache is opened.
@@ -191,11 +198,12 @@ impl NamedCache {
         let config = self.config().clone();
         let mut known = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some((mode, legs, warnings)) if *mode == config.mode && *legs == config.legs => warnings.clone(),
+            Some(known) if known.mode == config.mode && known.legs == config.legs => known.sentences.clone(),
             _ => {
-                let warnings = placement::warnings(&config);
-                *known = Some((config.mode, config.legs, warnings.clone()));
-                warnings
+                let sentences = placement::warnings(&config);
+                let CacheConfig { mode, legs, .. } = config;
+                *known = Some(Warnings { mode, legs, sentences: sentences.clone() });
+                sentences
             }
         }
     }
