@@ -79,7 +79,8 @@ pub enum Purpose {
     BackingFlushBeforeTail,
     /// Flush of the legs, before the tail advances past what was overwritten: order (b).
     LogFlushBeforeTail,
-    /// Flush of the backing device, before a mark states what witnesses hold there: see [`Mark`](crate::Mark).
+    /// Flush of the backing device, before a mark states what witnesses hold there: see
+    /// [`Mark`](crate::Mark).
     BackingFlushBeforeMark,
     /// Superblocks with a later tail.
     TailAdvance,
@@ -122,11 +123,11 @@ pub enum Wait {
     LogBeforeBypass,
     /// A segment is used again after the reads of its last contents.
     SegmentUnread,
-    /// The backing device is marked with a tail once the superblocks with that tail are durable: else a power cut could leave a log that is older
-    /// than the mark, and be refused.
+    /// The backing device is marked with a tail once the superblocks with that tail are durable: else a power
+    /// cut could leave a log that is older than the mark, and be refused.
     MarkedTailDurable,
-    /// The tail passes a change of a witness once the mark on the backing device does not state any more what the witness holds: else what the cache
-    /// itself has written would be taken for a write by somebody else.
+    /// A witness is written back to once the mark on the backing device does not state any more what it holds:
+    /// else what the cache itself has written would be taken for a write by somebody else.
     WitnessReleased,
 }
 

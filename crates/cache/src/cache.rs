@@ -276,34 +276,32 @@ impl Cache {
         self.core().is_some_and(|core| core.flushes.is_settled())
     }
 
-    /// Returns the mark that the backing device is to get durably, until [`marked`](Self::marked) answers; `None` if there is nothing new, or the
-    /// cache was opened without an [`Identity`](crate::Identity). Of a witness that the mark before it stated, too, the contents are those
-    /// that were stated; what the others hold is read from the backing device after this has returned.
+    /// Returns the mark that the backing device is to get durably, until [`marked`](Self::marked) answers;
+    /// `None` if there is nothing new, or the cache was opened without an [`Identity`](crate::Identity). Of a
+    /// witness that the mark before it stated, too, the contents are those that were stated; what the others
+    /// hold is read from the backing device after this has returned.
     pub fn to_mark(&self) -> Option<Mark> {
         self.core().and_then(|core| core.marks.request)
     }
 
-    /// Returns whether the backing device names the session that is served, so that something may be acknowledged.
+    /// Returns whether the backing device names the session that is served, so that something may be
+    /// acknowledged.
     pub fn is_session_marked(&self) -> bool {
         self.core().is_some_and(|core| core.is_serving() && core.is_marked())
     }
 
-    /// Returns the mark that the backing device is to get once the cache has [`Stopped`](State::Stopped). No answer to it is expected.
+    /// Returns the mark that the backing device is to get once the cache has [`Stopped`](State::Stopped). No
+    /// answer to it is expected.
     pub fn mark_at_stop(&self) -> Option<Mark> {
         self.core().and_then(Core::mark_at_stop)
     }
 
-    /// Takes note that the backing device has this mark durably; or why it does not, after which nothing is written any more.
+    /// Takes note that the backing device has this mark durably; or why it does not, after which nothing is
+    /// written any more.
     pub fn marked(&mut self, mark: Mark, result: std::result::Result<(), String>, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.marked(mark, result);
         }
-    }
-
-    /// Returns whether the log holds a change of a block of `range`, so that the backing device says nothing of it; `false` before it was
-    /// recovered.
-    pub fn holds(&self, range: LbaRange) -> bool {
-        self.core().is_some_and(|core| core.holds(range))
     }
 
     /// Takes leg `leg` of a mirror out, if it counts: [`status`](Cache::status) shows it as lost once that is durable.

@@ -121,9 +121,9 @@ impl Degraded {
     }
 }
 
-/// What the devices of a cache have to say of themselves. Whoever gives this has to mark the backing device as the cache asks: nothing is
-/// acknowledged or written back before [`Cache::marked`](crate::Cache::marked) has answered for the first
-/// [`Cache::to_mark`](crate::Cache::to_mark).
+/// What the devices of a cache have to say of themselves. Whoever gives this has to mark the backing device
+/// as the cache asks: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
+/// has answered for the first [`Cache::to_mark`](crate::Cache::to_mark).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The cache.
@@ -143,8 +143,8 @@ pub struct Options {
     pub memory: Pool,
     /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
     pub identity: Option<Identity>,
-    /// Blocks of the backing device whose contents its mark states where it can, at most [`WITNESSES_MAX`](crate::WITNESSES_MAX); none
-    /// without an identity.
+    /// Blocks of the backing device whose contents its mark states where it can, at most
+    /// [`WITNESSES_MAX`](crate::WITNESSES_MAX); none without an identity.
     pub witnesses: Vec<LbaRange>,
     /// Which legs may be missing though the log does not say that they are lost. What only they hold is lost.
     pub degraded: Degraded,

@@ -1,7 +1,8 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
+//! they share.
 //!
-//! All but `driver` hold the state machine against what its user may see: no threads, no clock, everything from a seed that each
-//! failure prints.
+//! All but `driver` hold the state machine against what its user may see: no threads, no clock, everything
+//! from a seed that each failure prints.
 //!
 //! ```text
 //!   history (steps from a seed) ──► world: Cache + medium of each member (by plumb_crash) ──► oracle of the user

@@ -1,5 +1,6 @@
-//! The mark on the backing device: whatever crash there was, the log is not older than the mark, and no witness is said to be written by
-//! somebody else; an old copy of the log is refused, and a write beside the cache is noticed.
+//! The mark on the backing device: whatever crash there was, the log is not older than the mark, and no
+//! witness is said to be written by somebody else; an old copy of the log is refused, and a write beside the
+//! cache is noticed.
 
 use plumb_block::Nanos;
 use plumb_cache::{Mode, Purpose, State, Wait};
@@ -17,7 +18,7 @@ use crate::world::World;
 /// How many histories the test run takes.
 const HISTORIES: u64 = 4_000;
 
-/// The history of a seed on devices that do not fail, with a mark.
+/// Returns the history of a seed on devices that do not fail, with a mark.
 fn history(seed: u64) -> History {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let drawn = Setup::draw(&mut chance);
@@ -45,8 +46,8 @@ fn every_order_of_marks_is_needed() {
     }
 }
 
-/// A batch is written back and flushed, and its new tail is on its way to the log, when a mark is due; then the power is cut. Why the cache is
-/// refused then.
+/// A batch is written back and flushed, and its new tail is on its way to the log, when a mark is due; then
+/// the power is cut. Why the cache is refused then.
 fn refusal_after_a_mark_before_the_tail(left_out: LeftOut) -> Option<String> {
     let mut world = World::marked(&Setup { faults: Faults::Any, ..Setup::SMALL }, left_out).unwrap();
     world.mark_after(Nanos::ZERO).unwrap();
@@ -69,7 +70,7 @@ fn a_mark_names_a_tail_once_the_log_has_it() {
     assert!(because.is_some_and(|because| because.contains("is an old copy")));
 }
 
-/// Why the cache over these members is refused; `None` if it is served.
+/// Returns why the cache over these members is refused; `None` if it is served.
 fn refusal(world: &World, members: Vec<Medium>) -> Option<String> {
     let mut again = world.reborn(members).unwrap();
     again.expect_failures();
@@ -110,7 +111,8 @@ fn an_old_copy_of_the_log_is_refused_once_the_tail_has_passed_it() {
     }
 }
 
-/// Without a drain the tail need not move; then the records that were durable at the last mark tell an old copy.
+/// Without a drain the tail need not move; then the records that were durable at the last mark tell an old
+/// copy.
 #[test]
 fn a_log_that_lacks_what_was_durable_at_the_last_mark_is_refused() {
     let setup = Setup { faults: Faults::Any, destage_start: 2.0, ..Setup::SMALL };

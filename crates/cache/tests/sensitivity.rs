@@ -1,8 +1,10 @@
-//! Every flush, every write and every wait of the cache is needed: without any single one of them some history fails.
+//! Every flush, every write and every wait of the cache is needed: without any single one of them some
+//! history fails.
 //!
 //! A purpose is left out by answering its commands as done without carrying them out; a wait by
-//! [`Waits::without`](plumb_cache::Waits::without). Those that matter for a moment that few histories hit have a test of their own, which brings
-//! that moment about (those of marks in `marks`); that of the flush before destaging, which no history of 120,000 hits, stands beside the core (`cache/tests/faults.rs`).
+//! [`Waits::without`](plumb_cache::Waits::without). Those that matter for a moment that few histories hit
+//! have a test of their own, which brings that moment about (those of marks in `marks`); that of the flush
+//! before destaging, which no history of 120,000 hits, stands beside the core (`cache/tests/faults.rs`).
 
 use std::ops::ControlFlow;
 

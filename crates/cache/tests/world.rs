@@ -7,7 +7,7 @@ use plumb_block::{
     Completion, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request, Tag, VolatileCache,
 };
 use plumb_cache::{Action, Cache, Member, Mode, Purpose, State, Status};
-use plumb_crash::{Strategy, Survival, below};
+use plumb_crash::{Survival, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -16,7 +16,7 @@ use crate::history::{Ask, FaultKind, Step};
 use crate::medium::Medium;
 use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Setup};
-use marks::{Marking, witnesses};
+use marks::{Marking, open};
 
 mod faults;
 pub(crate) mod marks;
@@ -85,15 +85,6 @@ impl World {
         Ok(world)
     }
 
-    /// The same, of which somebody marks the backing device.
-    pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
-        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
-        let marking = Some(Marking::default());
-        let mut world = Self::with(setup, left_out, (setup.members()?, marking), oracle, false)?;
-        world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
-        Ok(world)
-    }
-
     /// A cache over these members, which begins recovery, and what its user may see.
     pub(crate) fn over(
         setup: &Setup,
@@ -152,17 +143,6 @@ impl World {
         oracle.cut();
         let members = (members, self.marking.clone());
         Self::with(&self.setup, self.left_out, members, oracle, self.is_degraded)
-    }
-
-    /// What is on the members if nothing is lost.
-    pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
-        let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
-        let mut members = self.members.clone();
-        for medium in &mut members {
-            medium.cut(&mut chance, Survival::By(Strategy::AllSurvive));
-            medium.notes_reads = true;
-        }
-        members
     }
 
     /// Something is broken beneath: requests may fail from now on, unless another leg has it all.
@@ -511,20 +491,4 @@ fn member(setup: &Setup, member: Member) -> usize {
         Member::Leg(leg) => leg,
         Member::Backing => setup.legs(),
     }
-}
-
-fn open(
-    setup: &Setup,
-    left_out: LeftOut,
-    buffers: &Buffers,
-    (members, marking): (&[Medium], Option<&Marking>),
-    degraded: bool,
-) -> Result<Cache, String> {
-    let mut options = setup.options(buffers.for_cache(), left_out, degraded);
-    if let Some(marking) = marking {
-        (options.identity, options.witnesses) = (Some(marking.identity(setup)), witnesses(setup));
-    }
-    let (backing, legs) = members.split_last().ok_or("no members")?;
-    let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
-    Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))
 }

@@ -1,5 +1,6 @@
-//! What plumb knows of a device that a cache has written data for: after it grew, under another name, copied, and written by somebody else. It
-//! guards against commands that write over what only a log holds, and against a log that is served over contents that it does not fit.
+//! What plumb knows of a device that a cache has written data for: after it grew, under another name, copied,
+//! and written by somebody else. It guards against commands that write over what only a log holds, and
+//! against a log that is served over contents that it does not fit.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -87,7 +88,8 @@ fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
     grow(&place.path("backing"), 80 << 20);
     device.losetup("--set-capacity");
     assert_kept(&place, &device.0);
-    // Another state directory has no configuration of it; the device by itself says nothing, but this one is read, too.
+    // Another state directory has no configuration of it; the device by itself says nothing, but this one is
+    // read, too.
     let server = place.serve();
     assert_eq!(server.document["backing"]["size"], (64 << 20) - 4096);
     drop(server);

@@ -94,8 +94,8 @@ impl CachedDevice {
         self.running.wait_for(look)?.ok_or_else(stuck)
     }
 
-    /// Waits for the next mark of the backing device: see [`Cache::to_mark`]. `None` once another thread has said that
-    /// [it is over](Self::end_marking).
+    /// Waits for the next mark of the backing device: see [`Cache::to_mark`]. `None` once another thread has
+    /// said that [it is over](Self::end_marking).
     pub fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<Mark> {
         self.running.wait_to_mark(is_over)
     }

@@ -330,7 +330,8 @@ impl Recovery {
         }
     }
 
-    /// The walk is over: whether the log reaches as far as the mark on the backing device says that it did. An old copy of it need not.
+    /// The walk is over: whether the log reaches as far as the mark on the backing device says that it did.
+    /// An old copy of it need not.
     fn walked(&mut self) {
         let (Some(log), Some(identity)) = (&self.log, &self.io.options.identity) else {
             return self.equalise();

@@ -1,14 +1,17 @@
-//! Whoever marks the backing device as the cache asks: reads what witnesses hold, then writes the mark, each at some moment; and judges, when
-//! the cache was opened, whether somebody else has written to a witness.
+//! Whoever marks the backing device as the cache asks: reads what witnesses hold, then writes the mark, each
+//! at some moment; and judges, when the cache was opened, whether somebody else has written to a witness.
 
 use plumb_block::{Lba, LbaRange, Nanos};
-use plumb_cache::{Identity, Mark, Purpose, State, Uuid};
-use plumb_crash::below;
+use plumb_cache::{Cache, Identity, Mark, Purpose, State, Uuid};
+use plumb_crash::{Strategy, Survival, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 use super::World;
-use crate::setup::Setup;
+use crate::buffers::Buffers;
+use crate::medium::Medium;
+use crate::oracle::Oracle;
+use crate::setup::{LeftOut, Setup};
 
 /// A mark with what each witness held when it was read, if the mark states that.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +39,7 @@ impl Marking {
         Identity { cache: Uuid([setup.cache; 16]), backing: Uuid([2; 16]), marked: self.durable.mark }
     }
 
-    /// A crash.
+    /// Takes note of a crash.
     pub(super) fn crash(&mut self, chance: &mut Xoshiro256PlusPlus) {
         if let Some(written) = self.writing.take().filter(|_| below(chance, 2) == 0) {
             self.durable = written;
@@ -52,6 +55,26 @@ pub(crate) fn witnesses(setup: &Setup) -> Vec<LbaRange> {
 }
 
 impl World {
+    /// What is on the members if nothing is lost.
+    pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
+        let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
+        let mut members = self.members.clone();
+        for medium in &mut members {
+            medium.cut(&mut chance, Survival::By(Strategy::AllSurvive));
+            medium.notes_reads = true;
+        }
+        members
+    }
+
+    /// A cache newly made, empty, and serving, of which somebody marks the backing device.
+    pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let marking = Some(Marking::default());
+        let mut world = Self::with(setup, left_out, (setup.members()?, marking), oracle, false)?;
+        world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
+        Ok(world)
+    }
+
     /// Goes one step on with the mark that the cache asks for. Whether there was one to take.
     pub(super) fn advance_mark(&mut self) -> Result<bool, String> {
         let Some(mark) = self.cache().to_mark() else { return Ok(false) };
@@ -79,7 +102,8 @@ impl World {
         Ok(true)
     }
 
-    /// Lets time pass in which nothing completes, and the backing device be marked as the cache asks, with the flush for that.
+    /// Lets time pass in which nothing completes, and the backing device be marked as the cache asks, with
+    /// the flush for that.
     pub(crate) fn mark_after(&mut self, time: Nanos) -> Result<(), String> {
         self.now = self.now.saturating_add(time);
         let now = self.now;
@@ -103,7 +127,7 @@ impl World {
         self.marking = Some(marking);
     }
 
-    /// What a mark states after `before`.
+    /// Returns what a mark states after `before`.
     fn contents(&mut self, mark: Mark, before: &Written) -> Vec<Option<Vec<u8>>> {
         let ranges = witnesses(&self.setup).into_iter().enumerate();
         let content = |(index, range): (usize, LbaRange)| {
@@ -120,24 +144,24 @@ impl World {
         self.members[backing].read(range, &mut bytes).then_some(bytes)
     }
 
-    /// The witnesses that hold something else than was stated, though the log has no change of them.
+    /// Returns the witnesses that hold something else than was stated.
     fn written_by_others(&mut self, stated: &Written) -> Vec<usize> {
         let ranges = witnesses(&self.setup).into_iter().enumerate();
         let is_other = |(index, range): &(usize, LbaRange)| {
             let Some(stated) = stated.contents.get(*index).and_then(Option::as_ref) else { return false };
-            !self.cache().holds(*range) && self.on_backing(*range).is_some_and(|found| found != *stated)
+            self.on_backing(*range).is_some_and(|found| found != *stated)
         };
         ranges.filter(is_other).map(|(index, _)| index).collect()
     }
 
-    /// Writes to the backing device beside the cache, which is down, where the mark states the contents; and whether that is noticed once
-    /// the cache was opened. `None` if the log holds all that is stated.
+    /// Writes to the backing device beside the cache, which is down, where the mark states the contents; and
+    /// whether that is noticed once the cache was opened. `None` if the log holds all that is stated.
     pub(crate) fn is_write_beside_noticed(&mut self, chance: &mut Xoshiro256PlusPlus) -> Option<bool> {
         while self.state() == State::Recovering && self.advance(Nanos(u64::MAX), chance).ok()? {}
         let marking = self.marking.clone().filter(|marking| !marking.is_judged)?;
         let ranges = witnesses(&self.setup).into_iter().enumerate();
-        let stated = |(index, range): &(usize, LbaRange)| {
-            marking.durable.contents.get(*index).is_some_and(Option::is_some) && !self.cache().holds(*range)
+        let stated = |(index, _): &(usize, LbaRange)| {
+            marking.durable.contents.get(*index).is_some_and(Option::is_some)
         };
         let (index, range) = { ranges }.find(stated)?;
         let mut bytes = self.on_backing(range)?;
@@ -146,4 +170,21 @@ impl World {
         self.members[backing].overwrite(range, &bytes);
         Some(self.written_by_others(&marking.durable).contains(&index))
     }
+}
+
+/// Opens a cache over these members, with the mark if somebody writes it.
+pub(super) fn open(
+    setup: &Setup,
+    left_out: LeftOut,
+    buffers: &Buffers,
+    (members, marking): (&[Medium], Option<&Marking>),
+    degraded: bool,
+) -> Result<Cache, String> {
+    let mut options = setup.options(buffers.for_cache(), left_out, degraded);
+    if let Some(marking) = marking {
+        (options.identity, options.witnesses) = (Some(marking.identity(setup)), witnesses(setup));
+    }
+    let (backing, legs) = members.split_last().ok_or("no members")?;
+    let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
+    Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))
 }

@@ -47,7 +47,8 @@ pub enum UnflushedLog {
     Unknown(String),
 }
 
-/// Judges whether the device or file `path` keeps what it has acknowledged without a flush, as the log of a cache in the mode `protected` has to.
+/// Judges whether the device or file `path` keeps what it has acknowledged without a flush, as the log of a
+/// cache in the mode `protected` has to.
 pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> UnflushedLog {
     let target = format!("a log on {path}");
     let mut surveyor = Surveyor::new(tree, probe);

@@ -62,7 +62,8 @@ pub fn adopt(
     Ok(config)
 }
 
-/// Marks a copy of a backing device that was made without its attributes: as needing the cache `cache`, of which `legs` are the log.
+/// Marks a copy of a backing device that was made without its attributes: as needing the cache `cache`, of
+/// which `legs` are the log.
 fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Result<()> {
     let backing = Member::opened(backing, Intent::WRITE, time)?;
     if !backing.markers()?.is_empty() {

@@ -39,7 +39,8 @@ pub struct CacheConfig {
     /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_size: Option<u64>,
-    /// State of the backing device when the cache stopped; `None` while it is served, and after its server was killed.
+    /// State of the backing device when the cache stopped; `None` while it is served, and after its server
+    /// was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopRecord>,
 }

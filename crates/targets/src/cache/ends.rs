@@ -1,18 +1,20 @@
 //! Where a device may say which cache it needs: an attribute of a file, and a block behind the cached part.
 //!
-//! That block is the last one of the device when the cache is made. Then the device may grow (`lvextend`, a larger virtual disk), be seen in
-//! another way (the file of a loop device) or be copied without its attributes. So these places are read:
+//! That block is the last one of the device when the cache is made. Then the device may grow (`lvextend`, a
+//! larger virtual disk), be seen in another way (the file of a loop device) or be copied without its
+//! attributes. So these places are read:
 //!
 //! 1. the attribute;
 //! 2. the last 4096 bytes;
 //! 3. behind each cached size that a [configuration](super::known) names;
-//! 4. behind the end of the file system or GPT that the device begins with: it was made to fit the cached device.
+//! 4. behind the end of the file system or GPT that the device begins with: it was made to fit the cached
+//!    device.
 //!
 //! A marker counts where its own SIZE says that it is to be: a copy of it within other data is nothing.
 //!
 //! # Limitations
-//! A device that has grown, has no configuration here, and begins with something else than GPT, ext2 to ext4, xfs or btrfs (a database straight on
-//! the device, LVM, LUKS) is not known again.
+//! A device that has grown, has no configuration here, and begins with something else than GPT, ext2 to ext4,
+//! xfs or btrfs (a database straight on the device, LVM, LUKS) is not known again.
 
 use std::io;
 
@@ -22,7 +24,8 @@ use plumb_cache::driver::carry_out;
 use super::marker::{BLOCK, HEAD, Marker, SECTOR};
 use crate::signature::{Source, end_of_file_system};
 
-/// How far behind the end of what a device begins with the marker is looked for: mkfs leaves less than that unused.
+/// How far behind the end of what a device begins with the marker is looked for: mkfs leaves less than that
+/// unused.
 const BEHIND: u64 = 1 << 20;
 
 /// A marker in a block, and the byte at which that begins.
@@ -57,8 +60,8 @@ pub(super) fn find(source: &dyn Source, sizes: &[Bytes]) -> io::Result<Vec<InBlo
     Ok(found)
 }
 
-/// The byte behind the backup table of a GPT, as its header says (UEFI specification, 5.3.2: `AlternateLBA` at 32), for sectors of 512 bytes and of
-/// 4096 bytes.
+/// Returns the byte behind the backup table of a GPT, as its header says (UEFI specification, 5.3.2:
+/// `AlternateLBA` at 32), for sectors of 512 bytes and of 4096 bytes.
 fn end_of_gpt(source: &dyn Source) -> io::Result<Option<u64>> {
     for sector in [512, 4096] {
         let mut header = [0; 40];

@@ -1,5 +1,6 @@
-//! The marker of the backing device follows the log, as the cache asks for it. When a device of the log is lost, a session begins, and nothing is
-//! acknowledged until the marker names it: the device that was lost cannot know that it is stale; by the marker it is refused.
+//! The marker of the backing device follows the log, as the cache asks for it. When a device of the log is
+//! lost, a session begins, and nothing is acknowledged until the marker names it: the device that was lost
+//! cannot know that it is stale; by the marker it is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! The configurations of caches on this machine, in whatever state directory: what a device that bears no mark any more may be of.
+//! The configurations of caches on this machine, in whatever state directory: what a device that bears no
+//! mark any more may be of.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use super::ends;
 use super::marker::has_marker;
 use crate::signature::FileSource;
 
-/// Every configuration that can be read here: of this user, of root, of services, and of the users with a home below /home.
+/// Returns every configuration that can be read here: of this user, of root, of services, and of the users
+/// with a home below /home.
 pub(super) fn all() -> Vec<CacheConfig> {
     let homes = std::fs::read_dir("/home").into_iter().flatten().flatten().map(|entry| entry.path());
     let homes = homes.chain([PathBuf::from("/root")]).map(|home| home.join(".local/state/plumb/cache"));
@@ -24,7 +26,8 @@ pub(super) fn all() -> Vec<CacheConfig> {
     directories.iter().flat_map(|directory| in_directory(directory)).collect()
 }
 
-/// The sizes of the cached devices, as the configurations say; of one that does not say it, as the log does.
+/// Returns the sizes of the cached devices, as the configurations say; of one that does not say it, as the
+/// log does.
 pub(super) fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
     configs
         .iter()
@@ -32,7 +35,8 @@ pub(super) fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
         .collect()
 }
 
-/// The size of the cached device by a superblock at the start of a device of the log. A log that is served may be read, too.
+/// Returns the size of the cached device by a superblock at the start of a device of the log. A log that is
+/// served may be read, too.
 fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
     config.legs.iter().find_map(|leg| {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -45,7 +49,8 @@ fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
     })
 }
 
-/// Returns whether a file or device that is open says that a cache needs it, or a configuration says so of it.
+/// Returns whether a file or device that is open says that a cache needs it, or a configuration says so of
+/// it.
 pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     let configs = all();
     // What cannot be read is told by whoever looks for signatures.
@@ -53,14 +58,14 @@ pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
 }
 
-/// Those of one directory. What cannot be read there is of nobody whom this process knows.
+/// Reads those of one directory, as far as they can be read.
 fn in_directory(directory: &Path) -> Vec<CacheConfig> {
     let names = CacheConfig::names(directory).unwrap_or_default();
     names.iter().filter_map(|name| CacheConfig::load(directory, name).ok()).collect()
 }
 
-/// Returns the configurations among `all` whose backing device is what `file` is open on: the same file or device, or one of them a loop
-/// device over the other.
+/// Returns the configurations among `all` whose backing device is what `file` is open on: the same file or
+/// device, or one of them a loop device over the other.
 pub(super) fn of_backing(file: BorrowedFd<'_>, all: Vec<CacheConfig>) -> Vec<CacheConfig> {
     let Ok(own) = rustix::fs::fstat(file) else { return Vec::new() };
     let is_same = |config: &CacheConfig| {
@@ -69,7 +74,7 @@ pub(super) fn of_backing(file: BorrowedFd<'_>, all: Vec<CacheConfig>) -> Vec<Cac
     all.into_iter().filter(is_same).collect()
 }
 
-/// Whether two open things have the same contents.
+/// Returns whether two open things have the same contents.
 pub(super) fn lead_to_one(one: &Stat, other: &Stat) -> bool {
     let place = |stat: &Stat| match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => (0, stat.st_rdev),
@@ -79,7 +84,7 @@ pub(super) fn lead_to_one(one: &Stat, other: &Stat) -> bool {
     place(one) == place(other) || beneath(one) == beneath(other)
 }
 
-/// The file that a loop device is over; `None` if it is none, or its file has no name any more.
+/// Returns the file that a loop device is over; `None` if it is none, or its file has no name any more.
 fn file_of_loop(stat: &Stat) -> Option<Stat> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
         return None;

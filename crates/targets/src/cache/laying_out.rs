@@ -81,9 +81,9 @@ impl CacheConfig {
     }
 }
 
-/// Refuses the mode `protected` over what loses with the power what it has acknowledged, and over a file on a file system that never writes in
-/// place. Other file systems are taken at their word, and what
-/// is not there is not looked at.
+/// Refuses the mode `protected` over what loses with the power what it has acknowledged, and over a file on a
+/// file system that never writes in place. Other file systems are taken at their word, and what is not there
+/// is not looked at.
 pub(super) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
     if mode != Mode::Protected || !rustix::fs::stat(leg).is_ok_and(is_file) {

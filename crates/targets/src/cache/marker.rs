@@ -1,15 +1,17 @@
-//! How a backing device says which cache it needs: one line of text, in an extended attribute of a file or in a block behind the cached part
-//! of a device.
+//! How a backing device says which cache it needs: one line of text, in an extended attribute of a file or in
+//! a block behind the cached part of a device.
 //!
 //! ```text
 //! plumb-cache 2 CACHE-UUID BACKING-UUID SESSION SIZE TAIL DURABLE WITNESSES\n
 //! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n                          as plumb wrote it before
 //! ```
 //!
-//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the log is lost. SIZE is that of the
-//! cached device in bytes. TAIL and DURABLE are sequence numbers of records ([`Mark`]); WITNESSES is the CRC-32C of each [`witness`](super::witness) in 8
-//! hexadecimal digits; 8 dashes where nothing is stated, 8 dots where it was discarded and may change by itself. The line is shorter than a sector, so that a power cut leaves the old one or the
-//! new one. A line of version 1 is read as one that states nothing of the log and of the contents, and replaced at the next opening.
+//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the
+//! log is lost. SIZE is that of the cached device in bytes. TAIL and DURABLE are sequence numbers of records
+//! ([`Mark`]); WITNESSES is the CRC-32C of each [`witness`](super::witness) in 8 hexadecimal digits; 8 dashes
+//! where nothing is stated, 8 dots where it was discarded and may change by itself. The line is shorter than
+//! a sector, so that a power cut leaves the old one or the new one. A line of version 1 is read as one that
+//! states nothing of the log and of the contents, and replaced at the next opening.
 
 use std::fmt;
 use std::io;
@@ -64,7 +66,7 @@ impl fmt::Display for Marker {
 }
 
 impl Marker {
-    /// The marker of a cache that was never served.
+    /// Returns the marker of a cache that was never served.
     pub(super) const fn new(cache: Uuid, backing: Uuid, size: Bytes) -> Self {
         let mark = Mark { session: 0, tail: 0, durable: 0, witnesses: 0, discarded: 0 };
         Self { cache, backing, size, mark, contents: [None; WITNESSES_MAX] }
@@ -95,7 +97,7 @@ impl Marker {
         (self.contents, self.mark.witnesses) = (contents, bits.fold(0, |bits, (index, _)| bits | 1 << index));
     }
 
-    /// What the attribute of a file says. `Err` where its file system has no attributes.
+    /// Returns what the attribute of a file says. `Err` where its file system has no attributes.
     pub(super) fn of_file(file: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
         let mut line = [0; SECTOR];
         match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut line) {
@@ -120,14 +122,16 @@ impl Marker {
         Ok(rustix::fs::fsync(&file)?)
     }
 
-    /// What the last block of a device holds.
+    /// Returns what the last block of a device holds.
     pub(super) fn of_device(device: &dyn Device) -> plumb_block::Result<InLastBlock> {
         let (range, pool) = block_at(device, last_block(device))?;
         let Some(buffer) = pool.take(BLOCK) else { return Ok(InLastBlock::Other) };
         let read = carry_out(device, [Request::read_into(Tag(0), range, buffer)])?;
         Ok(match read.first() {
             Some(Payload::Into(bytes)) if bytes.iter().all(|byte| *byte == 0) => InLastBlock::Nothing,
-            Some(Payload::Into(bytes)) => Self::parse(bytes).map_or(InLastBlock::Other, InLastBlock::Marker),
+            Some(Payload::Into(bytes)) => {
+                Self::parse(bytes).map_or(InLastBlock::Other, |_| InLastBlock::Marker)
+            }
             _ => InLastBlock::Other,
         })
     }
@@ -168,7 +172,8 @@ pub(crate) fn forget_marker(file: impl AsFd) -> io::Result<()> {
     if has_marker(file.as_fd()) { Marker::set_on_file(None, file) } else { Ok(()) }
 }
 
-/// Returns whether a file has the attribute that says which cache it needs, whatever version of plumb wrote that.
+/// Returns whether a file has the attribute that says which cache it needs, whatever version of plumb wrote
+/// that.
 pub(crate) fn has_marker(file: BorrowedFd<'_>) -> bool {
     // Without a buffer only its length is told.
     rustix::fs::fgetxattr(file, ATTRIBUTE, &mut [] as &mut [u8]).is_ok()
@@ -180,18 +185,18 @@ pub(super) enum InLastBlock {
     /// Zeroes.
     Nothing,
     /// A marker.
-    Marker(Marker),
+    Marker,
     /// Something else.
     Other,
 }
 
-/// The byte at which the last block of a device begins.
+/// Returns the byte at which the last block of a device begins.
 pub(super) fn last_block(device: &dyn Device) -> u64 {
     let info = device.info();
     (info.blocks() * info.logical_block.0).saturating_sub(BLOCK.0)
 }
 
-/// The block of a marker at byte `at`, and memory for it.
+/// Returns the block of a marker at byte `at`, and memory for it.
 fn block_at(device: &dyn Device, at: u64) -> plumb_block::Result<(LbaRange, Pool)> {
     let block = device.info().logical_block.0;
     let pool = Pool::new(PoolShape { buffer: BLOCK, count: 1, alignment: BLOCK })?;

@@ -44,7 +44,7 @@ pub(super) enum Spot {
 }
 
 impl Spot {
-    /// What a configuration calls it.
+    /// Returns the word of a configuration for it.
     pub(super) const fn place(self) -> MarkerPlace {
         match self {
             Self::Attribute => MarkerPlace::Attribute,
@@ -125,7 +125,8 @@ impl Member {
         Ok(Self { device, shown: located.shown, path, is_block, contents, identities, held: Some(held) })
     }
 
-    /// What the kernel does not know: a simulated drive, an export. Whether it may be written is for whoever serves it to say.
+    /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
+    /// whoever serves it to say.
     fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
         let wanted = Wanted {
             name: name.clone(),
@@ -162,12 +163,12 @@ impl Member {
         Err(Error::refused(&self.shown, found, "name devices or files that are apart"))
     }
 
-    /// Whether it is a file, and holds the log of a cache and nothing else.
+    /// Returns whether it is a file, and holds the log of a cache and nothing else.
     pub(super) fn is_log_file(&self) -> bool {
         !self.is_block && self.contents.is_log()
     }
 
-    /// Whether it is one of the log of a cache, which goes as `permission` says.
+    /// Returns whether it is one of the log of a cache, which goes as `permission` says.
     ///
     /// # Errors
     /// The refusal, if it is one and was not named to be destroyed.
@@ -176,14 +177,15 @@ impl Member {
         Ok(self.contents.is_of_a_log())
     }
 
-    /// What is allowed for the others, of which each word must name one.
+    /// Returns what is allowed for the others, of which each word must name one.
     pub(super) fn without_own_name(&self, permission: &Permission) -> Permission {
         let is_own = |typed: &String| Permission::is_one_of(typed, &self.identities);
         let destroy = permission.destroy.iter().filter(|typed| !is_own(typed)).cloned().collect();
         Permission { destroy, ..permission.clone() }
     }
 
-    /// The markers of the device, wherever they are, that of the latest session first: of one cache, unless it was copied or cached in two ways.
+    /// Returns the markers of the device, wherever they are, that of the latest session first: of one cache,
+    /// unless it was copied or cached in two ways.
     pub(super) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
         let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
         let found =
@@ -196,7 +198,7 @@ impl Member {
         Ok(found)
     }
 
-    /// The caches whose configuration names this device as the one that they cache.
+    /// Returns the caches whose configuration names this device as the one that they cache.
     pub(super) fn known_caches(&self) -> Vec<CacheConfig> {
         self.held.as_ref().map_or_else(Vec::new, |file| known::of_backing(file.as_fd(), known::all()))
     }
@@ -207,7 +209,7 @@ impl Member {
         own.into_iter().try_for_each(|(_, spot)| self.set_marker(spot, None))
     }
 
-    /// The marker in the attribute of a file; `None` where it can have none.
+    /// Returns the marker in the attribute of a file; `None` where it can have none.
     fn attribute(&self) -> Result<Option<Option<Marker>>> {
         let Some(file) = self.file() else { return Ok(None) };
         match Marker::of_file(file.as_fd()) {
@@ -222,7 +224,7 @@ impl Member {
         }
     }
 
-    /// The place at which a new cache has the device say that it needs it.
+    /// Returns the place at which a new cache has the device say that it needs it.
     ///
     /// # Errors
     /// The refusal, where that is in use.
@@ -232,7 +234,7 @@ impl Member {
         }
         let found = Marker::of_device(&*self.device).map_err(|error| Error::device(&self.shown, &error))?;
         match found {
-            InLastBlock::Marker(_) | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
+            InLastBlock::Marker | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
             InLastBlock::Other => {
                 let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
                 let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \
@@ -255,7 +257,7 @@ impl Member {
         }
     }
 
-    /// The device that is cached: without the marker, if that is on it.
+    /// Returns the device that is cached: without the marker, if that is on it.
     pub(super) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
         let info = self.device.info();
         self.part(match place {
@@ -265,18 +267,18 @@ impl Member {
         })
     }
 
-    /// The first `size` of the device: what was cached before it grew.
+    /// Returns the first `size` of the device: what was cached before it grew.
     pub(super) fn part(&self, size: Bytes) -> Arc<dyn Device> {
         let device = Arc::clone(&self.device);
         if size == device.info().size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
     }
 
-    /// The descriptor of a file or a block device.
+    /// Returns the descriptor of a file or a block device.
     pub(super) fn held(&self) -> Option<&OwnedFd> {
         self.held.as_deref()
     }
 
-    /// The file, if it is one: read-write.
+    /// Returns the file, if it is one: read-write.
     pub(super) fn file(&self) -> Option<&Arc<OwnedFd>> {
         self.held.as_ref().filter(|_| !self.is_block)
     }
@@ -297,7 +299,7 @@ impl Member {
     }
 }
 
-/// Whether it may be opened by a cache: nobody else may use it.
+/// Returns whether it may be opened by a cache: nobody else may use it.
 fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
         Found::File(file) => (&file.uses, &file.unseen),
@@ -329,7 +331,8 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
-/// The name below /dev/disk/by-id that leads to the node, the first of several; the node itself where there is none.
+/// Returns the name below /dev/disk/by-id that leads to the node, the first of several; the node itself where
+/// there is none.
 fn stable_name(node: &Path) -> PathBuf {
     let links =
         std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());

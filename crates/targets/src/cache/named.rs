@@ -43,8 +43,15 @@ pub struct NamedCache {
     marking: Arc<Marking>,
     /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
     written_beside: Option<Error>,
-    /// What was found of its devices, with the mode and the devices of the log for which that holds.
-    warnings: Mutex<Option<(Mode, Vec<String>, Vec<String>)>>,
+    /// Warnings about its devices, once somebody has asked for them.
+    warnings: Mutex<Option<Warnings>>,
+}
+
+/// Warnings about the devices of a cache, with the mode and the devices of the log for which they hold.
+struct Warnings {
+    mode: Mode,
+    legs: Vec<String>,
+    sentences: Vec<String>,
 }
 
 /// How a cache is opened.
@@ -52,7 +59,8 @@ pub struct NamedCache {
 pub struct Opening {
     /// The devices of the log that may be missing beside those that the log calls lost.
     pub degraded: Degraded,
-    /// Whether the log is taken up to the first durable record that is damaged or gone; what comes after it is lost.
+    /// Whether the log is taken up to the first durable record that is damaged or gone; what comes after it
+    /// is lost.
     pub gives_up_lost: bool,
     /// Whether what somebody else has written to the backing device since the cache was served may be lost.
     pub discards_backing_writes: bool,
@@ -64,7 +72,7 @@ impl Opening {
         Self { degraded: Degraded::No, gives_up_lost: false, discards_backing_writes: false };
 }
 
-/// What a cache is opened with, but for what only its log says.
+/// Returns what a cache is opened with, but for what only its log says.
 pub(super) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
     let memory = Pool::new(PoolShape { buffer: BUFFER, count: BUFFERS, alignment: Bytes::kib(4) })?;
     Ok(Options { mode, ..Options::new(memory) })
@@ -74,18 +82,19 @@ impl NamedCache {
     /// Opens the cache: recovers its log, and marks the backing device as the log asks for it from then on.
     ///
     /// # Errors
-    /// The refusal: its devices are missing or in use, do not belong together, or were used without each other. Nothing was written to the
-    /// backing device then.
+    /// The refusal: its devices are missing or in use, do not belong together, or were used without each
+    /// other. Nothing was written to the backing device then.
     pub fn open(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
+        let before = config.clone();
         let mut open = Self::recovered(config, opening, Intent::WRITE, time)?;
         if let Some(refusal) = open.written_beside.take() {
             return Err(refusal);
         }
-        {
-            // It says nothing of the device once that is written.
-            let mut config = open.config();
-            config.stopped = None;
-            config.save(&config::directory())?;
+        // The record says nothing of the device once that is written.
+        open.config().stopped = None;
+        let now = open.config().clone();
+        if now != before {
+            now.save(&config::directory())?;
         }
         let shown = open.shown();
         let failed = |error: plumb_block::Error| Error::device(&shown, &error);
@@ -100,8 +109,9 @@ impl NamedCache {
         Ok(open)
     }
 
-    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written; what `opening` allows is taken as done.
-    /// [`written_beside`](Self::written_beside) says why opening it would be refused all the same.
+    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written; what
+    /// `opening` allows is taken as done. [`written_beside`](Self::written_beside) says why opening it would
+    /// be refused all the same.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -109,7 +119,8 @@ impl NamedCache {
         Self::recovered(config, opening, Intent::READ, time)
     }
 
-    /// Why the backing device is said to have been written by somebody else since the cache was served; `None` if nothing is known of that.
+    /// Returns why the backing device is said to have been written by somebody else since the cache was
+    /// served; `None` if nothing is known of that.
     pub fn written_beside(&self) -> Option<&Error> {
         self.written_beside.as_ref()
     }
@@ -157,9 +168,8 @@ impl NamedCache {
         })?;
         let since = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
         let since = since.and_then(|record| record.write_since(marker.mark.session, &backing));
-        let is_held = |range| device.look(|core| core.holds(range));
         let by_witness = || {
-            let at = witness::changed(&*cached, &marker.contents, is_held)?;
+            let at = witness::changed(&*cached, &marker.contents)?;
             Some(format!("its contents at byte {at} are not those that the cache left there"))
         };
         let is_needed = device.look(Cache::status).is_some_and(|status| status.dirty.0 + status.zeroed.0 > 0);
@@ -184,26 +194,28 @@ impl NamedCache {
         })
     }
 
-    /// What speaks against the way in which its devices lie, a sentence each.
+    /// Returns what speaks against the way in which its devices lie, a sentence each.
     pub(super) fn warnings(&self) -> Vec<String> {
         let config = self.config().clone();
         let mut known = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some((mode, legs, warnings)) if *mode == config.mode && *legs == config.legs => warnings.clone(),
+            Some(known) if known.mode == config.mode && known.legs == config.legs => known.sentences.clone(),
             _ => {
-                let warnings = placement::warnings(&config);
-                *known = Some((config.mode, config.legs, warnings.clone()));
-                warnings
+                let sentences = placement::warnings(&config);
+                let CacheConfig { mode, legs, .. } = config;
+                *known = Some(Warnings { mode, legs, sentences: sentences.clone() });
+                sentences
             }
         }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn config(&self) -> MutexGuard<'_, CacheConfig> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files among the devices of the log, by the number of the leg: each is locked for as long as it is here, or its device is in use.
+    /// Returns the files among the devices of the log, by the number of the leg: each is locked for as long
+    /// as it is here, or its device is in use.
     pub(super) fn files(&self) -> MutexGuard<'_, Vec<Option<Arc<OwnedFd>>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -227,12 +239,13 @@ impl NamedCache {
                 .because(error.to_string())
         };
         self.marking.write(mark).map_err(failed)?;
-        let mut config = self.config().clone();
-        config.stopped = StopRecord::now(mark.session, &self.backing);
-        config.save(&config::directory()).map_err(failed)
+        let stopped = StopRecord::now(mark.session, &self.backing);
+        let config = CacheConfig { stopped, ..self.config().clone() };
+        // Without the record the witnesses speak.
+        config.save(&config::directory()).or(Ok(()))
     }
 
-    /// Whether it has stopped, as it was told or because it cannot go on.
+    /// Returns whether it has stopped, as it was told or because it cannot go on.
     pub fn has_stopped(&self) -> bool {
         let state = self.device.look(Cache::state);
         !matches!(state, State::Recovering | State::Serving)
@@ -284,7 +297,7 @@ impl NamedCache {
         Ok(())
     }
 
-    /// The refusal to detach a cache of which the backing device does not have everything.
+    /// Returns the refusal to detach a cache of which the backing device does not have everything.
     fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
@@ -308,14 +321,14 @@ impl NamedCache {
     }
 }
 
-/// The way out of a cache that cannot be opened.
+/// Returns the way out of a cache that cannot be opened.
 fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     format!(
         "only if what its log holds may be lost, give it up with `plumb cache detach {name} --discard-dirty {uuid}`"
     )
 }
 
-/// The refusal of a cache whose backing device was written by somebody else, with the ways out.
+/// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
 fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
     let found = format!(
@@ -331,7 +344,7 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// The backing device, what it says of its cache, and where.
+/// Returns the backing device, what it says of its cache, and where.
 fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker, Spot)> {
     let backing = Member::opened(&config.backing, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
@@ -362,7 +375,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     }
 }
 
-/// The devices of the log, `None` for one that is not there, or does not answer: the others say whether it counts. One has to be there.
+/// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
+/// whether it counts. One has to be there.
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
     let legs: Vec<_> = config.legs.iter().map(|path| Member::opened(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
@@ -380,7 +394,7 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
     legs.collect()
 }
 
-/// What the core says when it does not open.
+/// Returns what the core says when it does not open.
 pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     match (&error.kind, &error.detail) {
         (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
@@ -388,8 +402,8 @@ pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     }
 }
 
-/// The way beneath the cache that is called `typed`, by its configuration: it is not opened, and may be served. `None` if that is no name
-/// of a cache that was made.
+/// Returns the way beneath the cache that is called `typed`, by its configuration: it is not opened, and may
+/// be served. `None` if that is no name of a cache that was made.
 ///
 /// # Errors
 /// If there is no cache of this name.
@@ -405,7 +419,7 @@ pub fn survey(typed: &str) -> Result<Option<Survey>> {
     }
 }
 
-/// Whether `name` is that of a cache.
+/// Returns whether `name` is that of a cache.
 pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Cache, .. })
 }

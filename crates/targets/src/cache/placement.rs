@@ -1,5 +1,5 @@
-//! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and whether devices that are to fail
-//! apart are on one disk.
+//! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and
+//! whether devices that are to fail apart are on one disk.
 
 use plumb_cache::{Layout, Mode};
 use plumb_linux::probe::LiveProbe;
@@ -10,8 +10,8 @@ use super::config::CacheConfig;
 use super::known::lead_to_one;
 use crate::error::{Error, Result};
 
-/// Refuses the mode `protected` over a device or file of the log that loses with the power what it has acknowledged, where that is evident. What
-/// is not there, or not of this machine, is not looked at.
+/// Refuses the mode `protected` over a device or file of the log that loses with the power what it has
+/// acknowledged, where that is evident. What is not there, or not of this machine, is not looked at.
 pub(super) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
     if mode != Mode::Protected || rustix::fs::stat(leg).is_err() {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
     Err(Error::refused(leg, found, remedy))
 }
 
-/// What speaks against the way in which the devices of a cache lie, a sentence each.
+/// Returns what speaks against the way in which the devices of a cache lie, a sentence each.
 pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
     let mut warnings = shared_disks(config);
     let legs = config

@@ -1,16 +1,18 @@
-//! Whether somebody else has written to the backing device of a cache that is not served: mounted it, above all. What only the log holds no
-//! longer fits it then.
+//! Whether somebody else has written to the backing device of a cache that is not served: mounted it, above
+//! all. What only the log holds no longer fits it then.
 //!
 //! | Kept | Where | Says |
 //! |---|---|---|
 //! | how often the kernel wrote to the device, or when the file was changed, when the cache stopped | configuration | exactly, until the machine starts again |
-//! | CRC-32C of 32 blocks (*witnesses*) as the cache left them | marker, on the backing device itself | always, of these blocks, unless the log holds them |
+//! | CRC-32C of 32 blocks (*witnesses*) as the cache left them | marker, on the backing device itself | always, of these blocks, unless the cache was writing to them |
 //!
-//! The witnesses are where file systems and partition tables note each mount or change (the first two blocks: ext4, xfs, FAT, NTFS, GPT, LVM; the
-//! block at 64 KiB: btrfs), the last block, and 28 that are spread evenly. The cache itself never makes one of them wrong: see `Mark` in plumb-cache.
+//! The witnesses are where file systems and partition tables note each mount or change (the first two blocks:
+//! ext4, xfs, FAT, NTFS, GPT, LVM; the block at 64 KiB: btrfs), the last block, and 28 that are spread
+//! evenly. The cache itself never makes one of them wrong: see `Mark` in plumb-cache.
 //!
 //! # Limitations
-//! After a restart of the machine, or of a server that was killed, a write that touches none of the witnesses is not noticed.
+//! After a restart of the machine, or of a server that was killed, a write that touches none of the witnesses
+//! is not noticed.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +32,7 @@ use crate::signature::Source as _;
 /// How many witnesses are spread evenly.
 const SPREAD: u64 = WITNESSES_MAX as u64 - 4;
 
-/// The byte at which each witness of a cached device of this size begins.
+/// Returns the byte at which each witness of a cached device of this size begins.
 fn places(size: Bytes) -> Vec<u64> {
     let last = (size.0 / BLOCK.0).saturating_sub(1);
     let spread = (0..SPREAD).map(|index| last * (index + 1) / (SPREAD + 1));
@@ -38,7 +40,7 @@ fn places(size: Bytes) -> Vec<u64> {
     blocks.map(|block| block.min(last) * BLOCK.0).collect()
 }
 
-/// The witnesses of a cached device, in its logical blocks.
+/// Returns the witnesses of a cached device, in its logical blocks.
 pub(super) fn ranges(device: &dyn Device) -> Vec<LbaRange> {
     let info = device.info();
     let block = info.logical_block.0;
@@ -46,25 +48,18 @@ pub(super) fn ranges(device: &dyn Device) -> Vec<LbaRange> {
     if info.size < BLOCK { Vec::new() } else { places(info.size).into_iter().map(range).collect() }
 }
 
-/// The contents of one witness; `None` if it cannot be read.
+/// Returns the contents of one witness; `None` if it cannot be read.
 fn content(device: &dyn Device, range: LbaRange) -> Option<u32> {
     let mut bytes = vec![0; BLOCK.0 as usize];
     let read = DeviceSource(device).read_at(range.lba.0 * device.info().logical_block.0, &mut bytes);
     read.is_ok_and(|read| read == bytes.len()).then(|| crc32c::crc32c(&bytes))
 }
 
-/// Returns the byte at which the first witness begins that holds something else than `stated`, though `is_held` says that the log has no
-/// change of it.
-pub(super) fn changed(
-    device: &dyn Device,
-    stated: &Contents,
-    is_held: impl Fn(LbaRange) -> bool,
-) -> Option<u64> {
+/// Returns the byte at which the first witness begins that holds something else than `stated`.
+pub(super) fn changed(device: &dyn Device, stated: &Contents) -> Option<u64> {
     let ranges = ranges(device).into_iter().zip(stated);
-    let is_other = |range: LbaRange, stated: u32| {
-        !is_held(range) && content(device, range).is_some_and(|found| found != stated)
-    };
     let mut found = ranges.filter_map(|(range, stated)| Some((range, (*stated)?)));
+    let is_other = |range: LbaRange, stated: u32| content(device, range).is_some_and(|found| found != stated);
     let other = found.find(|(range, stated)| is_other(*range, *stated));
     other.map(|(range, _)| range.lba.0 * device.info().logical_block.0)
 }
@@ -83,7 +78,8 @@ impl Marking {
         Self { backing, spot, cached, last: Mutex::new(last) }
     }
 
-    /// Writes `mark`, durably: of a witness that the marker before stated what that stated, of others what they hold now.
+    /// Writes `mark`, durably: of a witness that the marker before stated what that stated, of others what
+    /// they hold now.
     pub(super) fn write(&self, mark: Mark) -> Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let mut contents = last.contents;
@@ -135,7 +131,7 @@ pub enum BackingState {
 }
 
 impl BackingState {
-    /// The state of what is open; `None` where the kernel counts nothing.
+    /// Returns the state of what is open; `None` where the kernel counts nothing.
     pub(super) fn of(file: &OwnedFd) -> Option<Self> {
         let stat = rustix::fs::fstat(file.as_fd()).ok()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
@@ -159,7 +155,7 @@ impl BackingState {
         Some(Self::Device { diskseq: diskseq.trim().parse().ok()?, sectors })
     }
 
-    /// What has happened between this and a later state, if that is certain.
+    /// Returns what has happened between this and a later state, if that is certain.
     fn write_until(&self, now: &Self) -> Option<String> {
         match (self, now) {
             (Self::Device { diskseq, sectors }, Self::Device { diskseq: same, sectors: later })
@@ -182,12 +178,13 @@ impl BackingState {
 }
 
 impl StopRecord {
-    /// The record of a cache that has just stopped with this session.
+    /// Returns the record of a cache that has just stopped with this session.
     pub(super) fn now(session: u64, backing: &Member) -> Option<Self> {
         Some(Self { session, boot: boot()?, state: BackingState::of(backing.held()?)? })
     }
 
-    /// What somebody has done to the backing device, which was last marked in `session`, since it stopped; `None` if nothing is known.
+    /// Returns what somebody has done to the backing device, which was last marked in `session`, since it
+    /// stopped; `None` if nothing is known.
     pub(super) fn write_since(&self, session: u64, backing: &Member) -> Option<String> {
         let is_comparable = self.session == session && boot().as_ref() == Some(&self.boot);
         let now = BackingState::of(backing.held()?).filter(|_| is_comparable)?;

@@ -35,9 +35,10 @@ pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::
     }
 }
 
-/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where recovery would go on; where
-/// recovery would refuse for the missing device, that is said; a backing device that somebody else has written to is a refusal, after what the
-/// log holds. With `give_up_lost` as recovery would leave it.
+/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where
+/// recovery would go on; where recovery would refuse for the missing device, that is said; a backing device
+/// that somebody else has written to is a refusal, after what the log holds. With `give_up_lost` as recovery
+/// would leave it.
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
