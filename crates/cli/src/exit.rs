@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
+use plumb_report::printable::printable_text;
 use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
 use plumb_state::output::{OutputError, OutputErrorKind};
 use plumb_trial::{FailureKind, TrialError};
@@ -145,8 +146,8 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
         let plain = typed.render().to_string();
-        if plain.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-            // What was typed is repeated in it, and may steer the terminal.
+        // What was typed is repeated in it.
+        if printable_text(&plain, false) != plain {
             crate::terminal::say(plain.trim_end());
             return code;
         }

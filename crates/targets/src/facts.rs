@@ -99,10 +99,12 @@ impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
 
-    /// The name of the first thing that was found of which it is not known how long it is.
+    /// The name of the first thing that was found of which it is not known how long it is. A copy that was left of
+    /// something that is gone takes no room.
     pub fn of_unknown_length(&self) -> Option<&'static str> {
         let Self::Read(found) = self else { return None };
-        found.iter().map(|found| found.name).find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
+        let mut names = found.iter().filter(|found| !found.is_copy).map(|found| found.name);
+        names.find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
     }
 
     /// Whether it begins as the log of a cache, and shows no sign of anything else.

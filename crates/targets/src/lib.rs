@@ -22,7 +22,8 @@
 //! # Limitations
 //! A file that another program has open (a running virtual machine, a database) is not recognised; it was not made by
 //! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
-//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too.
+//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock on a file of btrfs or
+//! overlayfs beneath a loop device is not found.
 
 mod blkid;
 pub mod cache;

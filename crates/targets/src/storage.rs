@@ -31,7 +31,7 @@ pub fn overlap(one: impl AsFd, two: impl AsFd) -> Result<bool> {
 fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
     let stat = rustix::fs::fstat(file).map_err(|errno| Error::os("a target", "look at", errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
-        return Ok(Storage::from_file(FileId { device: stat.st_dev, inode: stat.st_ino }, ""));
+        return Ok(Storage::from_file(FileId { device: stat.st_dev, inode: stat.st_ino }, None));
     }
     let number =
         DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };

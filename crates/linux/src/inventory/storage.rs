@@ -69,10 +69,11 @@ impl Storage {
         self.extents.iter().any(|extent| extent.base == Base::File(file))
     }
 
-    /// The storage of a regular file, which may also be known by `path`.
-    pub fn from_file(file: FileId, path: &str) -> Self {
+    /// The storage of a regular file, which the kernel may also know by `path`.
+    pub fn from_file(file: FileId, path: Option<&str>) -> Self {
+        let named = path.map(|path| Base::Named(path.to_owned()));
         let whole = |base| Extent { base, from: 0, to: u64::MAX, shares: Vec::new() };
-        Self { extents: vec![whole(Base::File(file)), whole(Base::Named(path.to_owned()))] }
+        Self { extents: [Base::File(file)].into_iter().chain(named).map(whole).collect() }
     }
 }
 

@@ -207,8 +207,9 @@ fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
     assert!(!stack.overlap("loop4", "loop2"));
     let file = |inode| FileId { device: rustix::fs::makedev(9, 9), inode };
     let inventory = stack.read();
-    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), "")));
-    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), "")));
+    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), None)));
+    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), None)));
+    assert!(!Storage::from_file(file(7), None).overlaps(&Storage::from_file(file(8), None)));
     // Only what overlaps is a use, whatever the file is called.
     let by = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(by("loop3"), Vec::<String>::new());

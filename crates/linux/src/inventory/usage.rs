@@ -87,7 +87,7 @@ impl Inventory {
     ///
     /// The names of swap files are looked up in the file system of the running machine.
     pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
-        self.uses_of(&Asked { storage: Storage::from_file(file, path), name: None, file: Some(file) })
+        self.uses_of(&Asked { storage: Storage::from_file(file, Some(path)), name: None, file: Some(file) })
     }
 
     fn uses_of(&self, asked: &Asked<'_>) -> Vec<Use> {
