@@ -140,7 +140,8 @@ fn a_file_that_changes_while_it_is_measured_is_not_measured() {
         fs::remove_file(path).unwrap();
         fs::write(path, vec![0; 1 << 20]).unwrap();
     };
-    let cases: [(&str, &dyn Fn(&Path)); 3] = [
+    type Change<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, Change<'_>); 3] = [
         ("was cut from 1048576 to 4096 bytes", &cut),
         ("was removed or renamed", &|path| fs::remove_file(path).unwrap()),
         ("was replaced by another file", &replace),

@@ -47,7 +47,7 @@ fn start(program: &str, file: OwnedFd) -> io::Result<Child> {
 
 fn answer(mut child: Child, time: Duration) -> Option<String> {
     let until = Instant::now() + time;
-    let text = child.stdout.take().and_then(|stdout| read(stdout, until));
+    let text = child.stdout.take().and_then(|stdout| read(&stdout, until));
     let ended = has_ended(&child, until);
     if !ended {
         // One that does not even end by this is left to the end of this process.
@@ -63,12 +63,12 @@ fn answer(mut child: Child, time: Duration) -> Option<String> {
 }
 
 /// All that it writes; `None` if that does not end in time.
-fn read(stdout: ChildStdout, until: Instant) -> Option<String> {
+fn read(stdout: &ChildStdout, until: Instant) -> Option<String> {
     let mut text = Vec::new();
     let mut part = [0; 4096];
     while text.len() < ANSWER_BYTES {
         wait_readable(stdout.as_fd(), until)?;
-        match rustix::io::read(&stdout, &mut part) {
+        match rustix::io::read(stdout, &mut part) {
             Ok(0) => return Some(String::from_utf8_lossy(&text).into_owned()),
             Ok(read) => text.extend_from_slice(&part[..read]),
             Err(rustix::io::Errno::INTR) => {}

@@ -109,7 +109,7 @@ impl Inventory {
         let mut storage = Storage::default();
         if let Some(block) = self.get(name) {
             let whole = Part { from: 0, to: block.length(), shares: Vec::new() };
-            self.descend(block, whole, &mut Vec::new(), &mut storage);
+            self.descend(block, &whole, &mut Vec::new(), &mut storage);
         }
         storage
     }
@@ -138,13 +138,13 @@ impl Inventory {
     pub(super) fn storage_of_backing(&self, backing: &Backing) -> Storage {
         let mut storage = Storage::default();
         let whole = Part { from: 0, to: u64::MAX, shares: Vec::new() };
-        self.descend_to_backing(backing, whole, &mut Vec::new(), &mut storage);
+        self.descend_to_backing(backing, &whole, &mut Vec::new(), &mut storage);
         storage
     }
 
     /// Adds `part` of `block` and what it is on. `way` are the devices above, so that a cycle of a damaged
     /// tree ends.
-    fn descend(&self, block: &Block, part: Part, way: &mut Vec<DeviceNumber>, storage: &mut Storage) {
+    fn descend(&self, block: &Block, part: &Part, way: &mut Vec<DeviceNumber>, storage: &mut Storage) {
         if way.contains(&block.number) {
             return;
         }
@@ -156,16 +156,16 @@ impl Inventory {
                 if let Some(disk) = self.get(&partition.disk) {
                     let start = partition.start.map(|sector| sector.saturating_mul(512));
                     let on_disk = start.map_or_else(|| part.share_of(disk), |start| part.moved(start));
-                    self.descend(disk, on_disk, way, storage);
+                    self.descend(disk, &on_disk, way, storage);
                 }
             }
             (None, Some(backing)) => self.descend_to_backing(backing, part, way, storage),
             (None, None) if block.segments.is_empty() => {
                 for below in block.below.iter().filter_map(|below| self.get(below)) {
-                    self.descend(below, part.share_of(below), way, storage);
+                    self.descend(below, &part.share_of(below), way, storage);
                 }
             }
-            (None, None) => self.descend_segments(block, &part, way, storage),
+            (None, None) => self.descend_segments(block, part, way, storage),
         }
         way.pop();
     }
@@ -173,14 +173,14 @@ impl Inventory {
     fn descend_to_backing(
         &self,
         backing: &Backing,
-        part: Part,
+        part: &Part,
         way: &mut Vec<DeviceNumber>,
         storage: &mut Storage,
     ) {
         let part = part.moved(backing.offset);
         if let Some(number) = backing.number {
             if let Some(below) = self.by_number(number) {
-                self.descend(below, part, way, storage);
+                self.descend(below, &part, way, storage);
             }
             return;
         }
@@ -202,7 +202,7 @@ impl Inventory {
             let Some(below) = self.by_number(segment.below).filter(|_| from < to) else { continue };
             let at = |byte: u64| segment.at.saturating_add(byte - segment.from);
             let below_part = Part { from: at(from), to: at(to), shares: part.shares.clone() };
-            self.descend(below, below_part, way, storage);
+            self.descend(below, &below_part, way, storage);
         }
     }
 }

@@ -169,7 +169,7 @@ fn observed(
         Some(view) => view.show(elapsed, look),
         None => {
             let bar = bar.get_or_insert_with(begun);
-            bar.set(elapsed.as_secs_f64() / seconds, words(elapsed, &of_all, so_far));
+            bar.set(elapsed.as_secs_f64() / seconds, &words(elapsed, &of_all, so_far));
         }
     };
     let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };
