@@ -5,8 +5,8 @@ use crate::look::Key;
 use crate::opened::{Opened, TargetKind};
 
 impl Opened {
-    /// Says what became of the file since it was opened, if it is not there any more under its name or is
-    /// shorter; `None` for all other targets.
+    /// Returns a sentence if the file was removed, replaced or cut since it was opened; `None` for all other
+    /// targets, and where its path cannot be followed any more.
     pub fn change_since_open(&self) -> Option<String> {
         let node = self.origin.node().filter(|_| self.kind == TargetKind::RegularFile)?;
         let what = match rustix::fs::lstat(&node.path) {
@@ -19,7 +19,8 @@ impl Opened {
                 format!("was cut from {} to {size} bytes", self.size.0)
             }
             Err(rustix::io::Errno::NOENT) => "was removed or renamed".to_owned(),
-            Err(errno) => format!("cannot be found any more ({})", std::io::Error::from(errno)),
+            // A directory on the way was replaced, or may not be read any more: the file itself may be whole.
+            Err(_) => return None,
         };
         Some(format!("{} {what} while it was measured", self.shown))
     }
