@@ -45,5 +45,5 @@ pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
 pub use pattern::{Pattern, Stamp, mixed};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use store::{FileId, FileStore, OpenOptions};
-pub use units::{Bytes, Lba, Nanos, ParseBytesError};
+pub use units::{Bytes, Lba, Nanos, ParseBytesError, SizeBase};
 pub use wait::{PollFlags, Poller, Waiter, Wakeups, wait_any, waiting_poll};
