@@ -84,10 +84,10 @@ pub struct StorageSide {
     /// The same counters for each device, over the window, as the kernel counts them.
     pub devices: Vec<DeviceCounters>,
     /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an array was
-    /// handed. Empty if there are none, and in documents of older versions.
+    /// handed. Empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<DeviceCounters>,
-    /// Whose these counts are; null in documents of older versions.
+    /// Whose these counts are; null where all are the run's own, as on a simulated drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
 }

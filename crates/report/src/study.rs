@@ -141,11 +141,12 @@ fn figures(document: &StudyDocument) -> Vec<Figure> {
     let rows = document.rows().count();
     let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
     vec![
-        Figure::new("Field reports", (count(document.studies.len() as u64), ""), String::new()),
-        Figure::new("Figures", (count(had as u64), ""), format!("of {}", count(rows as u64))),
+        Figure::new("Field reports", count(document.studies.len() as u64), "", String::new()),
+        Figure::new("Figures", count(had as u64), "", format!("of {}", count(rows as u64))),
         Figure::new(
             "As expected",
-            (count(came_out as u64), ""),
+            count(came_out as u64),
+            "",
             format!("of {} with an expectation", count(all as u64)),
         ),
     ]

@@ -124,19 +124,18 @@ fn a_run_of_a_kind_that_is_not_known_is_named() {
     );
 }
 
-/// Times of device counters were whole nanoseconds in earlier versions.
 #[test]
-fn times_of_devices_are_seconds_and_those_of_older_documents_are_read() {
-    let older = common::document("virtual-machine");
+fn times_of_devices_are_written_in_seconds_and_read_again() {
+    let sample = common::document("virtual-machine");
     let devices = |run: &RunDocument| run.targets[0].sides.storage.as_ref().unwrap().devices.clone();
-    let flushing = devices(&older)[0].flush_time;
+    let flushing = devices(&sample)[0].flush_time;
     assert!(flushing > Nanos::ZERO, "the sample says how long flushes took");
-    let text = older.to_json().unwrap();
+    let text = sample.to_json().unwrap();
     let written: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         written["sync"][0]["storage"]["devices"][0]["flush_time"].as_f64(),
         Some(flushing.as_secs_f64())
     );
     let again = RunDocument::from_json(&text).unwrap();
-    assert_eq!(devices(&again), devices(&older));
+    assert_eq!(devices(&again), devices(&sample));
 }

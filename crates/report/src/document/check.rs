@@ -50,7 +50,7 @@ pub struct CheckDocument {
     /// As [`RunDocument::accounting`].
     #[serde(default)]
     pub accounting: Vec<Account>,
-    /// What was run, in plumb's own language (TOML): it can be run again. Empty in documents of older versions.
+    /// Workload that was run, in plumb's own language (TOML): it can be run again.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workload: String,
     /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.

@@ -46,10 +46,10 @@ impl RunDocument {
         pretty(&self.as_json())
     }
 
-    /// A document of any version that this one can read.
+    /// Reads the document of a run.
     ///
     /// # Errors
-    /// If it is no document of a run.
+    /// If it is not the document of a run.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         match serde_json::from_str::<Kind>(text)?.schema.as_str() {
             CheckDocument::SCHEMA => serde_json::from_str::<CheckDocument>(text).map(Self::from),

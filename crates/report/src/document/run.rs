@@ -17,7 +17,7 @@ use super::span::{RunJob, RunSpan};
 pub struct RunDocument {
     /// Which JSON document it is: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
     pub schema: String,
-    /// What was named on the command line, as typed; empty in documents of older versions, where the targets tell.
+    /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// Where it is from, if another program has measured it; then it has no recording, and no seed.
@@ -47,8 +47,7 @@ pub struct RunDocument {
     /// Why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
-    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of older versions, and
-    /// in those of checks, where `path` is all.
+    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks, where `path` is all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<TargetPath>,
     /// Each target of each job.

@@ -39,7 +39,7 @@ pub struct RunJob {
     /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<SyncMethod>,
-    /// Bytes of each operation; null if they differ, or in documents of older versions.
+    /// Bytes of each operation; null if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
     /// Threads on each of its targets.
