@@ -49,6 +49,7 @@ mod load_reports;
 mod load_simulated;
 mod load_support;
 mod observe;
+mod old_runs;
 mod policy_documents;
 mod policy_refusals;
 mod prove_app;
