@@ -15,8 +15,7 @@ const FORMATS_OF_RUNS: [&str; 3] = ["csv", "prometheus", "fio"];
 /// The run directories, by name.
 fn recorded() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs");
-    let mut runs: Vec<PathBuf> =
-        std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut runs: Vec<PathBuf> = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
     runs.sort();
     assert!(runs.len() >= 20, "{runs:?}");
     runs
@@ -74,6 +73,44 @@ fn no_figure_of_an_earlier_version_is_lost() {
         let told = serde_json::from_str(&report(&run, "json")).unwrap();
         assert_says(&told, &result(&run), name);
     }
+}
+
+/// The operations of a run by the figures of its targets, and by the time series that are called the same.
+fn operations(csv: &str) -> Vec<(String, f64, f64)> {
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let of = |section: &[&str], name: &str, metric: &str| -> f64 {
+        let rows = rows.iter().filter(|row| section.contains(&row[0]) && row[1] == name && row[3] == metric);
+        rows.map(|row| row[4].parse::<f64>().unwrap()).sum()
+    };
+    let mut names: Vec<&str> = rows.iter().filter(|row| row[0] == "series").map(|row| row[1]).collect();
+    names.dedup();
+    let each = names.into_iter().map(|name| {
+        let operations = of(&["sync", "io"], name, "application_operations");
+        (name.to_owned(), operations, of(&["series"], name, "iops") / 10.0)
+    });
+    each.collect()
+}
+
+#[test]
+fn each_time_series_of_a_check_is_that_of_its_phase() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs/check-directory");
+    each_phase_has_its_own_series(&run);
+}
+
+/// Asserts that what is drawn over time under the name of a phase is what that phase did, in the order in which phases ran.
+pub(crate) fn each_phase_has_its_own_series(run: &Path) {
+    let found = operations(&report(run, "csv"));
+    assert_eq!(found.len(), 7, "{found:?}");
+    for (name, operations, drawn) in &found {
+        assert!((operations - drawn).abs() < 0.5, "{name} did {operations}, {drawn} of them are drawn");
+    }
+    let page = report(run, "html");
+    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+    let accounts = result(run)["accounting"].clone();
+    let ran = accounts.as_array().unwrap().iter().map(|account| account["phase"].as_str().unwrap());
+    assert_eq!(names, ran.filter(|phase| names.contains(phase)).collect::<Vec<_>>());
+    let title = |name: &&str| page.find(&format!("{name}, operations per second over time")).expect(name);
+    assert!(names.iter().map(title).is_sorted(), "{names:?}");
 }
 
 #[test]

@@ -113,10 +113,10 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     };
     let done = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
     let by_transactions = done.and_then(|done| Some((done, done.latency.as_ref()?)));
-    let (latency, first) = match (by_transactions, &total.application.latency) {
+    let (latency, first) = match (by_transactions, total.operation_latency()) {
         (Some((done, latency)), _) => {
             let note = format!("{} in all", quantity::count(done.count));
-            (latency, Figure::new("Transactions", (quantity::rate(done.per_second), "per second"), note))
+            (*latency, Figure::new("Transactions", (quantity::rate(done.per_second), "per second"), note))
         }
         (None, Some(latency)) => {
             let side = &total.application;
@@ -143,8 +143,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
 pub(crate) fn command(document: &RunDocument) -> String {
     match document.environment.argv.as_slice() {
         [] => {
-            let what = if document.is_check() { "check" } else { "load" };
-            format!("plumb {what} {}", shell_word(&document.names().join(" ")))
+            format!("plumb {} {}", document.command(), shell_word(&document.names().join(" ")))
         }
         argv => shell_line(argv),
     }

@@ -43,7 +43,6 @@ pub mod served_drive;
 mod shared;
 pub mod signature;
 mod simulated;
-mod split;
 mod test_file;
 mod time;
 
