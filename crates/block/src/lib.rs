@@ -41,7 +41,7 @@ pub use extent_map::ExtentMap;
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
 pub use layered::Layered;
 pub use nearest::nearest;
-pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
+pub use opening::{Caching, DurableWrite, EngineChoice, FlushCall, Opening, SyncMethod};
 pub use pattern::{Pattern, Stamp, mixed};
 pub use request::{Completion, LbaRange, Op, Outcome, Payload, Request, Tag};
 pub use store::{FileId, FileStore, OpenOptions};

@@ -132,3 +132,24 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
     }
 }
+
+/// A study runs a database's log over a file system, a comparison plain writes with a sync each, of the mean size of the log's: one
+/// kernel decides for both which flushes a drive sees.
+#[test]
+fn a_comparison_of_cache_states_agrees_with_the_study_of_them() {
+    let ran = |typed: &str| {
+        let output = crate::common::plumb().args(typed.split(' ')).output().unwrap();
+        assert!(crate::common::has_run(&output), "{typed}: {}", crate::common::said(&output));
+        crate::common::document(&output)
+    };
+    let study = ran("study a --seed 7 --json --no-record");
+    let rows = study["studies"][0]["rows"].as_array().unwrap();
+    let commits = rows.iter().find(|row| row["figure"].as_str().unwrap().contains("commits")).unwrap();
+    let told = commits["ours"].as_f64().unwrap();
+    let compared = ran(
+        "compare --factor policy=on,off sim:all-flash-cluster?size=8GiB --sequential --write 100 --sync-every 1 \
+                        --block-size 16k --duration 100ms --budget 10s --seed 7 --json --no-record",
+    );
+    let ratio = compared["ratios"]["iops"]["median"].as_f64().unwrap();
+    assert!((ratio / told - 1.0).abs() < 0.05, "the comparison says {ratio}, the study {told}");
+}

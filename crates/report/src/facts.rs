@@ -119,8 +119,8 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
     };
     let done = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
     let by_transactions = done.and_then(|done| Some((done, done.latency.as_ref()?)));
-    let (latency, first) = match (by_transactions, &total.application.latency) {
-        (Some((done, latency)), _) => {
+    let (latency, first) = match (by_transactions, total.operation_latency()) {
+        (Some((done, &latency)), _) => {
             let note = format!("{} in all", quantity::count(done.count));
             (latency, Figure::new("Transactions", quantity::rate(done.per_second), "per second", note))
         }
@@ -149,8 +149,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
 pub(crate) fn command(document: &RunDocument) -> String {
     match document.environment.argv.as_slice() {
         [] => {
-            let what = if document.is_check() { "check" } else { "load" };
-            format!("plumb {what} {}", shell_word(&document.names().join(" ")))
+            format!("plumb {} {}", document.command(), shell_word(&document.names().join(" ")))
         }
         argv => shell_line(argv),
     }

@@ -46,7 +46,6 @@ pub mod served_drive;
 mod shared;
 pub mod signature;
 mod simulated;
-mod split;
 mod storage;
 mod test_file;
 mod time;

@@ -360,6 +360,13 @@ fn fits(
     recorded: &[Option<Recorded>],
 ) -> Result<(), TrialError> {
     for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
+        if job.opening.raw_flush && one.kind != TargetKind::Simulated {
+            let problem = format!(
+                "{} is not a simulated drive: leave out --raw-flush, for it is reached through the kernel of this machine",
+                one.shown
+            );
+            return Err(TrialError::of(FailureKind::Usage, problem));
+        }
         let Some(recorded) = recorded else {
             plumb_load::worker::check(&within(one, &job.workload)?, &one.device.info())
                 .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;

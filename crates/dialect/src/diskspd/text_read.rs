@@ -126,7 +126,7 @@ impl Page<'_> {
         if let [target] = &mut *targets {
             target.figures = total.clone();
         }
-        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total })
+        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, storage: None })
     }
 
     /// The total of a table and its rows, each with the name of its file. The mean alone is known of latencies here.

@@ -1,7 +1,6 @@
 //! What runs at the same time within a run: its jobs, its warm-up, its steadiness.
 
-use plumb_block::Caching;
-use plumb_measure::SyncMethod;
+use plumb_block::{Caching, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 use super::sides::{CpuSeconds, Sides};

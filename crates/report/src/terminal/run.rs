@@ -30,8 +30,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     if style.verbosity == Verbosity::Quiet {
         return style.finish(verdict_line(&headline, style));
     }
-    let what = if document.is_check() { "check" } else { "load" };
-    let title = format!("plumb {what} {}", names(document));
+    let title = format!("plumb {} {}", document.command(), names(document));
     let facts = masthead(&document.environment);
     if style.verbosity == Verbosity::Normal {
         return style.finish(brief(document, &headline, &title, &facts, style));

@@ -21,7 +21,7 @@ use plumb_block::{
 };
 
 /// A device whose requests are split.
-pub(crate) struct Split {
+pub(super) struct Split {
     device: Arc<dyn Device>,
     time: Time,
     /// How long a piece may be: a multiple of the logical block.
@@ -30,7 +30,7 @@ pub(crate) struct Split {
 
 impl Split {
     /// `device`, whose queues go by `time`, with requests split at its largest transfer.
-    pub(crate) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
+    pub(super) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
         let info = device.info();
         let limit = info.transfer_max.round_down(info.logical_block).max(info.logical_block);
         Self { device, time, limit }
