@@ -1,8 +1,9 @@
 //! Spans that are run more than once: preconditioned, repeated until they are steady, or to find a depth.
 
 use plumb_block::{Bytes, Nanos};
-use plumb_load::SpanResult;
+use plumb_load::{Phase, SpanResult};
 use plumb_measure::steadiness::snia_steady;
+use plumb_report::document::Sides;
 use plumb_workload::{
     Access, BlockSizes, ByteRange, Division, Durability, Job, LatencyTarget, Rate, Scenario, Span, Steady,
     Stop, Warmup, Workload,
@@ -12,7 +13,6 @@ use crate::error::TrialError;
 use crate::span::{Ended, Ran, Stage};
 use crate::staff::Variation;
 use crate::trial::Turn;
-use crate::watcher::Phase;
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
 const STEADY_ROUNDS: usize = 5;
@@ -34,6 +34,10 @@ pub struct SpanRun {
     pub rounds: Vec<Round>,
     /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
     pub depth_found: Option<u32>,
+    /// Both sides of all that counts; empty until the span has ended.
+    pub total: Sides,
+    /// Both sides of each target; empty until the span has ended.
+    pub targets: Vec<Sides>,
 }
 
 /// One round of a span.
@@ -52,8 +56,13 @@ pub struct Round {
 }
 
 impl SpanRun {
+    /// Returns a span of which `ran` counts.
+    pub(crate) fn new(ran: Ran, rounds: Vec<Round>, depth_found: Option<u32>) -> Self {
+        Self { ran, rounds, depth_found, total: Sides::default(), targets: Vec::new() }
+    }
+
     fn once(ran: Ran) -> Self {
-        Self { ran, rounds: Vec::new(), depth_found: None }
+        Self::new(ran, Vec::new(), None)
     }
 }
 
@@ -70,7 +79,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If it could not be started.
-    pub fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+    pub(crate) fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
         let number = turn.span;
         if turn.is_block {
             self.drain()?;
@@ -105,7 +114,7 @@ impl Stage<'_> {
 
     /// Writes every target of the span from end to end, twice.
     fn precondition(&mut self, number: usize, span: &Span) -> Result<Ran, TrialError> {
-        self.watcher.phase(number, &Phase::Preconditioning, None);
+        self.observer.phase(number, &Phase::Preconditioning, None);
         let sizes = self.targets.of_span(number).map(|(_, one)| one.opened.size.0);
         let largest = sizes.max().unwrap_or(0);
         let jobs = span.jobs.iter().map(|job| preconditioning(job, largest)).collect();
@@ -135,7 +144,7 @@ impl Stage<'_> {
             if is_steady || is_over {
                 let result = together(last);
                 let ran = Ran { result, looks, ..ran };
-                return Ok(SpanRun { ran, rounds, depth_found: None });
+                return Ok(SpanRun::new(ran, rounds, None));
             }
         }
     }
@@ -161,7 +170,7 @@ impl Stage<'_> {
             rounds.push(Round { depth: Some(depth), latency, ..Round::of(&ran.result) });
             self.so_far.round(&rounds, &[], &[]);
             if !matches!(ran.ended, Ended::Complete) {
-                return Ok(SpanRun { ran, rounds, depth_found: None });
+                return Ok(SpanRun::new(ran, rounds, None));
             }
             if latency.is_none_or(|latency| latency <= target.latency) {
                 low = depth;
@@ -172,7 +181,7 @@ impl Stage<'_> {
         }
         let variation = Variation { depth: Some(low.max(1)), ..Variation::default() };
         let ran = self.run(number, span, variation)?;
-        Ok(SpanRun { ran, rounds, depth_found: Some(low) })
+        Ok(SpanRun::new(ran, rounds, Some(low)))
     }
 }
 

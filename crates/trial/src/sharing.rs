@@ -25,7 +25,7 @@ pub(crate) fn of(targets: &Targets) -> (HashSet<(usize, usize)>, Vec<String>) {
         let names = uses.iter().map(|one| one.opened.shown.as_str()).collect();
         by_uses.entry((*span, names)).or_default().push(device);
     }
-    let several_spans = targets.uses.iter().any(|one| one.span > 0);
+    let several_spans = targets.uses.iter().any(|one| one.span != targets.uses[0].span);
     let said = by_uses.iter().map(|((span, names), devices)| {
         let span = if several_spans { format!("span {}: ", span + 1) } else { String::new() };
         format!("{span}{}", sentence(names, devices))

@@ -90,6 +90,6 @@ impl SoFar {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let looks = [&self.looks[..], &ran.looks].concat();
         let ran = Ran { result: together(results), looks, ..ran };
-        self.outlet.send(SpanRun { ran, rounds: self.rounds.clone(), depth_found: None });
+        self.outlet.send(SpanRun::new(ran, self.rounds.clone(), None));
     }
 }

@@ -24,6 +24,13 @@ pub(crate) struct Staff {
     pub(crate) posts: Vec<Post>,
 }
 
+impl Staff {
+    /// Returns the staff of a program at this place, which brings its own threads.
+    pub(crate) fn of_program(place: usize) -> Self {
+        Self { teams: Vec::new(), posts: vec![Post { job: 0, uses: vec![place] }] }
+    }
+}
+
 /// How the staff of a span differs from what its jobs say, for a round of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Variation {

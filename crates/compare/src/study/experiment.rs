@@ -12,7 +12,7 @@ use plumb_report::document::comparison::{Counts, Outcome};
 use plumb_report::document::study::StudyPoint;
 use plumb_report::quantity::ratio;
 use plumb_sim::files::Host;
-use plumb_trial::{ProfileRun, TrialError};
+use plumb_trial::TrialError;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -141,8 +141,7 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
     if let Some(directory) = bench.on() {
         let scale = Some(chosen.scale.min(of.real.scale));
         let limits = Limits { duration: Some(Nanos::secs(of.real.seconds)), scale, ..limits };
-        let run = ProfileRun { profile: of.profile.clone(), directory: directory.into(), limits };
-        let document = bench.profile_in(&run)?.document;
+        let document = bench.profile_in(directory, &of.profile, &limits)?.document;
         let transactions = document.transactions.as_ref();
         return Ok(Measured::new([
             ("per_second", transactions.map(|of| of.per_second)),
@@ -155,7 +154,7 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
     Ok(Measured::new([
         ("per_second", measured.transactions_per_second()),
         ("syncs_each", measured.syncs_per_transaction()),
-        ("mean", measured.transactions.summary().map(|of| of.mean)),
+        ("mean", measured.transactions.as_ref().and_then(|of| of.latency.summary()).map(|of| of.mean)),
         ("flushes", flushes),
         ("flushes_each", flushes.map(|flushes| flushes / chosen.transactions as f64)),
     ]))

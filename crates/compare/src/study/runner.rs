@@ -225,7 +225,7 @@ impl<'b, 'a> Runner<'b, 'a> {
             self.known.insert(reference.to_owned(), Err(because));
             return Ok(());
         }
-        self.bench.watcher.note(&format!("study {}: {reference}", self.file.name));
+        self.bench.observer.note(&format!("study {}: {reference}", self.file.name));
         let bench = &mut *self.bench;
         let target = |bench: &Bench<'_>, text: &str| target(self.file, bench, text, state);
         let ran = match &run.does {
