@@ -17,9 +17,9 @@ const ROOM_SHARE: f64 = 0.5;
 /// A smaller part of a profile says nothing.
 const SCALE_MIN: f64 = 0.01;
 
-/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however it ends.
-/// `stop` ends it early: what was measured until then is returned. `observer` sees it as the only worker of a load: its
-/// files laid out, its window, its progress.
+/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however
+/// it ends. `stop` ends it early: what was measured until then is returned. `observer` sees it as the only
+/// worker of a load: its files laid out, its window, its progress.
 ///
 /// A call that hangs in the kernel is waited for.
 ///
@@ -77,7 +77,8 @@ pub fn run(
     }
 }
 
-/// Returns the scenario of a profile on `target`: jobs on blocks, or the job that is its program in a directory.
+/// Returns the scenario of a profile on `target`: jobs on blocks, or the job that is its program in a
+/// directory.
 ///
 /// # Errors
 /// If a limit makes no sense.

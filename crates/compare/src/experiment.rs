@@ -14,7 +14,8 @@ use crate::predict::PRACTICE;
 pub struct Level {
     /// Its name.
     pub name: String,
-    /// The load, or the application profile that works on files: one span. The operations of a program are its transactions.
+    /// The load, or the application profile that works on files: one span. The operations of a program are
+    /// its transactions.
     pub scenario: Scenario,
 }
 

@@ -4,7 +4,7 @@
 //! design ──order of blocks, looks──► run, course ──each block a turn of a trial──► block ──► judge ──► ComparisonDocument
 //!                                     │                                                 │
 //!   setting ◄──set────────────────────┘            statistics, outcome, explanation ◄───┘   pure
-//!      └──where levels are set on the machine: each turn opens its targets, and closes them before the next level is set
+//!      └──levels set on the machine: each turn opens its targets, and closes them before the next is set
 //! ```
 //!
 //! Invariants:

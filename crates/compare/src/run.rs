@@ -25,9 +25,9 @@ pub struct Chapter {
 /// What a comparison comes to, and how it ended.
 type Compared = Result<(ComparisonDocument, TrialEnded), TrialError>;
 
-/// Runs experiments one after the other, recorded together as the first asks: the document, and how the trials ended. With `setting` levels
-/// are set on the machine, and each turn opens its targets when its level is set, and closes them. Whatever ends it, what
-/// was there before is put back.
+/// Runs experiments one after the other, recorded together as the first asks: the document, and how the
+/// trials ended. With `setting` levels are set on the machine, and each turn opens its targets when its level
+/// is set, and closes them. Whatever ends it, what was there before is put back.
 ///
 /// What was measured is kept after every round, so that whatever ends it leaves whole rounds to be judged.
 ///

@@ -48,12 +48,14 @@ pub struct TargetNow {
 
 /// Event of a run. A question carries a cell that an observer writes its answer into; nobody has to.
 ///
-/// [`run_teams`](crate::run_teams) tells of `Ready` to `WindowEnds`, `Progress` without targets, and the figures of teams; whoever
-/// runs a scenario tells of the others, and of these as far as they concern the whole run.
+/// [`run_teams`](crate::run_teams) tells of `Ready` to `WindowEnds`, `Progress` without targets, and the
+/// figures of teams; whoever runs a scenario tells of the others, and of these as far as they concern the
+/// whole run.
 pub enum Event<'a> {
     /// The scenario is known.
     Scenario(&'a Scenario),
-    /// One of many scheduled spans begins. What is known before it takes the place of what was known before the last.
+    /// One of many scheduled spans begins. What is known before it takes the place of what was known before
+    /// the last.
     Scheduled {
         /// Which it is, and what earlier ones have shown, a line each.
         lines: &'a [String],
@@ -75,8 +77,8 @@ pub enum Event<'a> {
     Note(&'a str),
     /// Question: whether latencies are wanted while it runs. They cost a little.
     WantsLatency(&'a Cell<bool>),
-    /// Question: when the teams start, which are all ready. The cell holds the time now by the clock of the run; the answer is
-    /// that time or a later one. Here several hosts wait for one another.
+    /// Question: when the teams start, which are all ready. The cell holds the time now by the clock of the
+    /// run; the answer is that time or a later one. Here several hosts wait for one another.
     Ready {
         /// When they start.
         start: &'a Cell<Nanos>,
@@ -106,10 +108,11 @@ pub enum Event<'a> {
         /// Looks at each target of the span; reads counters.
         targets: &'a dyn Fn() -> Vec<TargetNow>,
     },
-    /// Question before each progress: whether what was measured until now is wanted. It costs each worker a copy of its figures.
+    /// Question before each progress: whether what was measured until now is wanted. It costs each worker a
+    /// copy of its figures.
     WantsFigures(&'a Cell<bool>),
-    /// Figures of each team until now, as if the run had been stopped: soon after they were wanted, without ledgers and
-    /// processor times. The first observer to take them has them.
+    /// Figures of each team until now, as if the run had been stopped: soon after they were wanted, without
+    /// ledgers and processor times. The first observer to take them has them.
     TeamFigures(&'a Cell<Vec<TeamOutcome>>),
     /// Figures of the round that runs until now, soon after they were wanted.
     Figures(&'a SpanResult),

@@ -14,8 +14,7 @@ use plumb_targets::{Opened, TargetKind, Time};
 use plumb_workload::{Job, Program, Scenario, Span};
 
 use crate::program::ProgramUse;
-use crate::rounds::SpanRun;
-use crate::span::Ended;
+use crate::span_run::{Ended, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::words;

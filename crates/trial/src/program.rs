@@ -30,7 +30,8 @@ pub(crate) struct ProgramUse {
 }
 
 impl ProgramUse {
-    /// Finds the program that `job` of a span is; `None` if it is none. What is beneath will be at place `beneath`.
+    /// Finds the program that `job` of a span is; `None` if it is none. What is beneath will be at place
+    /// `beneath`.
     ///
     /// # Errors
     /// If there is no such profile.
@@ -44,8 +45,8 @@ impl ProgramUse {
         Ok(Some(Self { span, profile, variant, directory, shown, surveyed, beneath }))
     }
 
-    /// Runs the program as `job` says, with the choices of this round; returns what it measured as the only worker of the
-    /// only team.
+    /// Runs the program as `job` says, with the choices of this round; returns what it measured as the only
+    /// worker of the only team.
     ///
     /// # Errors
     /// If a limit makes no sense; the first call that failed.

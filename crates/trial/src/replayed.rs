@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
 use plumb_workload::{Replay, Replays};
 
-use crate::rounds::SpanRun;
+use crate::span_run::SpanRun;
 use crate::targets::Targets;
 
 /// Returns a line for each job of a span that replayed a trace.

@@ -17,17 +17,17 @@ use plumb_workload::{Program, Role, Scenario, Span, Stop};
 use crate::accounts::CheckBegun;
 use crate::counters::Surveyed;
 use crate::document::{self, Facts, Readings};
-use crate::ending::{ended_by, ended_by_fault};
+use crate::ending::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
 use crate::error::TrialError;
 use crate::judge;
 use crate::record::{self, Recorder};
 use crate::replayed;
-use crate::rounds::SpanRun;
+use crate::request::{Context, Request, Turn};
 use crate::so_far::{self, SoFar};
-use crate::span::{Ended, Stage};
+use crate::span::Stage;
+use crate::span_run::{Ended, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
-use crate::trial::{Context, GOES_ON, Request, Trial, TrialEnded, Turn};
 use crate::verify;
 
 /// A span that had its turn.
@@ -36,8 +36,8 @@ struct Phase {
     number: usize,
     /// What it measured, or why nothing.
     outcome: Result<SpanRun, String>,
-    /// What documents say of it. It is worked out once, while its targets are open: a comparison has a document after each of
-    /// many phases.
+    /// What documents say of it. It is worked out once, while its targets are open: a comparison has a
+    /// document after each of many phases.
     told: Told,
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct Session<'a> {
     recorder: Recorder,
 }
 
-/// Returns what was seen over time of the targets of a phase, which measured `outcomes`; the first of them is the `first` of
-/// the document.
+/// Returns what was seen over time of the targets of a phase, which measured `outcomes`; the first of them is
+/// the `first` of the document.
 fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<TimeseriesRow> {
     let Ok(run) = &phase.outcome else { return Vec::new() };
     let mut began = Nanos::ZERO;
@@ -177,8 +177,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs one turn on targets that are open, and saves what is known then. Breaks with the end of the run if the turn, or
-    /// somebody, ends it.
+    /// Runs one turn on targets that are open, and saves what is known then. Breaks with the end of the run
+    /// if the turn, or somebody, ends it.
     ///
     /// # Errors
     /// If nothing could be measured at all; of a check that is its end, and no error.
@@ -380,7 +380,8 @@ impl<'a> Session<'a> {
         self.describe(None, None)
     }
 
-    /// Returns the document of what is known, judged; without an end of a run that goes on. `current` is the span that runs.
+    /// Returns the document of what is known, judged; without an end of a run that goes on. `current` is the
+    /// span that runs.
     fn describe(&self, ended: Option<&TrialEnded>, current: Option<&Phase>) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);

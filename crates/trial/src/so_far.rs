@@ -9,8 +9,7 @@ use plumb_linux::flush_trace::RECORDER;
 use plumb_load::SpanResult;
 
 use crate::looks::Looks;
-use crate::rounds::{Round, SpanRun, together};
-use crate::span::Ran;
+use crate::span_run::{Ran, Round, SpanRun, together};
 
 /// How often it is recorded, in real time, whatever clock the run goes by.
 const RECORDED_EVERY: Duration = Duration::from_secs(5);

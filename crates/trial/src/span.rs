@@ -14,37 +14,12 @@ use crate::counters::{Beneath, Counted};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::looks::Looks;
+use crate::request::Context;
 use crate::so_far::SoFar;
+use crate::span_run::{Ended, Ran};
 use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Place, Targets};
-use crate::trial::Context;
 use crate::verify::verify;
-
-/// How a span ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// As the workload says.
-    Complete,
-    /// It was told to stop earlier; what it measured until then is as good as any.
-    Interrupted,
-    /// Something failed; what was measured until then is there.
-    Failed(Fault),
-}
-
-/// A span that was run.
-#[derive(Debug)]
-pub struct Ran {
-    /// What it measured.
-    pub result: SpanResult,
-    /// How it ended.
-    pub ended: Ended,
-    /// Whether the rate had settled when measuring began, if that was waited for.
-    pub settled: bool,
-    /// Whether all that was written was read back, if that was asked for.
-    pub read_back: Option<bool>,
-    /// What was seen of each target over time, in windows that followed one another.
-    pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
-}
 
 /// What it takes to run a span: [`run_span`](Self::run_span).
 pub(crate) struct Stage<'a> {

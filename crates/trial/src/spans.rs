@@ -11,7 +11,7 @@ use plumb_targets::TargetKind;
 use plumb_workload::{Caching, FlushCall, Job, Program, Rate, Span, Warmup};
 
 use crate::document::{all_cpu, cpu_seconds, sides, worst};
-use crate::rounds::SpanRun;
+use crate::span_run::{Round as RoundRun, SpanRun};
 use crate::targets::Use;
 use crate::words;
 
@@ -130,7 +130,7 @@ pub(crate) fn all_storage(result: &SpanResult) -> Result<StorageSide, String> {
     whole.ok_or_else(|| "nothing was measured".to_owned())
 }
 
-fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
+fn tried(round: &RoundRun) -> Option<DepthTried> {
     let latency = round.latency.map(Nanos::as_secs_f64);
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }

@@ -14,8 +14,8 @@ use crate::counters::{Beneath, Surveyed, survey_of};
 use crate::error::{FailureKind, TrialError};
 use crate::opening;
 use crate::program::ProgramUse;
-use crate::sharing;
-use crate::trial::{Context, Request};
+use crate::request::{Context, Request};
+use crate::sharing::{self, Sharer};
 
 /// A target of a job, open.
 pub(crate) struct Use {
@@ -96,8 +96,8 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Opens every target of `request`, or none, and fills the files that were made. With `only`, those of the span with
-    /// that number.
+    /// Opens every target of `request`, or none, and fills the files that were made. With `only`, those of
+    /// the span with that number.
     ///
     /// # Errors
     /// The first refusal or failure; files that were made are removed again.
@@ -210,18 +210,34 @@ impl Targets {
                 loaded,
             });
         }
-        let (shared, said) = sharing::of(&targets);
-        targets.shared = shared;
-        targets.notes.extend(said);
+        targets.find_shared();
         for (span, _, job) in programs {
-            targets.programs.extend(ProgramUse::of_job(span, job, targets.beneath.len())?);
-            if let Some(program) = targets.programs.last() {
-                let mut beneath = Beneath::under(&program.surveyed, &time.clock());
-                beneath.trace_flushes(None);
-                targets.beneath.push(beneath);
-            }
+            targets.add_program(span, job)?;
         }
         Ok(targets)
+    }
+
+    /// Learns which targets are on the same devices.
+    fn find_shared(&mut self) {
+        let sharers = self.uses.iter().map(|one| Sharer {
+            span: one.span,
+            beneath: one.beneath,
+            shown: &one.opened.shown,
+            devices: &self.beneath[one.beneath].devices,
+        });
+        let (shared, said) = sharing::find_shared(&sharers.collect::<Vec<_>>());
+        self.shared = shared;
+        self.notes.extend(said);
+    }
+
+    fn add_program(&mut self, span: usize, job: &Job) -> Result<(), TrialError> {
+        if let Some(program) = ProgramUse::of_job(span, job, self.beneath.len())? {
+            let mut beneath = Beneath::under(&program.surveyed, &self.time.clock());
+            beneath.trace_flushes(None);
+            self.beneath.push(beneath);
+            self.programs.push(program);
+        }
+        Ok(())
     }
 
     /// Finds the program of a span, if it is one, and its place among all.
@@ -267,7 +283,8 @@ impl Targets {
         &self.notes
     }
 
-    /// Returns whether several targets of `span` are on the devices at place `beneath`, so that these count for all of them.
+    /// Returns whether several targets of `span` are on the devices at place `beneath`, so that these count
+    /// for all of them.
     pub(crate) fn shares_devices(&self, span: usize, beneath: usize) -> bool {
         self.shared.contains(&(span, beneath))
     }
@@ -364,8 +381,8 @@ impl Known {
     }
 }
 
-/// Returns the clock that the run of `scenario` goes by, without the spans that are left out: the machine's, or that of a
-/// simulation, if all targets are simulated.
+/// Returns the clock that the run of `scenario` goes by, without the spans that are left out: the machine's,
+/// or that of a simulation, if all targets are simulated.
 ///
 /// # Errors
 /// If something that was typed is not a name.

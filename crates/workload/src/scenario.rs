@@ -114,8 +114,8 @@ pub struct Job {
     /// A trace that says what they do, in place of the workload; its targets are those of the trace if none are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceUse>,
-    /// A program that works on files, in place of the workload; its only target is a directory. Of the workload the seed
-    /// counts, the time limit, and the number of operations: so many transactions.
+    /// A program that works on files, in place of the workload; its only target is a directory. Of the
+    /// workload the seed counts, the time limit, and the number of operations: so many transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
     /// What they do; with a trace only the depth, the seed, the content and a time limit count.
@@ -130,7 +130,8 @@ pub struct Program {
     pub profile: String,
     /// Number of threads; `None`: as many as the profile says.
     pub threads: Option<u32>,
-    /// Part of the profile's files that is made, above 0, at most 1; `None`: all, or as much as there is room for.
+    /// Part of the profile's files that is made, above 0, at most 1; `None`: all, or as much as there is room
+    /// for.
     pub scale: Option<f64>,
 }
 

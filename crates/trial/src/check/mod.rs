@@ -20,11 +20,11 @@ use self::plan::On;
 use self::subject::Subject;
 use crate::accounts::CheckBegun;
 use crate::counters::Beneath;
-use crate::ending::ended_by;
+use crate::ending::{Trial, TrialEnded, ended_by};
 use crate::error::TrialError;
+use crate::request::{Context, Request, Turn};
 use crate::session::Session;
 use crate::targets::Targets;
-use crate::trial::{Context, Request, Trial, TrialEnded, Turn};
 
 /// How much is written first, to learn how fast a place is.
 const PROBE: Bytes = Bytes::mib(16);
