@@ -5,8 +5,6 @@ use plumb_load::{Direction, SpanResult};
 use plumb_measure::Histogram;
 use serde::Deserialize;
 
-use crate::profile::Profile;
-
 /// A limit. A place that misses it is a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,14 +75,14 @@ pub enum Standing {
     Unmeasured,
 }
 
-/// Holds what the span of a profile measured against the profile's limits.
-pub fn judge(profile: &'static Profile, span: &SpanResult) -> Vec<Judged> {
+/// Holds what the span of a profile measured against the limits of the profile.
+pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<Judged> {
     let figure = |criterion: &Criterion| match criterion.of {
         Quantity::Syncs => of_direction(&span.total().flush, criterion.statistic),
         Quantity::Reads { job } => of_direction(&span.of_job(job).read, criterion.statistic),
         Quantity::Writes { job } => of_direction(&span.of_job(job).write, criterion.statistic),
     };
-    profile.criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
+    criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
 }
 
 fn of_direction(direction: &Direction, statistic: Statistic) -> Option<Nanos> {
@@ -193,7 +191,7 @@ mod tests {
     #[test]
     fn etcd_wants_99_of_100_syncs_below_10_ms() {
         let (etcd, _) = crate::find("etcd-wal").unwrap();
-        let of = |latencies: &[Nanos]| judge(etcd, &measured(latencies)).remove(0);
+        let of = |latencies: &[Nanos]| judge(&etcd.criteria, &measured(latencies)).remove(0);
         let mut latencies = vec![Nanos::millis(2); 990];
         latencies.extend([Nanos::millis(80); 10]);
         let met = of(&latencies);
@@ -223,7 +221,7 @@ mod tests {
             record(&mut outcome.write, 0, Nanos::secs(9));
         });
         let log = outcome(|outcome| record(&mut outcome.write, 0, Nanos::millis(11)));
-        let standings: Vec<_> = judge(jetstress, &span([database, log]))
+        let standings: Vec<_> = judge(&jetstress.criteria, &span([database, log]))
             .iter()
             .map(|judged| (&*judged.criterion.id, judged.standing))
             .collect();

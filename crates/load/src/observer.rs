@@ -6,8 +6,8 @@ use plumb_block::{Bytes, Nanos, StorageSnapshot};
 use plumb_workload::Scenario;
 
 use crate::progress::{Progress, Totals};
-use crate::runner::TeamOutcome;
 use crate::span::SpanResult;
+use crate::team::TeamOutcome;
 
 /// Part of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct TargetNow {
     pub application: Totals,
     /// Counters beneath it since the machine started; `None` where they are not known.
     pub storage: Option<StorageSnapshot>,
-    /// Whether these counters are of other targets of the span as well.
+    /// True if other targets of the span share these counters.
     pub shares_devices: bool,
 }
 
@@ -57,7 +57,7 @@ pub enum Event<'a> {
     /// One of many scheduled spans begins. What is known before it takes the place of what was known before
     /// the last.
     Scheduled {
-        /// Which it is, and what earlier ones have shown, a line each.
+        /// Lines that name it, and tell what earlier ones have shown.
         lines: &'a [String],
         /// Share of all that is done before it, from 0 to 1, if that is known.
         done: Option<f64>,
@@ -71,7 +71,7 @@ pub enum Event<'a> {
         /// Its length, if that is known.
         expected: Option<Nanos>,
     },
-    /// So many bytes are laid out, or read back, since the phase began.
+    /// Number of bytes laid out, or read back, since the phase began.
     Bytes(Bytes),
     /// Something that the user should know now.
     Note(&'a str),
@@ -82,7 +82,7 @@ pub enum Event<'a> {
     Ready {
         /// When they start.
         start: &'a Cell<Nanos>,
-        /// Whether the clock of the run is a simulated one.
+        /// True if the clock of the run is a simulated one.
         is_virtual: bool,
     },
     /// All teams have begun, the last of them so much later than they were told to. Not in virtual time.

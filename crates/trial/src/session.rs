@@ -499,7 +499,7 @@ impl<'a> Session<'a> {
             let typed = program.or(self.request.profile.as_ref())?;
             let (profile, _) = plumb_application::find(typed).ok()?;
             let run = phase.outcome.as_ref().ok()?;
-            Some(judge::findings(&plumb_application::judge(profile, &run.ran.result)))
+            Some(judge::findings(&plumb_application::judge(&profile.criteria, &run.ran.result)))
         });
         judged.flatten().collect()
     }

@@ -19,7 +19,6 @@ use plumb_targets::{Intent, Name, Opened, Wanted, open_all};
 use plumb_trial::{Context, FailureKind, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
-use super::StudyPlan;
 use super::file::SetBy;
 use crate::setting::Setting;
 use crate::{Chapter, Experiment, Extent, Level, Terms};
@@ -63,7 +62,10 @@ pub(super) struct Bench<'a> {
     pub(super) request: &'a Request,
     pub(super) context: &'a Context<'a>,
     pub(super) observer: &'a mut dyn Observer,
-    pub(super) plan: &'a StudyPlan,
+    /// Target on which the studies run; `None`: simulated drives.
+    pub(super) on: Option<&'a str>,
+    /// Seed of all random choices.
+    pub(super) seed: u64,
     pub(super) switches: &'a mut Switches,
 }
 
@@ -105,15 +107,6 @@ impl<'a> Bench<'a> {
         policy.set(place).map_err(|error| in_one_line(&error))
     }
 
-    /// Returns the target on which the studies run; `None`: simulated drives.
-    pub(super) fn on(&self) -> Option<&'a str> {
-        self.plan.on.as_deref()
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.plan.seed
-    }
-
     /// Returns the flag that ends a run early.
     pub(super) fn stop(&self) -> &'a AtomicBool {
         self.context.stop
@@ -130,7 +123,7 @@ impl<'a> Bench<'a> {
     /// Parses the words of a load; targets go before, one argument each.
     fn scenario(&self, targets: &[String], words: &str) -> Result<Scenario, TrialError> {
         let typed = targets.iter().cloned().chain(words.split_whitespace().map(str::to_owned));
-        let meaning = Words::of_arguments(typed.collect()).and_then(|words| words.meaning(self.plan.seed));
+        let meaning = Words::of_arguments(typed.collect()).and_then(|words| words.meaning(self.seed));
         Ok(meaning.map_err(|error| failed(&error))?.scenario)
     }
 
@@ -205,7 +198,7 @@ impl<'a> Bench<'a> {
         run: impl FnOnce(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         self.check()?;
-        let ran = match self.plan.on {
+        let ran = match self.on {
             Some(_) => run(self.context, self.observer)?,
             // What is simulated is over before it could be shown.
             None => run(self.context, &mut ())?,

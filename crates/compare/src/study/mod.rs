@@ -95,7 +95,8 @@ fn conduct(
         ..StudyDocument::default()
     };
     let inner = Request { out: Out::Nowhere, notes: Vec::new(), ..request.clone() };
-    let mut bench = Bench { request: &inner, context, observer, plan, switches };
+    let mut bench =
+        Bench { request: &inner, context, observer, on: plan.on.as_deref(), seed: plan.seed, switches };
     let mut ended = TrialEnded::Complete;
     let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
     let before = length();

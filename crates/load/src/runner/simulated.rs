@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use plumb_block::{Clock as _, Nanos, wait_any};
 
 use super::steps::Steps;
-use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
 use crate::observer::{Event, Observer};
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
-use crate::team::Team;
+use crate::run_options::RunOptions;
+use crate::team::{Team, TeamOutcome};
 use crate::worker::Step;
 
 /// So many steps without the clock moving mean that it never will: a device that takes no time at all.

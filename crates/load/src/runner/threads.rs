@@ -10,13 +10,13 @@ use std::time::Duration;
 use plumb_block::{Clock, Nanos};
 
 use super::thread::{Report, TeamThread};
-use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
 use crate::observer::{Event, Observer};
 use crate::outcome::LoadOutcome;
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
-use crate::team::Team;
+use crate::run_options::RunOptions;
+use crate::team::{Team, TeamOutcome};
 use crate::worker::{POLL_MAX, Worker};
 
 /// How often the calling thread looks around.

@@ -3,7 +3,10 @@
 mod real_time;
 mod virtual_time;
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
+use crate::fault::Fault;
 use crate::progress::Progress;
 use crate::worker::Worker;
 use crate::{Event, LoadOutcome};

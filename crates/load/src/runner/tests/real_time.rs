@@ -2,16 +2,17 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Outcome, Queue, QueueFull,
-    QueueOptions, RealClock, Request, Wait,
+    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Nanos, Outcome, Queue,
+    QueueFull, QueueOptions, RealClock, Request, Wait,
 };
-use plumb_workload::{ByteRange, Share, Stop, Workload};
+use plumb_workload::{ByteRange, Share, Stop, Warmup, Workload};
 
 use super::{LoadFailure, merged, run};
+use crate::fault::Fault;
 use crate::runner::*;
 use crate::worker::Worker;
 use crate::{Event, Observer, WorkerOptions};
