@@ -332,7 +332,9 @@ impl<'r> Session<'r> {
                     let seen = Seen::of(bytes, self.seed, Lba(lba));
                     let contents: Vec<_> =
                         allowed.versions.iter().map(|version| history.versions[*version].content).collect();
-                    if !seen.is_one_of(&contents) {
+                    let at = Pattern { seed: self.seed, lba: Lba(lba), generation: 0 };
+                    let is_mixture = || allowed.may_be_mixed && Seen::is_mixture(bytes, at, &contents);
+                    if !seen.is_one_of(&contents) && !is_mixture() {
                         return fail(format!("LBA {lba} reads as {seen:?}, allowed is {contents:?}"));
                     }
                 }
