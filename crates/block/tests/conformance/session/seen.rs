@@ -70,8 +70,8 @@ impl Seen {
         }
     }
 
-    /// Whether each of these bytes, read from the place of `at`, comes from one of these versions. The generation of
-    /// `at` does not matter.
+    /// Returns whether each of these bytes, read from the place of `at`, comes from one of these versions.
+    /// Ignores the generation of `at`.
     pub(super) fn is_mixture(bytes: &[u8], at: Pattern, versions: &[Content]) -> bool {
         let blocks: Vec<_> = versions.iter().map(|content| content.block(at, bytes.len())).collect();
         (0..bytes.len()).all(|index| blocks.iter().any(|block| block[index] == bytes[index]))
