@@ -33,7 +33,6 @@ class Fleet:
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="plumb-ansible-"))
         self.hosts = {}
-        self.environment = {}
 
     def remove(self):
         shutil.rmtree(self.root)
@@ -85,22 +84,6 @@ class Fleet:
         )
         return directory
 
-    def library(self, program):
-        """Makes that program the modules beside the plays that bear its name."""
-        (self.root / "library").mkdir()
-        for module in ("facts", "policy", "rollback", "verify"):
-            (self.root / "library" / f"plumb_{module}").symlink_to(os.path.abspath(program))
-
-    def without_python(self):
-        """Has modules run where no program of Python is found."""
-        tools = self.root / "bin"
-        tools.mkdir()
-        for tool in ("sh", "mkdir", "chmod", "rm", "echo", "sleep"):
-            (tools / tool).symlink_to(shutil.which(tool))
-        for host in self.hosts.values():
-            host.update(ansible_python_interpreter="/nonexistent/python3")
-        self.environment = {"PATH": str(tools)}
-
     def states(self, host):
         machine = json.loads((self.root / host / "machine.json").read_text())
         return {disk["name"]: disk["state"] for disk in machine["disks"]}
@@ -115,7 +98,7 @@ class Fleet:
     def play(self, what, *options):
         """Runs tasks on all hosts, or plays, or a playbook of the collection. Gives the results by host and task, and how it ended."""
         if not isinstance(what, str):
-            plays = what if "hosts" in what[0] else [{"hosts": "all", "gather_facts": False, "environment": self.environment, "tasks": what}]
+            plays = what if "hosts" in what[0] else [{"hosts": "all", "gather_facts": False, "tasks": what}]
             path = self.root / "play.json"
             path.write_text(json.dumps(plays))
             what = str(path)
@@ -156,13 +139,12 @@ class Results:
 
 def task(name, module, **arguments):
     """A task of a play; the plumb of the host's directory, and journals and claims in it."""
-    own, does = {"plumb": "{{ home }}/plumb"}, module.removeprefix("plumb_")
-    if does.startswith("policy"):
+    own = {"plumb": "{{ home }}/plumb"}
+    if module.startswith("policy"):
         own.update(journals="{{ home }}/journals", claims="{{ home }}/claims.json")
-    if does in ("verify", "rollback"):
+    if module in ("verify", "rollback"):
         own.update(journals="{{ home }}/journals")
-    module = module if module != does else f"plumb.storage.{module}"
-    return {"name": name, module: dict(own, **arguments)}
+    return {"name": name, f"plumb.storage.{module}": dict(own, **arguments)}
 
 
 def may_fail(task):

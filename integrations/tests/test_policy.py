@@ -9,7 +9,6 @@ import unittest
 
 from support import FAKE, REPOSITORY, Fleet, may_fail, needs, task
 
-PLUMB = os.environ.get("PLUMB")
 REFUSED = {"reason": "it is a logical disk of a RAID controller", "remedy": "ask its own program"}
 
 
@@ -165,14 +164,6 @@ class Policy(unittest.TestCase):
         self.assertEqual(json.loads((directory / "kept.json").read_text()), [])
 
     def test_what_was_kept_before_an_apply_is_kept_again_after_its_rollback(self):
-        self.keeps_again("policy", "rollback")
-
-    @unittest.skipUnless(PLUMB, "PLUMB names no plumb")
-    def test_the_program_as_a_module_keeps_it_again_too(self):
-        self.fleet.library(PLUMB)
-        self.keeps_again("plumb_policy", "plumb_rollback")
-
-    def keeps_again(self, policy, rollback):
         directory = self.fleet.host("h", ("sda", "on"), ("sdb", "off"))
         for disk in ("sda", "sdb"):
             subprocess.run([directory / "plumb", "policy", "persist", "--json", "--", disk], check=True, stdout=subprocess.DEVNULL)
@@ -191,9 +182,9 @@ class Policy(unittest.TestCase):
             # Only the state that a disk is in can be kept.
             ({"persist": False}, {}, {"sda": "on"}),
         ]:
-            self.fleet.play([task("off", policy, state="off", all=True, **words)]).succeeded()
+            self.fleet.play([task("off", "policy", state="off", all=True, **words)]).succeeded()
             self.assertEqual(self.kept(directory), applied, words)
-            back = self.fleet.play([task("back", rollback)]).succeeded().of("h", "back")
+            back = self.fleet.play([task("back", "rollback")]).succeeded().of("h", "back")
             self.assertEqual(self.kept(directory), restored, words)
             self.assertEqual(self.fleet.states("h"), {"sda": "on", "sdb": "on"})
             self.assertEqual(back["kept_again"], ["sda"] if words else [])
@@ -201,47 +192,6 @@ class Policy(unittest.TestCase):
 
     def kept(self, directory):
         return {one["identity"][-3:]: one["state"] for one in json.loads((directory / "kept.json").read_text())}
-
-    @unittest.skipUnless(PLUMB, "PLUMB names no plumb")
-    def test_the_program_itself_is_a_module_for_hosts_without_python(self):
-        liar = {"name": "sdc", "identity": "naa.c", "state": "on", "liar": True}
-        directory = self.fleet.host("h", ("sda", "on"), ("sdb", "off"))
-        self.fleet.host("l", ("sda", "on"), liar)
-        self.fleet.library(PLUMB)
-        self.fleet.without_python()
-        change = dict(where="state = on", state="off", persist="True")
-        both = dict(state=False, devices=["sda", "sdb"])
-        results = self.fleet.play(
-            [
-                may_fail(task("lie", "plumb_policy", state="off", all=True)),
-                dict(task("check", "plumb_policy", **change), check_mode=True),
-                task("off", "plumb_policy", **change),
-                task("again", "plumb_policy", **both),
-                task("as planned", "plumb_verify"),
-                dict(task("would go", "plumb_rollback"), check_mode=True),
-                task("back", "plumb_rollback"),
-                may_fail(task("drift", "plumb_verify")),
-                task("drift told", "plumb_verify", drift="report"),
-                may_fail(task("unknown", "plumb_policy", persists=True, **both)),
-                may_fail(task("wrong", "plumb_policy", state="off", devices="sda '$(touch {{ home }}/x)'")),
-                may_fail(task("nothing", "plumb_policy", state="off", where="state = on", plumb="/nonexistent")),
-            ],
-            "--diff",
-        )
-        of = lambda name: results.of("h", name)
-        changed = {name: of(name)["changed"] for name in ("check", "off", "again", "would go", "back")}
-        self.assertEqual(list(changed.values()), [False, False, False, True, True], changed)
-        lie = results.of("l", "lie")
-        self.assertEqual((lie["changed"], lie["exit_code"]), (True, 5))
-        self.assertIn("sdc (naa.c) was read back and is not as it was set: the drive says that its cache is on", lie["msg"])
-        self.assertIn("sda (naa.h-sda): off\n", of("lie")["diff"]["after"])
-        self.assertIn("sda (naa.h-sda): its state is on, expected off", of("drift")["msg"])
-        self.assertTrue(of("drift told")["drifted"])
-        self.assertIn("Unsupported parameters for (plumb_policy) module: persists.", of("unknown")["msg"])
-        self.assertIn("is no disk of this machine", of("wrong")["msg"])
-        self.assertFalse((directory / "x").exists(), "a name was read by a shell")
-        self.assertIn("there is no program /nonexistent on this host", of("nothing")["msg"])
-        self.assertEqual({name for host, name in results.failed() if host == "h"}, {"drift", "unknown", "wrong", "nothing"}, results.by_task)
 
     def test_a_plumb_that_is_killed_leaves_a_journal_and_the_role_restores_it(self):
         killed = {"name": "sda", "identity": "naa.a", "state": "on", "kills": True}

@@ -72,32 +72,6 @@ class Real(unittest.TestCase):
         self.assertFalse(results.of("h", "no disk")["changed"])
         self.assertIn("no property of a disk", results.of("h", "no property")["msg"])
 
-    @unittest.skipUnless(os.environ.get("PLUMB"), "PLUMB names no plumb")
-    def test_the_program_itself_reads_this_machine_as_a_module(self):
-        self.fleet.host("h")
-        self.fleet.library(os.environ["PLUMB"])
-        self.fleet.without_python()
-        own = {"claims": "{{ home }}/claims", "journals": "{{ home }}/journals"}
-        results = self.fleet.play(
-            [
-                {"name": "facts", "plumb_facts": {}},
-                {"name": "one", "plumb_facts": {"gather": ["policy"]}},
-                # What no disk is: nothing is planned for this machine's own.
-                {"name": "no disk", "plumb_policy": dict(own, state="off", where="name = nonexistent")},
-                may_fail({"name": "persist", "plumb_policy": dict(own, state="off", where="name = nonexistent", persist=True)}),
-                may_fail({"name": "no property", "plumb_policy": dict(own, state="off", where="colour = red")}),
-                may_fail({"name": "no journal", "plumb_verify": {"journals": own["journals"]}}),
-            ]
-        )
-        self.assertEqual({name for _, name in results.failed()}, {"persist", "no property", "no journal"}, results.by_task)
-        facts = results.of("h", "facts")["ansible_facts"]["plumb"]
-        self.assertEqual((facts["version"], facts["policy"]["schema"], facts["survey"]["schema"]), ("0.1.0", "plumb/policy/1", "plumb/survey/1"))
-        self.assertEqual(sorted(results.of("h", "one")["ansible_facts"]["plumb"]), ["policy", "version"])
-        self.assertEqual((results.of("h", "no disk")["changed"], results.of("h", "no disk")["plan"]["changes"]), (False, []))
-        self.assertIn("push the static binary", results.of("h", "persist")["msg"])
-        self.assertIn("no property of a disk", results.of("h", "no property")["msg"])
-        self.assertIn("there is no journal in", results.of("h", "no journal")["msg"])
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,10 +2,8 @@
 //!
 //! One module a subcommand; this file only says which there are.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 mod bench;
@@ -19,6 +17,7 @@ mod running;
 mod soak;
 mod tally;
 mod test;
+mod workspace;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the repository", max_term_width = 100)]
@@ -59,20 +58,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// What cargo says of the workspace at `root`, asked with these arguments: packages, and where it builds.
-fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value> {
-    let mut command = Command::new("cargo");
-    command.args(["metadata", "--format-version", "1", "--quiet"]).args(arguments);
-    process::document(command.current_dir(root))
-}
-
-/// Where cargo puts what it builds for the workspace at `root`.
-fn target_directory(root: &Path) -> Result<PathBuf> {
-    let metadata = cargo_metadata(root, &["--no-deps"])?;
-    metadata["target_directory"]
-        .as_str()
-        .map(PathBuf::from)
-        .context("cargo metadata names no target directory")
 }

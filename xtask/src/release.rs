@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{lint, process};
+use crate::{process, workspace};
 
 /// An explicit target keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "x86_64")]
@@ -21,7 +21,7 @@ const BINARY_BYTES_MAX: u64 = 12 << 20;
 
 /// Builds both and says where they are.
 pub(crate) fn main() -> Result<ExitCode> {
-    let root = lint::workspace_root()?;
+    let root = workspace::root()?;
     let binary = static_binary(&root)?;
     let size = fs::metadata(&binary).context("looking at the binary")?.len();
     ensure!(size <= BINARY_BYTES_MAX, "{} has {size} bytes, over {BINARY_BYTES_MAX}", binary.display());
@@ -41,7 +41,7 @@ fn static_binary(root: &Path) -> Result<PathBuf> {
             .env("RUSTFLAGS", flags)
             .current_dir(root),
     )?;
-    let binary = crate::target_directory(root)?.join(TARGET).join("dist/plumb");
+    let binary = workspace::target_directory(root)?.join(TARGET).join("dist/plumb");
     ensure!(binary.is_file(), "cargo built no {}", binary.display());
     Ok(binary)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::lint;
+use crate::workspace;
 
 /// What is to be soaked.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
 
 /// Stops at the first failure, and says its seed.
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
-    let root = lint::workspace_root()?;
+    let root = workspace::root()?;
     let wants = |part| arguments.part.is_none_or(|only| only == part);
     let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?)
         && (!wants(Part::Cache) || cache(arguments, &root)?)

@@ -15,6 +15,9 @@ pub struct Opening {
     pub flush: FlushCall,
     /// What a durable write is.
     pub durable_write: DurableWrite,
+    /// Whether a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw_flush: bool,
 }
 
 /// Whether the page cache stands between the requests and the device.
@@ -71,6 +74,18 @@ pub enum DurableWrite {
     Sync,
 }
 
+/// Ways to make one write durable whose costs a check compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncMethod {
+    /// 4 KiB over existing data, then fdatasync: one flush, no metadata.
+    OverwriteFdatasync,
+    /// 4 KiB at the end of the file, then fdatasync: the new size must become durable too.
+    AppendFdatasync,
+    /// 4 KiB over existing data through O_DIRECT|O_DSYNC: FUA where the device has it, else write and flush.
+    DirectDsync,
+}
+
 impl Caching {
     /// Whether data may stay in the page cache.
     pub const fn is_cached(self) -> bool {
@@ -95,6 +110,7 @@ impl Opening {
         engine: EngineChoice::Auto,
         flush: FlushCall::Fdatasync,
         durable_write: DurableWrite::Dsync,
+        raw_flush: false,
     };
     /// Past the page cache.
     pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };

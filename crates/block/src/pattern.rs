@@ -150,7 +150,7 @@ mod tests {
         let mut part = vec![0; 512];
         Pattern { lba: Lba(105), ..pattern }.fill(512, &mut part);
         assert_eq!(whole[5 * 512..6 * 512], part[..], "a block does not depend on the request that wrote it");
-        // Fixed for ever: recordings of older versions must verify.
+        // Fixed for ever: what is on a device must verify after an update.
         assert_eq!(whole[32..40], [0x10, 0x9c, 0xfe, 0xf6, 0x91, 0x18, 0xa7, 0xfd]);
     }
 

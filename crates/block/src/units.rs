@@ -192,14 +192,31 @@ fn three_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// What was typed is not a size.
+/// Meaning of the units `k`, `KB`, `M`, `MB` and so on in a size. `KiB`, `MiB` and so on are powers of 1024 in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeBase {
+    /// `k`, `KB` and `KiB` are 1024, as fio and DiskSpd have it: sizes of requests, files and caches.
+    Binary,
+    /// `KB` is 1000, as on the label of a drive: sizes of disks and rates of drives. `k` is refused, for it is read both ways.
+    /// Fractions of a byte are cut off, for a label is rounded too.
+    Decimal,
+}
+
+/// Error of a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{typed}` is not a size: expected a number and a unit that make whole bytes, such as 512, 8k, 64KiB, 1.5G"
-)]
+#[error("`{typed}` is not a size (examples: {})", examples(*.base))]
 pub struct ParseBytesError {
-    /// What was typed.
+    /// Text that was read.
     pub typed: String,
+    /// Meaning that its units were to have.
+    pub base: SizeBase,
+}
+
+const fn examples(base: SizeBase) -> &'static str {
+    match base {
+        SizeBase::Binary => "4096, 8k, 64KiB, 1.5G; k, M, G and T are powers of 1024",
+        SizeBase::Decimal => "4TB and 512GB, powers of 1000; 4TiB and 3.64TiB, powers of 1024",
+    }
 }
 
 /// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024, a bare number
@@ -208,20 +225,39 @@ impl FromStr for Bytes {
     type Err = ParseBytesError;
 
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
-        let fail = || ParseBytesError { typed: typed.to_owned() };
+        Self::parse_in(typed, SizeBase::Binary)
+    }
+}
+
+impl Bytes {
+    /// Reads a size whose units mean what `base` says.
+    ///
+    /// # Errors
+    /// If `typed` is not a number with a unit, or needs more than 64 bits.
+    pub fn parse_in(typed: &str, base: SizeBase) -> Result<Self, ParseBytesError> {
+        let fail = || ParseBytesError { typed: typed.to_owned(), base };
         let text = typed.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
-        let shift = match unit.trim().to_ascii_lowercase().as_str() {
-            "" | "b" => 0,
-            "k" | "kb" | "kib" => 10,
-            "m" | "mb" | "mib" => 20,
-            "g" | "gb" | "gib" => 30,
-            "t" | "tb" | "tib" => 40,
-            "p" | "pb" | "pib" => 50,
+        let unit = unit.trim().to_ascii_lowercase();
+        let power = |letter: char| "kmgtp".find(letter).map(|index| index as u32 + 1);
+        let mut letters = unit.chars();
+        let (power, ending) = match letters.next() {
+            None => (0, "b"),
+            Some('b') if unit.len() == 1 => (0, "b"),
+            Some(letter) => (power(letter).ok_or_else(fail)?, letters.as_str()),
+        };
+        let factor = match (ending, base) {
+            ("ib", _) | ("b" | "", SizeBase::Binary) => 1024_u64.pow(power),
+            ("b", SizeBase::Decimal) => 1000_u64.pow(power),
             _ => return Err(fail()),
         };
-        times(number, 1 << shift).map(Self).ok_or_else(fail)
+        match base {
+            SizeBase::Binary => times(number, factor),
+            SizeBase::Decimal => scaled(number, factor).map(|(whole, _)| whole),
+        }
+        .map(Self)
+        .ok_or_else(fail)
     }
 }
 
@@ -269,8 +305,13 @@ impl FromStr for Nanos {
     }
 }
 
-/// A decimal number of `unit`s, if that is a whole number.
+/// Returns a decimal number of `unit`s, if that is a whole number.
 fn times(number: &str, unit: u64) -> Option<u64> {
+    scaled(number, unit).filter(|(_, is_whole)| *is_whole).map(|(whole, _)| whole)
+}
+
+/// Returns a decimal number of `unit`s without its fraction, and whether it had none.
+fn scaled(number: &str, unit: u64) -> Option<(u64, bool)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || fraction.len() > 15 {
@@ -280,7 +321,7 @@ fn times(number: &str, unit: u64) -> Option<u64> {
     let value = whole.parse::<u64>().ok()?;
     let scaled =
         (u128::from(value) * scale + fraction.parse::<u128>().ok()?).checked_mul(u128::from(unit))?;
-    scaled.is_multiple_of(scale).then(|| u64::try_from(scaled / scale).ok())?
+    Some((u64::try_from(scaled / scale).ok()?, scaled.is_multiple_of(scale)))
 }
 
 #[cfg(test)]
@@ -305,6 +346,30 @@ mod tests {
         {
             assert!(typed.parse::<Bytes>().is_err(), "{typed} was taken");
         }
+    }
+
+    #[test]
+    fn sizes_of_drives_are_decimal_as_on_their_labels() {
+        // The figures are those of the SI and of IEC 80000-13.
+        for (typed, bytes) in [
+            ("4TB", 4_000_000_000_000),
+            ("550 MB", 550_000_000),
+            ("1TiB", 1_099_511_627_776),
+            ("1.5gib", 1_610_612_736),
+            ("3.64TiB", 4_002_222_325_104),
+            ("512", 512),
+            ("512b", 512),
+            ("0", 0),
+        ] {
+            assert_eq!(Bytes::parse_in(typed, SizeBase::Decimal), Ok(Bytes(bytes)), "{typed}");
+        }
+        for typed in ["", "TB", "4T", "4XB", "1..2TB", "-1TB", "1ib", "1bb", "99999999999999999999PB"] {
+            assert!(Bytes::parse_in(typed, SizeBase::Decimal).is_err(), "{typed} was taken");
+        }
+        let both = Bytes::parse_in("4T", SizeBase::Decimal).unwrap_err().to_string();
+        assert!(both.contains("4TB") && both.contains("4TiB"), "{both}");
+        let binary = "4X".parse::<Bytes>().unwrap_err().to_string();
+        assert!(binary.contains("powers of 1024") && !binary.contains("1000"), "{binary}");
     }
 
     #[test]

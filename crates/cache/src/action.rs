@@ -79,6 +79,9 @@ pub enum Purpose {
     BackingFlushBeforeTail,
     /// Flush of the legs, before the tail advances past what was overwritten: order (b).
     LogFlushBeforeTail,
+    /// Flush of the backing device, before a mark states what witnesses hold there: see
+    /// [`Mark`](crate::Mark).
+    BackingFlushBeforeMark,
     /// Superblocks with a later tail.
     TailAdvance,
     /// Flush after that, before segments are used again: order (c).
@@ -120,6 +123,12 @@ pub enum Wait {
     LogBeforeBypass,
     /// A segment is used again after the reads of its last contents.
     SegmentUnread,
+    /// The backing device is marked with a tail once the superblocks with that tail are durable: else a power
+    /// cut could leave a log that is older than the mark, and be refused.
+    MarkedTailDurable,
+    /// A witness is written back to once the mark on the backing device does not state any more what it holds:
+    /// else what the cache itself has written would be taken for a write by somebody else.
+    WitnessReleased,
 }
 
 /// Which waits hold: all of them, but for one that a test leaves out.

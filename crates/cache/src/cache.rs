@@ -11,6 +11,7 @@ use crate::format::block::BLOCK;
 use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
 use crate::io::{Asked, Io};
+use crate::mark::Mark;
 use crate::recovery::Recovery;
 use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options, Settings};
 use crate::status::{State, Status};
@@ -52,6 +53,8 @@ pub struct Leg {
     pub legs: usize,
     /// What it was made with, or what it has grown to.
     pub settings: Settings,
+    /// The size of the cached device.
+    pub backing_size: Bytes,
 }
 
 impl Cache {
@@ -110,7 +113,7 @@ impl Cache {
             Found::Newer(version) => return Err(version),
             Found::Nothing => return Ok(None),
         };
-        let Superblock { cache, backing, geometry, leg, ref legs, .. } = *found;
+        let Superblock { cache, backing, backing_size, geometry, leg, ref legs, .. } = *found;
         let settings = Settings {
             cache,
             backing,
@@ -118,7 +121,7 @@ impl Cache {
             segment: Bytes(geometry.segment_bytes()),
             layout: geometry.layout,
         };
-        Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings }))
+        Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings, backing_size }))
     }
 
     /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not there. Requests wait
@@ -228,7 +231,8 @@ impl Cache {
         let backing = &io.backing;
         let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
         let volatile = match io.options.mode {
-            Mode::Protected => is_volatile(backing) && io.options.bypass_after.is_some(),
+            // Nothing that is volatile is acknowledged in it.
+            Mode::Protected => false,
             _ => is_volatile(backing) || io.legs.iter().flatten().any(is_volatile),
         };
         DeviceInfo {
@@ -272,21 +276,31 @@ impl Cache {
         self.core().is_some_and(|core| core.flushes.is_settled())
     }
 
-    /// The session that the log names durably; `None` before it serves.
-    pub fn session_durable(&self) -> Option<u64> {
-        self.core().map(|core| core.superblocks.durable.session)
+    /// Returns the mark that the backing device is to get durably, until [`marked`](Self::marked) answers;
+    /// `None` if there is nothing new, or the cache was opened without an [`Identity`](crate::Identity). Of a
+    /// witness that the mark before it stated, too, the contents are those that were stated; what the others
+    /// hold is read from the backing device after this has returned.
+    pub fn to_mark(&self) -> Option<Mark> {
+        self.core().and_then(|core| core.marks.request)
     }
 
-    /// A later session than the backing device names, once the log has it durably: nothing is acknowledged until
-    /// [`marked`](Self::marked) says that the backing device names it. A leg that was lost before is refused by that.
-    pub fn session_to_mark(&self) -> Option<u64> {
-        self.session_durable().filter(|session| self.core().is_some_and(|core| *session > core.marked))
+    /// Returns whether the backing device names the session that is served, so that something may be
+    /// acknowledged.
+    pub fn is_session_marked(&self) -> bool {
+        self.core().is_some_and(|core| core.is_serving() && core.is_marked())
     }
 
-    /// The backing device names this session durably; or why it does not, after which nothing is written any more.
-    pub fn marked(&mut self, session: u64, result: std::result::Result<(), String>, now: Nanos) {
+    /// Returns the mark that the backing device is to get once the cache has [`Stopped`](State::Stopped). No
+    /// answer to it is expected.
+    pub fn mark_at_stop(&self) -> Option<Mark> {
+        self.core().and_then(Core::mark_at_stop)
+    }
+
+    /// Takes note that the backing device has this mark durably; or why it does not, after which nothing is
+    /// written any more.
+    pub fn marked(&mut self, mark: Mark, result: std::result::Result<(), String>, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
-            core.marked(session, result);
+            core.marked(mark, result);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::gather::{Gather, PartRead};
 use crate::index::Index;
 use crate::io::{Asked, Io};
 use crate::log::Log;
+use crate::mark::{Mark, Marks};
 use crate::pace::Pace;
 use crate::recovery::{Findings, Recovered, Step};
 use crate::resilver::Resilver;
@@ -75,8 +76,7 @@ pub(crate) struct Core {
     /// As it would be written next.
     pub(crate) superblock: Superblock,
     pub(crate) superblocks: Superblocks,
-    /// The last session that the backing device names.
-    pub(crate) marked: u64,
+    pub(crate) marks: Marks,
     pub(crate) index: Index,
     /// What was left out of the log because no leg had it whole; some of it may have been overwritten since.
     pub(crate) unreadable: ExtentMap<()>,
@@ -104,7 +104,8 @@ impl Core {
             Condition::Opening
         };
         let Recovered { superblock, index, log, findings, .. } = found;
-        let (now, marked) = (io.now, superblock.session);
+        let now = io.now;
+        let marked = io.options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let mut unreadable = ExtentMap::default();
         superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         let mut core = Self {
@@ -112,7 +113,7 @@ impl Core {
             condition,
             superblock,
             superblocks,
-            marked,
+            marks: Marks::opened(marked, now),
             index,
             unreadable,
             log,
@@ -199,6 +200,7 @@ impl Core {
             self.go_on_growing();
             self.apply_records();
             self.go_on_with_flushes();
+            self.advance_marks();
             self.fill_records();
             self.go_on_with_destaging();
             self.go_on_with_resilver();
@@ -215,7 +217,7 @@ impl Core {
         if !self.is_serving() {
             return None;
         }
-        let due = [self.writes.due(), self.destage_due()];
+        let due = [self.writes.due(), self.destage_due(), self.mark_due()];
         due.into_iter().flatten().filter(|due| *due > self.io.now).min()
     }
 
@@ -243,15 +245,9 @@ impl Core {
         self.flushes.fail(&mut self.io);
     }
 
-    /// The backing device names this session, or cannot.
-    pub(crate) fn marked(&mut self, session: u64, result: Result<(), String>) {
-        self.io.steps += 1;
-        match result {
-            Ok(()) => self.marked = self.marked.max(session),
-            Err(because) => {
-                self.latch(format!("the backing device does not take its mark: {because}"), Errno::EIO);
-            }
-        }
+    /// Stops everything but reads, because the backing device cannot be marked.
+    pub(crate) fn latch_unmarked(&mut self, because: &str) {
+        self.latch(format!("the backing device does not take its mark: {because}"), Errno::EIO);
     }
 
     /// Acknowledges writes by another rule from now on.
@@ -263,6 +259,10 @@ impl Core {
         if self.io.options.mode == Mode::Protected {
             self.flushes.legs_due = true;
             self.flushes.is_wanted = true;
+        }
+        if mode == Mode::Protected {
+            // What went past the log before need not be durable.
+            self.flushes.is_wanted |= self.flushes.bypassed;
         }
         self.io.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);

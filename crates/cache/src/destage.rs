@@ -95,6 +95,11 @@ impl Destage {
         self.batch.is_some()
     }
 
+    /// Returns whether a batch may write to the backing device now.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.stage != Stage::Begin)
+    }
+
     /// How many actions of the batch are not completed.
     pub(crate) fn left(&mut self) -> Option<&mut usize> {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
@@ -170,11 +175,11 @@ impl Core {
         let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
         let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
         let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
-        if !is_wanted || self.is_giving_up() || self.destage.not_before > self.io.now {
+        if !is_wanted || !self.is_marked() || self.is_giving_up() || self.destage.not_before > self.io.now {
             return;
         }
         if self.log.used() == 0 {
-            if self.log.in_flight.is_empty() && self.writes.is_empty() {
+            if self.log.in_flight.is_empty() && self.writes.is_empty() && self.is_tail_marked() {
                 self.destage.is_draining = false;
             }
             return;
@@ -303,6 +308,12 @@ impl Core {
         }
         match batch.stage {
             Stage::Begin if is_epoch_durable => {
+                // In order older versions are written, too, of what is young by now.
+                let end = if batch.epochs.is_empty() { batch.young } else { u64::MAX };
+                if !self.are_witnesses_released(end) {
+                    return;
+                }
+                let Some(batch) = &mut self.destage.batch else { return };
                 batch.stage = Stage::Sweep;
                 self.log.durable = self.log.durable.max(batch.covered);
                 self.io.steps += 1;
@@ -332,6 +343,11 @@ impl Core {
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
+                // What was discarded is told before the log has forgotten that.
+                if !self.are_witnesses_released(0) {
+                    return;
+                }
+                let Some(batch) = &mut self.destage.batch else { return };
                 batch.stage = Stage::Tail;
                 self.log.durable = self.log.durable.max(batch.covered);
                 if !self.note_unreadable() {

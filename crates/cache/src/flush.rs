@@ -115,6 +115,7 @@ impl Core {
             Purpose::LogFlush | Purpose::BypassFlush => {
                 return self.flushes.round.as_mut().map(|round| &mut round.left);
             }
+            Purpose::BackingFlushBeforeMark => return Some(&mut self.marks.left),
             Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
             Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
             Purpose::BackingFlushBeforeTail => Wait::BackingDurable,

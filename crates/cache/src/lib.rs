@@ -33,6 +33,7 @@ mod index;
 mod io;
 mod legs;
 mod log;
+mod mark;
 mod pace;
 mod read;
 mod recovery;
@@ -45,6 +46,7 @@ mod write;
 pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
 pub use cache::{Cache, InitialWrite, Leg};
 pub use format::superblock::LegState;
+pub use mark::{Mark, WITNESSES_MAX};
 pub use recovery::{Findings, LegFindings};
 pub use settings::{
     BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use plumb_block::{Bytes, Nanos, Pool};
+use plumb_block::{Bytes, LbaRange, Nanos, Pool};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Waits;
+use crate::mark::Mark;
 
 /// The unit of the log: headers are one of these, and payloads whole numbers of them.
 pub const LOG_BLOCK: u64 = 4096;
@@ -120,16 +121,17 @@ impl Degraded {
     }
 }
 
-/// What the devices of a cache have to say of themselves. Whoever knows has to note each later session, too: see
-/// [`Cache::session_to_mark`](crate::Cache::session_to_mark).
+/// What the devices of a cache have to say of themselves. Whoever gives this has to mark the backing device
+/// as the cache asks: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
+/// has answered for the first [`Cache::to_mark`](crate::Cache::to_mark).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The cache.
     pub cache: Uuid,
     /// The backing device.
     pub backing: Uuid,
-    /// The last session, as the backing device knows: a log of an earlier one is an old copy, or a leg that was lost since.
-    pub session_min: u64,
+    /// The mark on the backing device: a log that is older is refused.
+    pub marked: Mark,
 }
 
 /// How a cache runs.
@@ -141,6 +143,9 @@ pub struct Options {
     pub memory: Pool,
     /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
     pub identity: Option<Identity>,
+    /// Blocks of the backing device whose contents its mark states where it can, at most
+    /// [`WITNESSES_MAX`](crate::WITNESSES_MAX); none without an identity.
+    pub witnesses: Vec<LbaRange>,
     /// Which legs may be missing though the log does not say that they are lost. What only they hold is lost.
     pub degraded: Degraded,
     /// Whether recovery takes what comes before the first durable record that is damaged or gone, and gives up all that comes after it. Without,
@@ -182,6 +187,7 @@ impl Options {
             mode: Mode::WriteBack,
             memory,
             identity: None,
+            witnesses: Vec::new(),
             degraded: Degraded::No,
             gives_up_lost: false,
             dry_run: false,

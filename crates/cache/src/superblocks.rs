@@ -91,8 +91,7 @@ impl Core {
 
     /// Whether anything may be acknowledged: order (e), and the backing device names the session, where it names any.
     pub(crate) fn may_acknowledge(&self) -> bool {
-        let is_marked = self.marked >= self.superblock.session;
-        self.is_epoch_durable() && (is_marked || self.io.options.identity.is_none())
+        self.is_epoch_durable() && self.is_marked()
     }
 
     /// Writes the next version, if one is wanted; flushes after it; takes note that it is durable.

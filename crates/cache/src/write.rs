@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plumb_block::{BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Request};
+use plumb_block::{
+    BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Request, VolatileCache,
+};
 
 use crate::action::{Member, Purpose, Wait};
 use crate::core::{Core, Then};
@@ -73,6 +75,11 @@ impl Writes {
         self.clients.is_empty() && self.bypassing.is_empty()
     }
 
+    /// Whether a write past the log is in flight that changes a block of `range`.
+    pub(crate) fn is_bypassing(&self, range: LbaRange) -> bool {
+        self.bypassing.values().any(|client| client.range.overlaps(range))
+    }
+
     fn new_id(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -104,6 +111,7 @@ impl Core {
         self.figures.bypassed += Bytes(bytes);
         self.figures.bypass_writes += 1;
         self.pace.foreground(self.io.now);
+        self.note_bypass(range);
         let id = self.writes.new_id();
         self.io.act((Member::Backing, Purpose::BypassWrite), op, range, payload, Then::Bypass { client: id });
         self.writes.bypassing.insert(id, client);
@@ -127,11 +135,14 @@ impl Core {
             Mode::Ordered => false,
             Mode::WriteBack | Mode::Protected => {
                 let after = self.io.options.bypass_after;
-                matches!(request.op, Op::Write { .. }) && self.pace.is_stream(request.range, bytes, after)
+                let is_stream = matches!(request.op, Op::Write { .. })
+                    && self.pace.is_stream(request.range, bytes, after);
+                is_stream && (self.io.options.mode == Mode::WriteBack || self.is_kept_at_once(request.op))
             }
         };
         let fits = request.op == Op::Discard || bytes <= self.io.backing_transfer_max();
-        if !is_wanted || !fits || !self.is_serving() || self.overlaps_log(request.range) {
+        let is_held = self.overlaps_log(request.range) || self.is_witness(request.op, request.range);
+        if !is_wanted || !fits || !self.is_serving() || !self.is_marked() || is_held {
             return None;
         }
         let Payload::Pattern(pattern) = &request.payload else {
@@ -142,6 +153,12 @@ impl Core {
         let mut buffer = memory.take(Bytes(bytes)).filter(|_| self.has_memory_for_run())?;
         pattern.fill(self.log.geometry.logical_block as usize, &mut buffer);
         Some(Payload::Bytes(buffer.freeze()))
+    }
+
+    /// Whether the backing device keeps what it has answered of this, without a flush.
+    fn is_kept_at_once(&self, op: Op) -> bool {
+        let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        is_fua || self.io.backing.volatile_cache == VolatileCache::None
     }
 
     fn overlaps_log(&self, range: LbaRange) -> bool {
@@ -171,6 +188,11 @@ impl Core {
             if may_take && has_data && !self.overlaps_log(client.range) {
                 return self.enqueue(client);
             }
+        }
+        // It may have been submitted in another mode.
+        let is_volatile = self.io.backing.volatile_cache != VolatileCache::None;
+        if self.io.options.mode == Mode::Protected && outcome.is_done() && !client.is_fua && is_volatile {
+            return self.ask_flush(client.asked, client.payload);
         }
         self.io.answer(&client.asked, outcome, client.payload);
     }

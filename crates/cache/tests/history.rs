@@ -103,6 +103,8 @@ pub(crate) struct History {
     pub(crate) setup: Setup,
     pub(crate) left_out: LeftOut,
     pub(crate) steps: Vec<Step>,
+    /// Whether somebody marks the backing device.
+    pub(crate) marks: bool,
 }
 
 impl History {
@@ -122,12 +124,13 @@ impl History {
             crash(&setup, chance, &mut steps);
         }
         steps.push(Step::Verify { roll: chance.next_u64() });
-        Self { seed, setup, left_out: LeftOut::Nothing, steps }
+        Self { seed, setup, left_out: LeftOut::Nothing, steps, marks: false }
     }
 
     /// Runs it; what went wrong, if anything did.
     pub(crate) fn run(&self) -> Result<World, String> {
-        let mut world = World::new(&self.setup, self.left_out)?;
+        let new = if self.marks { World::marked } else { World::new };
+        let mut world = new(&self.setup, self.left_out)?;
         for (index, step) in self.steps.iter().enumerate() {
             world.step(*step).map_err(|why| format!("step {index}, {step:?}: {why}"))?;
         }

@@ -1,7 +1,8 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
+//! they share.
 //!
-//! All but `driver` hold the state machine against what its user may see: no threads, no clock, everything from a seed that each
-//! failure prints.
+//! All but `driver` hold the state machine against what its user may see: no threads, no clock, everything
+//! from a seed that each failure prints.
 //!
 //! ```text
 //!   history (steps from a seed) ──► world: Cache + medium of each member (by plumb_crash) ──► oracle of the user
@@ -13,6 +14,7 @@
 //!      ordered       the backing alone in ordered mode
 //!      figures       write amplification, counted
 //!      pacing        how fast writes come in when the log is full
+//!      marks         the backing device marked: no honest crash is refused, an old log and a foreign write are
 //!      unreadable    more places that cannot be read than the log can let go of
 //! ```
 
@@ -24,6 +26,7 @@ mod exhaustive;
 mod figures;
 mod flips;
 mod history;
+mod marks;
 mod medium;
 mod oracle;
 mod ordered;

@@ -7,7 +7,7 @@ use plumb_block::{
     Completion, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request, Tag, VolatileCache,
 };
 use plumb_cache::{Action, Cache, Member, Mode, Purpose, State, Status};
-use plumb_crash::{Strategy, Survival, below};
+use plumb_crash::{Survival, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -16,8 +16,10 @@ use crate::history::{Ask, FaultKind, Step};
 use crate::medium::Medium;
 use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Setup};
+use marks::{Marking, open};
 
 mod faults;
+pub(crate) mod marks;
 mod replace;
 
 /// So many commands or events without an answer are no progress.
@@ -69,6 +71,8 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<Purpose, u64>,
     /// How many reads were answered with an error.
     pub(crate) failed_reads: u64,
+    /// Mark of the backing device, where somebody marks it.
+    pub(crate) marking: Option<Marking>,
     trace: bool,
 }
 
@@ -89,8 +93,18 @@ impl World {
         oracle: Oracle,
         is_degraded: bool,
     ) -> Result<Self, String> {
+        Self::with(setup, left_out, (members, None), oracle, is_degraded)
+    }
+
+    fn with(
+        setup: &Setup,
+        left_out: LeftOut,
+        (members, marking): (Vec<Medium>, Option<Marking>),
+        oracle: Oracle,
+        is_degraded: bool,
+    ) -> Result<Self, String> {
         let buffers = Buffers::of_this_thread();
-        let cache = open(setup, left_out, &buffers, &members, is_degraded)?;
+        let cache = open(setup, left_out, &buffers, (&members, marking.as_ref()), is_degraded)?;
         if cache.info().discard_zeroes && !setup.discard_zeroes {
             return Err("the cache promises zeroes that the backing does not".to_owned());
         }
@@ -118,6 +132,7 @@ impl World {
             is_hopeless_later: false,
             seen: BTreeMap::new(),
             failed_reads: 0,
+            marking,
             trace: std::env::var_os("PLUMB_TRACE").is_some(),
         })
     }
@@ -126,18 +141,8 @@ impl World {
     pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
         let mut oracle = self.oracle.clone();
         oracle.cut();
-        Self::over(&self.setup, self.left_out, members, oracle, self.is_degraded)
-    }
-
-    /// What is on the members if nothing is lost.
-    pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
-        let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
-        let mut members = self.members.clone();
-        for medium in &mut members {
-            medium.cut(&mut chance, Survival::By(Strategy::AllSurvive));
-            medium.notes_reads = true;
-        }
-        members
+        let members = (members, self.marking.clone());
+        Self::with(&self.setup, self.left_out, members, oracle, self.is_degraded)
     }
 
     /// Something is broken beneath: requests may fail from now on, unless another leg has it all.
@@ -176,6 +181,7 @@ impl World {
                 let mut chance = seeded(roll);
                 self.oracle.cut();
                 self.members.iter_mut().for_each(|medium| medium.cut(&mut chance, Survival::Mixed));
+                self.marking.iter_mut().for_each(|marking| marking.crash(&mut chance));
                 self.restart(&mut chance)
             }
             Step::Kill { roll } => {
@@ -187,6 +193,7 @@ impl World {
                     let tickets: Vec<u64> = here.filter_map(|flight| flight.ticket).collect();
                     medium.kill(&tickets, &mut chance);
                 }
+                self.marking.iter_mut().for_each(|marking| marking.crash(&mut chance));
                 self.restart(&mut chance)
             }
             Step::Ask { what, roll } => self.ask(what, &mut seeded(roll)),
@@ -309,6 +316,10 @@ impl World {
 
     /// One command completes, or time goes on to the next event before `until`; false if there is neither.
     fn advance(&mut self, until: Nanos, chance: &mut Xoshiro256PlusPlus) -> Result<bool, String> {
+        let is_turn = self.marking.is_some() && (self.flights.is_empty() || below(chance, 4) == 0);
+        if is_turn && self.advance_mark()? {
+            return Ok(true);
+        }
         if !self.flights.is_empty() {
             let index = below(chance, self.flights.len() as u64) as usize;
             self.complete(index, chance)?;
@@ -384,7 +395,8 @@ impl World {
         let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
         let degraded = is_one_gone || (self.setup.faults == Faults::OneLeg && !self.is_replaced);
         self.is_degraded = degraded;
-        let cache = open(&self.setup, self.left_out, &self.buffers, &self.members, degraded)?;
+        let members = (&self.members[..], self.marking.as_ref());
+        let cache = open(&self.setup, self.left_out, &self.buffers, members, degraded)?;
         self.oracle.set_volatile(cache.info().volatile_cache != VolatileCache::None);
         self.cache = Some(cache);
         if below(chance, 2) == 0 { self.pump() } else { Ok(()) }
@@ -436,6 +448,7 @@ impl World {
                         return Err("detached, and not clean".to_owned());
                     }
                     self.oracle.stopped()?;
+                    self.mark_stopped();
                     if is_detached && is_clean {
                         let mut backing = self.members[self.setup.legs()].clone();
                         backing.cut(chance, Survival::Mixed);
@@ -478,17 +491,4 @@ fn member(setup: &Setup, member: Member) -> usize {
         Member::Leg(leg) => leg,
         Member::Backing => setup.legs(),
     }
-}
-
-fn open(
-    setup: &Setup,
-    left_out: LeftOut,
-    buffers: &Buffers,
-    members: &[Medium],
-    degraded: bool,
-) -> Result<Cache, String> {
-    let options = setup.options(buffers.for_cache(), left_out, degraded);
-    let (backing, legs) = members.split_last().ok_or("no members")?;
-    let legs = legs.iter().map(|medium| (!medium.is_dead).then(|| medium.info.clone())).collect();
-    Cache::open(options, legs, backing.info.clone()).map_err(|error| format!("not opened: {error}"))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 pub(crate) mod drive;
 pub(crate) mod exports;
+pub(crate) mod output;
 pub(crate) mod policy;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
 
+use crate::arguments::output::OutputArguments;
 use crate::terminal;
 
 /// How deep does a write go? Survey, measure and judge the write path.
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     Manual {
         /// The directory, which must exist
         directory: PathBuf,
+
+        #[command(flatten)]
+        writing: OutputArguments,
     },
 }
 
@@ -139,6 +144,9 @@ pub(crate) struct SurveyArguments {
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     pub(crate) record: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
+
     /// Survey a recording instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
@@ -175,11 +183,12 @@ pub(crate) struct LoadArguments {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct OwnArguments {
-    /// Write to files that plumb did not make, and to disks without a signature
+    /// Write to files that plumb did not make, and to disks, if they have no signature
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Write to the disk with this serial although it is in use or has a signature
+    /// Write to the disk with this serial, or to the file at this path, although it is in use or has a
+    /// signature
     #[arg(long, value_name = "SERIAL")]
     pub(crate) destroy: Vec<String>,
 
@@ -287,6 +296,9 @@ pub(crate) struct ReportArguments {
     /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
 
     #[command(flatten)]
     pub(crate) detail: Detail,

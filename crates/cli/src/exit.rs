@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
+use plumb_report::printable::printable_text;
 use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
+use plumb_state::output::{OutputError, OutputErrorKind};
 use plumb_trial::{FailureKind, TrialError};
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
@@ -113,6 +115,18 @@ impl From<plumb_targets::Error> for Refusal {
     }
 }
 
+/// An output file that is not written, as the exit code of its kind.
+impl From<OutputError> for Refusal {
+    fn from(error: OutputError) -> Self {
+        let exit = match error.kind {
+            OutputErrorKind::Usage => Exit::Usage,
+            OutputErrorKind::Refused => Exit::Refused,
+            OutputErrorKind::Failed => Exit::Failed,
+        };
+        Self::because(exit, error)
+    }
+}
+
 /// What was typed makes no sense, as `error` says.
 pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
     Refusal::because(Exit::Usage, error)
@@ -131,6 +145,12 @@ impl std::error::Error for Refusal {}
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
+        let plain = typed.render().to_string();
+        // What was typed is repeated in it.
+        if printable_text(&plain, false) != plain {
+            crate::terminal::say(plain.trim_end());
+            return code;
+        }
         return match typed.print() {
             // A reader who closed the pipe before the help was out has nothing to be told.
             Err(broken) if broken.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,

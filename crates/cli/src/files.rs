@@ -1,15 +1,15 @@
-//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those that take a result.
+//! Files that a command line names: those of words (job files, profiles, parameter files, TOML), and those
+//! that take a result, which `plumb_state` writes.
 //!
-//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read to its end, and
-//! UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
+//! Files of words are small, and people write them on any system: what is larger than [`LARGEST`] is not read
+//! to its end, and UTF-16 with its byte order mark, as PowerShell redirects it, is read like UTF-8.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read};
 
-use anyhow::Context as _;
-use plumb_measure::run::replace::replace;
+use plumb_state::OutputFile;
 
+use crate::exit::Refusal;
 use crate::terminal;
 
 /// The largest file that is read, in bytes: a device in the place of a file has no end.
@@ -53,35 +53,23 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     String::from_utf16(&units).ok().filter(|_| rest.is_empty())
 }
 
-/// Writes `bytes` to `path`. A regular file is replaced whole or not at all; a link is followed, and a device or a pipe is
-/// written to as it is: a rename would put a file in its place.
+/// Writes `text` to the output file that was named, or to stdout if none was.
 ///
 /// # Errors
-/// As of the system, with the path.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            let place = || format!("cannot write to {}", path.display());
-            fs::OpenOptions::new()
-                .write(true)
-                .open(path)
-                .and_then(|mut file| file.write_all(bytes))
-                .with_context(place)
-        }
-        Ok(_) => {
-            let place = || format!("cannot follow {}", path.display());
-            Ok(replace(&fs::canonicalize(path).with_context(place)?, bytes)?)
-        }
-        Err(_) => Ok(replace(path, bytes)?),
+/// As [`OutputFile::write`], and if stdout is closed.
+pub(crate) fn write_or_print(output: Option<OutputFile<'_>>, text: &str) -> anyhow::Result<()> {
+    match output {
+        Some(output) => output.write(text.as_bytes()).map_err(|error| Refusal::from(error).into()),
+        None => terminal::print(text),
     }
 }
 
-/// The same to stdout where no path is named.
+/// Checks the output file that was named, if one was, before anything runs for its result.
 ///
 /// # Errors
-/// As [`write`].
-pub(crate) fn write_or_print(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
-    path.map_or_else(|| terminal::print(text), |path| write(path, text.as_bytes()))
+/// As [`OutputFile::check`].
+pub(crate) fn check(output: Option<OutputFile<'_>>) -> Result<(), Refusal> {
+    output.map_or(Ok(()), |output| Ok(output.check()?))
 }
 
 #[cfg(test)]
@@ -107,25 +95,5 @@ mod tests {
         assert_eq!(text_of(io::repeat(b'x')).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(read("/dev/zero").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(text_of(io::repeat(b'x').take(LARGEST)).unwrap().len() as u64, LARGEST);
-    }
-
-    #[test]
-    fn a_link_is_followed_and_what_is_no_file_stays_what_it_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        write(&link, b"new").unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"new");
-        assert!(link.symlink_metadata().unwrap().is_symlink());
-        let pipe = directory.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let reader = std::thread::spawn({
-            let pipe = pipe.clone();
-            move || fs::read(pipe).unwrap()
-        });
-        write(&pipe, b"through").unwrap();
-        assert_eq!(reader.join().unwrap(), b"through");
-        assert!(!pipe.metadata().unwrap().is_file());
     }
 }

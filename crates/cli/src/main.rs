@@ -27,9 +27,6 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    if let Some(parameters) = command::module::parameters() {
-        return command::module::run(&parameters);
-    }
     command::agent::end_with_agent();
     let command = unknown::parse()?.command;
     command::compare::restore_left_behind();
@@ -53,6 +50,6 @@ fn run() -> anyhow::Result<Exit> {
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
         Command::Fio(typed) => command::fio::run(&typed.arguments),
         Command::Completions { shell } => command::generate::completions(shell),
-        Command::Manual { directory } => command::generate::manual(&directory),
+        Command::Manual { directory, writing } => command::generate::manual(&directory, writing),
     }
 }

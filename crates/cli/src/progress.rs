@@ -9,6 +9,8 @@ use plumb_load::Progress;
 use plumb_trial::{Phase, TargetNow, Watcher};
 use plumb_workload::{Job, Scenario};
 
+use plumb_report::printable::printable;
+
 use crate::terminal;
 
 /// How fine the bar counts: thousandths of the phase.
@@ -82,7 +84,7 @@ impl Bar {
         if !self.redraws {
             terminal::say(&format!("plumb: {name}"));
         }
-        self.set(0.0, name.to_owned());
+        self.set(0.0, name);
     }
 
     /// Takes the bar away.
@@ -91,9 +93,9 @@ impl Bar {
     }
 
     /// So much of what is being done is done.
-    pub(crate) fn set(&self, done: f64, message: String) {
+    pub(crate) fn set(&self, done: f64, message: &str) {
         self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        self.bar.set_message(message);
+        self.bar.set_message(printable(message));
     }
 }
 
@@ -145,7 +147,7 @@ impl Watcher for Bar {
         let share = self.bytes.map_or(0.0, |(all, _)| done.0 as f64 / all.0.max(1) as f64);
         let left = self.bytes.and_then(|(_, since)| left(since, share));
         let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
-        self.set(share, format!("{}: {done}{left}", self.phase));
+        self.set(share, &format!("{}: {done}{left}", self.phase));
     }
 
     fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
@@ -165,7 +167,7 @@ impl Watcher for Bar {
             if left > 0.0 && self.turns.is_none() { format!(", {left:.0} s left") } else { String::new() };
         let share = self.turns.as_ref().and_then(|turns| turns.done).unwrap_or(share);
         let rate = format!("{}: {iops:.0} IOPS{flushing}{left}", self.phase);
-        self.set(share, self.in_its_turn(&rate));
+        self.set(share, &self.in_its_turn(&rate));
     }
 
     fn standing(&mut self, lines: &[String], done: Option<f64>) {

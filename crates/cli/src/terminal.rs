@@ -3,13 +3,16 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use plumb_report::printable::printable_text;
 use plumb_report::{Format, Rendered, Style, render};
 
 /// Wider lines than this are read by nobody.
 const WIDTH_MAX: usize = 400;
 
-/// Writes a result to stdout. A reader who closed the pipe has seen enough: that is no failure.
+/// Writes a result to stdout, in which no name can steer the terminal. A reader who closed the pipe has seen
+/// enough: that is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let text = printable_text(text, style().colour);
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => {
@@ -29,8 +32,10 @@ pub(crate) fn show<'a>(of: impl Into<Rendered<'a>>, as_json: bool, style: Style)
     print(&render(of, if as_json { Format::Json } else { Format::Terminal }, style)?)
 }
 
-/// Says a line on stderr. If nobody can be told, the exit code still says it.
+/// Says a line on stderr, in which no name can steer the terminal. If nobody can be told, the exit code still
+/// says it.
 pub(crate) fn say(line: &str) {
+    let line = printable_text(line, style_of_stderr().colour);
     let mut stderr = io::stderr().lock();
     if writeln!(stderr, "{line}").is_err() {
         // stderr is closed; there is nowhere left to say so.

@@ -129,8 +129,8 @@ fn a_cache_is_known_again_by_its_devices() {
     holds("cli/cache-status", &document(&adopted));
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "0"]);
-    let mode = place.cache(&["mode", &place.name, "protected"]);
-    assert_eq!(mode["mode"], "protected");
+    let mode = place.cache(&["mode", &place.name, "ordered"]);
+    assert_eq!(mode["mode"], "ordered");
     assert_eq!(place.cache(&["mode", &place.name, "write-back"])["mode"], "write-back");
     place.cache(&["stop", &place.name]);
     assert_eq!(server.wait(), Some(0));

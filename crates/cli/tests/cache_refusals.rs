@@ -33,7 +33,7 @@ fn a_cache_is_made_only_of_what_may_be_used() {
         &place,
         &with(&["--backing", "backing", "--log", "backing", "--size", "1M", "--overwrite"]),
         4,
-        &["another cache or drive has it", "named twice"],
+        &["is the same device as", "a device of its own"],
     );
     refused(
         &place,

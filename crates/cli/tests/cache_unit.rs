@@ -1,5 +1,7 @@
-//! The systemd unit of a cache: systemd takes it, and what it runs serves, stops at SIGTERM with what is dirty, and serves again after that
-//! and after SIGKILL. It is run here as systemd would, for the process with number 1 need not be systemd.
+//! The udev rule and the systemd unit of a cache. The rule hides the backing device, and nothing else. The
+//! unit: systemd takes it, and what it runs serves, stops at SIGTERM with what is dirty, and serves again
+//! after that and after SIGKILL. It is run here as systemd would, for the process with number 1 need not be
+//! systemd.
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;
@@ -9,9 +11,56 @@ use rustix::process::{Signal, kill_process};
 use crate::cache_support::Place;
 use crate::common::said;
 use crate::drive_support::{cannot_attach, served};
+use crate::load_support::LoopDevice;
 
 const UNIT: &str = include_str!("../../../integrations/systemd/plumb-cache@.service");
 const PROGRAM: &str = "/usr/bin/plumb";
+const RULE: &str = include_str!("../../../integrations/udev/61-plumb-cache.rules");
+
+/// What udev would make of this block device with the rule installed; `None` where that cannot be tried,
+/// which is told.
+fn as_udev_sees(device: &str) -> Option<String> {
+    let rules = std::path::Path::new("/run/udev/rules.d");
+    let installed = rules.join(format!("61-plumb-cache-{}.rules", std::process::id()));
+    if let Err(why) = std::fs::create_dir_all(rules).and_then(|()| std::fs::write(&installed, RULE)) {
+        plumb_testkit::skip(&format!("{}: {why}", rules.display()));
+        return None;
+    }
+    let sysfs = format!("/sys/class/block/{}", device.trim_start_matches("/dev/"));
+    let output = Command::new("udevadm").args(["test", "--action=add", &sysfs]).output();
+    std::fs::remove_file(&installed).unwrap();
+    match output {
+        Ok(output) => Some(said(&output)),
+        Err(why) => {
+            plumb_testkit::skip(&format!("udevadm: {why}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn udev_hides_the_backing_device_of_a_cache_and_no_other() {
+    let place = Place::new(16 << 20);
+    let Some(device) = LoopDevice::over(&place.path("backing")) else { return };
+    let Some(before) = as_udev_sees(&device.path) else { return };
+    assert!(!before.contains("SYSTEMD_READY=0") && !before.contains("Invalid"), "{before}");
+    place.cache(&[
+        "create",
+        "--name",
+        &place.name,
+        "--backing",
+        &device.path,
+        "--log",
+        "log",
+        "--size",
+        "64M",
+    ]);
+    let Some(after) = as_udev_sees(&device.path) else { return };
+    for property in ["SYSTEMD_READY=0", "UDISKS_IGNORE=1", "ID_FS_TYPE=plumb_cache_backing"] {
+        assert!(after.contains(property), "{property}: {after}");
+    }
+    place.cache(&["detach", &place.name]);
+}
 
 #[test]
 fn systemd_takes_the_unit_of_a_cache() {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{document, holds, plumb, said};
+use crate::common::{document, holds, plumb, said, verdict_ids};
 use crate::load_support::Place;
 
 /// Runs a command line and keeps what it prints in a file.
@@ -87,6 +87,29 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
         number(&compared, "/ratios/iops/median") > 0.5
             && compared["notes"].to_string().contains("one.xml, a result of DiskSpd")
     );
+}
+
+#[test]
+fn an_imported_result_from_memory_is_told_as_one() {
+    let place = Place::new();
+    let fio = "fio --name=one --filename=f --size=8m --rw=randread --bs=4k --ioengine=psync --direct=0 --runtime=1 --time_based \
+               --output-format=json --no-record";
+    printed(&place, fio, "cached.json");
+    // Versions that print no sectors leave the time of an operation.
+    let document = imported(&place, "cached.json");
+    assert_eq!(document["total"]["storage"], Value::Null);
+    assert!(verdict_ids(&document).contains(&"page-cache"), "{document:#}");
+    let mut newer: Value =
+        serde_json::from_slice(&std::fs::read(place.here.path().join("cached.json")).unwrap()).unwrap();
+    newer["disk_util"] = serde_json::json!([
+        {"name": "sda", "read_ios": 3, "write_ios": 2, "read_sectors": 24, "write_sectors": 16, "read_merges": 0}
+    ]);
+    std::fs::write(place.here.path().join("newer.json"), newer.to_string()).unwrap();
+    let document = imported(&place, "newer.json");
+    let storage = &document["total"]["storage"];
+    assert_eq!((&storage["reads"], &storage["read_bytes"]), (&Value::from(3), &Value::from(24 * 512)));
+    let found = document["verdicts"].as_array().unwrap().iter().find(|one| one["id"] == "page-cache");
+    assert!(found.unwrap()["sentence"].as_str().unwrap().contains("devices served"), "{document:#}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common;
 use crate::common::{entries, said};
-use crate::load_support::{LoopDevice, Place, stderr, system};
+use crate::load_support::{LoopDevice, Place, start, stderr, system, wait_for};
 
 #[test]
 fn a_file_that_plumb_did_not_make_stays_as_it_is() {
@@ -76,6 +76,58 @@ fn what_plumb_made_it_may_write_again() {
     std::fs::remove_file(place.path("f")).unwrap();
     place.foreign("f", 1 << 20);
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
+}
+
+/// Whether the place keeps marks. Where not, the test counts as skipped.
+fn keeps_marks(place: &Place) -> bool {
+    let probe = std::fs::File::create_new(place.path("probe")).unwrap();
+    let keeps = plumb_targets::mark_as_made(&probe).unwrap();
+    std::fs::remove_file(place.path("probe")).unwrap();
+    if !keeps {
+        plumb_testkit::skip("the temporary directory keeps no extended attributes");
+    }
+    keeps
+}
+
+#[test]
+fn a_file_that_plumb_made_and_somebody_filled_is_somebodys() {
+    let place = Place::new();
+    if !keeps_marks(&place) {
+        return;
+    }
+    place.json("load f --size 1M --count 10", 0);
+    place.json("load f --write 100 --count 10", 0);
+    // Written in place as `cp` does, with the same length, so that the inode and its mark stay.
+    let bytes = place.foreign("f", 1 << 20);
+    for typed in ["load f --write 100 --count 10", "load f --size 2M --write 100 --count 10"] {
+        let output = place.run(typed);
+        assert_eq!(output.status.code(), Some(4), "{typed}: {}", said(&output));
+        assert!(stderr(&output).contains("somebody has used it since"), "{}", said(&output));
+        assert!(std::fs::read(place.path("f")).unwrap() == bytes, "{typed}: the file has changed");
+    }
+    // What is allowed once does not make the rest of the file plumb's.
+    place.json("load f --write 100 --count 10 --overwrite", 0);
+    assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
+    // Nor does another length.
+    place.json("load f --size 2M --write 100 --count 10 --overwrite", 0);
+    assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
+}
+
+#[test]
+fn what_a_run_left_is_plumbs_whatever_it_wrote_and_what_a_killed_run_left_if_it_is_stamped() {
+    let place = Place::new();
+    if !keeps_marks(&place) {
+        return;
+    }
+    let fio = "fio --name=x --filename=f --size=1m --rw=write --buffer_compress_percentage=50";
+    assert!(place.run(fio).status.code().is_some_and(|code| code < 2));
+    place.json("load f --write 100 --count 10", 0);
+    let mut killed = start(&mut place.command("load g --size 1M --write 100 --duration 60s"));
+    let lines = wait_for("measuring", &mut killed);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    drop(lines);
+    place.json("load g --write 100 --count 10", 0);
 }
 
 #[test]

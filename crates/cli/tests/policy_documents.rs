@@ -128,43 +128,6 @@ fn what_is_kept_and_enforced_nowhere_is_said_so() {
     assert_eq!(common::entries(root.path()), Vec::<String>::new(), "nothing was written");
 }
 
-/// As Ansible calls a binary module: under the name that it gives to modules, with the path of the parameters.
-#[test]
-fn a_task_of_ansible_is_answered_with_one_document_whatever_is_wrong_with_it() {
-    let directory = scratch();
-    let place = directory.path();
-    let module = place.join("AnsiballZ_plumb_verify");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plumb"), &module).unwrap();
-    let answered = |typed: &str| {
-        let file = place.join("args");
-        std::fs::write(&file, typed).unwrap();
-        let output = std::process::Command::new(&module).arg(&file).output().unwrap();
-        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-        let answer = document(&output);
-        assert_eq!((&answer["failed"], &answer["changed"]), (&true.into(), &false.into()), "{answer:#}");
-        answer["msg"].as_str().unwrap().to_owned()
-    };
-    let named = |name: &str, more: &str| {
-        answered(&format!(r#"{{"_ansible_module_name": "{name}", "_ansible_check_mode": false{more}}}"#))
-    };
-    assert!(answered("[]").contains("args: "));
-    assert!(answered("{}").contains("name its file plumb_facts, plumb_policy"));
-    assert!(named("plumb_verify", r#", "journal": "/"#).contains("args: "), "half a document");
-    assert!(
-        named("plumb_verify", r#", "journal": "/""#)
-            .contains("Unsupported parameters for (plumb_verify) module: journal.")
-    );
-    assert!(
-        named("a.b.plumb_policy", r#", "state": "off", "all": "perhaps""#)
-            .contains("argument 'all' is \"perhaps\" and cannot be converted to a bool")
-    );
-    let nowhere = format!(r#", "journals": "{}""#, place.display());
-    assert!(named("plumb_verify", &nowhere).contains("there is no journal in "));
-    // Two words are no call of Ansible: the name alone makes no module.
-    let output = std::process::Command::new(&module).args(["policy", "show"]).output().unwrap();
-    assert_ne!(output.status.code(), Some(5), "{}", said(&output));
-}
-
 #[test]
 fn what_a_raid_program_says_is_said_beside_the_disks() {
     let directory = scratch();

@@ -99,6 +99,15 @@ fn each_study_reproduces_its_field_report() {
             "{study}: {figure} is {ours}, and has to be from {low} to {high}"
         );
     }
+    let unknown: Vec<&Value> = rows(&document).filter(|row| row["ours"].is_null()).collect();
+    let figures: Vec<&Value> = unknown.iter().map(|row| &row["figure"]).collect();
+    assert_eq!(figures, ["time of a flush, cache disabled"], "no flush is sent: {unknown:#?}");
+    // Where a row rests on a window that was chosen, it says so.
+    let chosen = |figure: &str| rows(&document).find(|row| row["figure"] == figure).map(|row| &row["chosen"]);
+    let window = chosen("file, write, cached: storage").and_then(Value::as_str).unwrap_or_default();
+    assert!(window.contains("window of 36 s"), "{window}");
+    let host = chosen("fdatasync mean, cache enabled").and_then(Value::as_str).unwrap_or_default();
+    assert!(host.contains("call us 130"), "{host}");
     // Reported are 30,000 writes a second without the page cache, of a test whose length is not told: less here, and no bar says so.
     let headline = document["headline"].as_str().unwrap();
     assert!(headline.contains("did not come out within a factor of 1.5"), "{headline}");
@@ -122,4 +131,25 @@ fn what_makes_no_sense_is_refused() {
         let output = plumb().arg("study").args(typed.split(' ')).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
     }
+}
+
+/// A study runs a database's log over a file system, a comparison plain writes with a sync each, of the mean size of the log's: one
+/// kernel decides for both which flushes a drive sees.
+#[test]
+fn a_comparison_of_cache_states_agrees_with_the_study_of_them() {
+    let ran = |typed: &str| {
+        let output = crate::common::plumb().args(typed.split(' ')).output().unwrap();
+        assert!(crate::common::has_run(&output), "{typed}: {}", crate::common::said(&output));
+        crate::common::document(&output)
+    };
+    let study = ran("study a --seed 7 --json --no-record");
+    let rows = study["studies"][0]["rows"].as_array().unwrap();
+    let commits = rows.iter().find(|row| row["figure"].as_str().unwrap().contains("commits")).unwrap();
+    let told = commits["ours"].as_f64().unwrap();
+    let compared = ran(
+        "compare --factor policy=on,off sim:all-flash-cluster?size=8GiB --sequential --write 100 --sync-every 1 \
+                        --block-size 16k --duration 100ms --budget 10s --seed 7 --json --no-record",
+    );
+    let ratio = compared["ratios"]["iops"]["median"].as_f64().unwrap();
+    assert!((ratio / told - 1.0).abs() < 0.05, "the comparison says {ratio}, the study {told}");
 }

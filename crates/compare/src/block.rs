@@ -77,11 +77,8 @@ pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
     block_of(sides, &[], seconds)
 }
 
-/// The same. Where each write of `jobs` is durable when it completes, its latency is that of a durable write.
+/// Returns the block of `jobs` that measured `sides` in so many seconds.
 pub(crate) fn block_of(sides: &Sides, jobs: &[RunJob], seconds: f64) -> Block {
-    let is_durable = |job: &RunJob| job.durable_write_every == Some(1);
-    let by_write = sides.write.latency.filter(|_| !jobs.is_empty() && jobs.iter().all(is_durable));
-    let sides = &Sides { durable_latency: sides.durable_latency.or(by_write), ..sides.clone() };
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;

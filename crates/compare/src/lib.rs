@@ -20,6 +20,7 @@ mod design;
 mod experiment;
 mod explanation;
 mod gate;
+mod host;
 mod judge;
 mod kept;
 mod outcome;

@@ -1,11 +1,20 @@
 //! Results that other programs have printed elsewhere, as recorded documents: judged by the rules that apply, and compared like runs.
 //!
+//! The rules are those of plumb's own runs. Each needs evidence, and an import has these parts of it:
+//!
+//! | evidence | of fio | of DiskSpd | rules, for example |
+//! |---|---|---|---|
+//! | operations, latencies, caching, failures | yes | yes | `page-cache` by the time of an operation, `operations-failed`, `too-short` |
+//! | processor time of a job with one thread | yes | no | `generator-bound` |
+//! | counts of the devices (`disk_util` with sectors, fio 3.36 and later, one group of jobs) | yes | no | `page-cache`, `cached-below` |
+//! | write path, flushes of its own, rate over time | no | no | `flush-dropped`, `flushes-merged`, `not-steady` say nothing |
+//!
 //! # Limitations
-//! What the devices beneath were handed is not in them, nor the write path: rules that need it say nothing. fio prints no quartiles unless
+//! The write path is not in them: rules that need it say nothing. fio prints no quartiles unless
 //! asked; the nearest percentiles that it does print stand for them, and a note says so. Where it prints no percentiles at all, the
 //! latency is left out.
 
-use plumb_measure::{ApplicationSide, Latency};
+use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 use plumb_report::document::{DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides};
 use plumb_report::verdict;
 
@@ -33,6 +42,8 @@ pub(crate) struct Figures {
     /// Requests asked to be in flight.
     pub(crate) depth: Option<u64>,
     pub(crate) cpu: Option<plumb_report::document::CpuSeconds>,
+    /// Share of the time that its only thread spent on a processor.
+    pub(crate) worker_busy: Option<f64>,
 }
 
 /// One target of a job.
@@ -53,6 +64,8 @@ pub(crate) struct Span {
     pub(crate) jobs: Vec<RunJob>,
     pub(crate) targets: Vec<Target>,
     pub(crate) total: Figures,
+    /// Counts of the devices beneath all targets, if the program printed them.
+    pub(crate) storage: Option<StorageSide>,
 }
 
 /// A whole result.
@@ -104,7 +117,7 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
     document.notes = vec![format!("Imported from {file}, a result of {program}: plumb has not measured it.")];
     document.notes.extend(notes);
     document.environment = environment;
-    let mut whole = Figures::default();
+    let (mut whole, mut storage) = (Figures::default(), None);
     for (number, span) in spans.into_iter().enumerate() {
         let (seconds, total) = (span.seconds, &span.total);
         document.duration += seconds;
@@ -116,7 +129,7 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
                 job: target.job,
                 size: target.size,
                 engine: program.clone(),
-                sides: target.figures.sides(seconds, &program),
+                sides: target.figures.sides(seconds, span.storage.as_ref(), &program),
                 ..RunTarget::default()
             });
         }
@@ -124,12 +137,13 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
             warmup: span.warmup,
             duration: seconds,
             jobs: span.jobs,
-            total: total.sides(seconds, &program),
+            total: total.sides(seconds, span.storage.as_ref(), &program),
             ..RunSpan::default()
         });
+        storage = span.storage.filter(|_| number == 0);
         whole = if number == 0 { span.total } else { whole.and(&span.total) };
     }
-    document.total = whole.sides(document.duration, &program);
+    document.total = whole.sides(document.duration, storage.as_ref(), &program);
     verdict::conclude(&mut document, Vec::new());
     Ok(document)
 }
@@ -143,6 +157,7 @@ impl Figures {
             trim: self.trim.and(other.trim),
             sync: self.sync.and(other.sync),
             latency: None,
+            worker_busy: None,
             depth: self.depth.zip(other.depth).map(|(one, other)| one.max(other)),
             cpu: self.cpu.zip(other.cpu).map(|(one, other)| plumb_report::document::CpuSeconds {
                 user: one.user + other.user,
@@ -151,7 +166,7 @@ impl Figures {
         }
     }
 
-    fn sides(&self, seconds: f64, program: &str) -> Sides {
+    fn sides(&self, seconds: f64, storage: Option<&StorageSide>, program: &str) -> Sides {
         let moved = [self.read, self.write, self.trim].into_iter().reduce(Counted::and).unwrap_or_default();
         let whole = Counted { latency: self.latency, ..moved };
         Sides {
@@ -162,7 +177,11 @@ impl Figures {
             sync: self.sync.direction(seconds),
             depth: self.depth,
             in_flight_max: self.depth.unwrap_or(0),
-            storage_unknown_because: Some(format!("{program} does not say what the devices were handed")),
+            storage: storage.cloned(),
+            storage_unknown_because: storage
+                .is_none()
+                .then(|| format!("{program} does not say what the devices were handed")),
+            quality: Quality { worker_busy: self.worker_busy, ..Quality::default() },
             cpu: self.cpu,
             ..Sides::default()
         }

@@ -136,13 +136,11 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    /// A generator that needs no crate: Steele's splitmix64.
+    /// Draws the next number of SplitMix64.
     fn draw(state: &mut u64) -> u64 {
+        let drawn = plumb_block::mixed(*state);
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        drawn
     }
 
     #[test]

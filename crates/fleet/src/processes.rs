@@ -75,7 +75,8 @@ impl Processes {
         &mut self,
         controller: &mut Controller,
         is_over: &dyn Fn(&Controller) -> bool,
-        (clock, stop): (&dyn Clock, &AtomicBool),
+        clock: &dyn Clock,
+        stop: &AtomicBool,
         watch: &mut dyn FnMut(&Controller, Nanos),
     ) -> plumb_block::Result<()> {
         let mut next_look = clock.now();

@@ -10,6 +10,7 @@
 //! way.
 
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub struct Filling<'a> {
 /// write(2); ENOSPC (or EDQUOT) before anything is written where the file system can reserve; EINTR when stopped.
 pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling: Filling<'_>) -> Result<()> {
     let Filling { seed, stop, progress } = filling;
-    lay_out(path, (from, to), (logical_block, Some(seed)), stop, progress)
+    lay_out(path, from..to, Content { logical_block, seed: Some(seed) }, stop, progress)
 }
 
 /// The same with zeroes; `from` and `to` are multiples of 512. `stop` and `progress` as in [`Filling`].
@@ -73,18 +74,27 @@ pub fn write_zeroes(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<()> {
-    lay_out(path, (from, to), (SECTOR, None), stop, progress)
+    lay_out(path, from..to, Content { logical_block: SECTOR, seed: None }, stop, progress)
 }
 
-/// Writes noise of a seed, in blocks that are stamped, or zeroes.
+/// Content of the blocks that are laid out.
+struct Content {
+    /// Size of a block, and of a stamp in it.
+    logical_block: Bytes,
+    /// Seed of stamped noise; zeroes without one.
+    seed: Option<u64>,
+}
+
+/// Writes `content` to a range of the file.
 fn lay_out(
     path: &Path,
-    (from, to): (Bytes, Bytes),
-    (logical_block, seed): (Bytes, Option<u64>),
+    range: Range<Bytes>,
+    content: Content,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<()> {
     let place = path.display().to_string();
+    let (Range { start: from, end: to }, Content { logical_block, seed }) = (range, content);
     check(from, to, logical_block, &place)?;
     if from == to {
         return Ok(());

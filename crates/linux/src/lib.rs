@@ -46,7 +46,6 @@ pub mod tracing;
 pub mod tree;
 pub mod ublk;
 mod uring;
-pub mod whole_file;
 
 pub use counters::BlockCounters;
 pub use file::{Access, Engine, FileDevice, FileOptions, remedy_if_denied};

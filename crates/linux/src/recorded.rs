@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// The file cannot be read or written.
-    #[error("cannot {operation} the recording {place}")]
+    /// The file cannot be read.
+    #[error("cannot read the recording {place}")]
     File {
-        /// "read" or "write".
-        operation: &'static str,
         /// The file.
         place: String,
         /// What the system said.
@@ -32,10 +30,6 @@ impl RecordedError {
     pub(crate) fn content(file: &Path, what: &impl ToString) -> Self {
         Self::Content { place: file.display().to_string(), what: what.to_string() }
     }
-
-    fn io(operation: &'static str, file: &Path, source: std::io::Error) -> Self {
-        Self::File { operation, place: file.display().to_string(), source }
-    }
 }
 
 #[derive(Deserialize)]
@@ -48,7 +42,8 @@ struct Kind {
 /// # Errors
 /// [`RecordedError`] names the file and what is wrong with it.
 pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, RecordedError> {
-    let bytes = std::fs::read(file).map_err(|source| RecordedError::io("read", file, source))?;
+    let bytes = std::fs::read(file)
+        .map_err(|source| RecordedError::File { place: file.display().to_string(), source })?;
     let parse = || -> serde_json::Result<T> {
         let found = serde_json::from_slice::<Kind>(&bytes)?.schema;
         if found != schema {
@@ -60,15 +55,15 @@ pub fn load<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, Recorde
     parse().map_err(|error| RecordedError::content(file, &error))
 }
 
-/// Writes a recording, one value a line.
+/// Encodes a recording as JSON, one value a line, so that two recordings can be compared by eye.
 ///
 /// # Errors
-/// [`RecordedError`] if it cannot be written.
-pub fn save(file: &Path, recording: &impl Serialize) -> Result<(), RecordedError> {
+/// As the recording's own encoding.
+pub fn encode(recording: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut json = Vec::new();
     let indented = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut writer = serde_json::Serializer::with_formatter(&mut json, indented);
-    recording.serialize(&mut writer).map_err(|error| RecordedError::content(file, &error))?;
+    recording.serialize(&mut writer)?;
     json.push(b'\n');
-    std::fs::write(file, json).map_err(|source| RecordedError::io("write", file, source))
+    Ok(json)
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plumb_state::whole_file::FileError;
+
 /// Shorthand for results of run directories and recordings.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -47,6 +49,12 @@ pub enum Error {
     /// What is to be written cannot be expressed in the file's format: what, where, and what the format takes.
     #[error("cannot write {0}")]
     Inexpressible(String),
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Self::io(error.operation, &error.path, error.source)
+    }
 }
 
 impl Error {

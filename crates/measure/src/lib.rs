@@ -18,7 +18,7 @@ pub use error::{Error, Result};
 pub use histogram::Histogram;
 pub use result::{
     ApplicationSide, Attribution, BytesBy, FlushWrites, FlushesOf, IoResult, Latency, Quality, SERIES_BUCKET,
-    SeriesPoint, StorageSide, SyncMethod, SyncResult,
+    SeriesPoint, StorageSide, SyncResult,
 };
 pub use run::{DeviceIdentity, Manifest, Out, Recording, RunDirectory, RunStatus, TaggedHistogram};
 pub use series::{COUNT_MAX, Series, SeriesEvent};

@@ -3,7 +3,7 @@
 //! Durations are seconds, sizes bytes, rates per second, all as JSON numbers. What is not known is null, with a
 //! sibling that says why.
 
-use plumb_block::{DeviceCounters, Nanos};
+use plumb_block::{DeviceCounters, Nanos, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 /// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error.
@@ -84,10 +84,10 @@ pub struct StorageSide {
     /// The same counters for each device, over the window, as the kernel counts them.
     pub devices: Vec<DeviceCounters>,
     /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an array was
-    /// handed. Empty if there are none, and in documents of older versions.
+    /// handed. Empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<DeviceCounters>,
-    /// Whose these counts are; null in documents of older versions.
+    /// Whose these counts are; null where all are the run's own, as on a simulated drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
 }
@@ -180,18 +180,6 @@ pub struct SyncResult {
     /// Why the method could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
-}
-
-/// The ways to make a write durable that are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SyncMethod {
-    /// 4 KiB over existing data, then fdatasync: one flush, no metadata.
-    OverwriteFdatasync,
-    /// 4 KiB at the end of the file, then fdatasync: the new size must become durable too.
-    AppendFdatasync,
-    /// 4 KiB over existing data through O_DIRECT|O_DSYNC: FUA where the device has it, else write and flush.
-    DirectDsync,
 }
 
 /// One load and its two sides: a row of the table of application against storage.

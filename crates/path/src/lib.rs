@@ -16,6 +16,7 @@ pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
 pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
 pub use survey::{
-    AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, is_kernel_state,
-    is_numbered, load, nvme_controllers, record, survey, survey_cache, survey_device, survey_path,
+    AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, UnflushedLog,
+    disks_below, is_kernel_state, is_numbered, load, nvme_controllers, record, survey, survey_cache,
+    survey_device, survey_path, survey_unflushed_log,
 };

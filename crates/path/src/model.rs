@@ -76,7 +76,7 @@ pub struct DurableAt {
     /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
     pub write: Option<String>,
     /// The name of the layer at which a write past the page cache that overwrites in place is durable once it is
-    /// acknowledged; null if at none that is known, and in documents of older versions.
+    /// acknowledged; null if at none that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
     /// The name of the layer at which data is durable once fsync has returned; null if at none that is known.

@@ -7,8 +7,8 @@ use plumb_linux::tree::{LiveTree, Tree};
 use plumb_path::{Survey, Target, load, record, survey, survey_path};
 
 fn recorded_again(target: &Target, directory: &Path) -> (Survey, Survey) {
-    let first =
-        record(&LiveTree::new(), &LiveProbe::new(), target, directory).expect("this machine can be surveyed");
+    let first = record(&LiveTree::new(), &LiveProbe::new(), target, directory, false)
+        .expect("this machine can be surveyed");
     let fixture = load(directory).expect("what was written can be read");
     assert_eq!(fixture.target, *target);
     let again = survey(&fixture.tree, &fixture.probe, target).expect("the target is in the recording");

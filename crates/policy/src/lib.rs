@@ -19,7 +19,7 @@ pub mod claims;
 pub mod device;
 pub mod error;
 pub mod explain;
-pub use plumb_linux::whole_file as file;
+pub use plumb_state::whole_file as file;
 pub mod gateway;
 pub mod heal;
 pub mod journal;

@@ -16,7 +16,7 @@ use plumb_policy::gateway::GatewayError;
 use plumb_policy::journal::Journal;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::persist::{Kept, Means, Standing};
-use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make, save};
+use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
 use plumb_policy::state::State;
 use plumb_policy::verify::verify;
@@ -139,7 +139,7 @@ fn plans_of_every_state_validate_and_so_do_their_files() {
         nothing_is_missing_unnoticed("policy-plan", &document, &[]);
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("plan.json");
-        save(&plan, &file).unwrap();
+        std::fs::write(&file, plan.to_json().unwrap()).unwrap();
         let written: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         assert_eq!(written, document);
     }

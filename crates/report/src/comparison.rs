@@ -174,27 +174,28 @@ fn ratio_figure(document: &ComparisonDocument) -> Figure {
     let contrast = &document.contrast;
     let (compared, against) = (printable(&contrast.compared), printable(&contrast.against));
     let note = format!("{}{} of {compared} to {against}", before_title(document), document.figure);
-    Figure::new("Ratio", (or_dash(contrast.ratio.map(|of| of.median), ratio), "times"), note)
+    Figure::new("Ratio", or_dash(contrast.ratio.map(|of| of.median), ratio), "times", note)
 }
 
 /// The figures that matter most.
 fn figures(document: &ComparisonDocument) -> Vec<Figure> {
     let contrast = &document.contrast;
     let level = contrast.ratio.map_or(1.0 - document.design.error, |ratio| ratio.level);
-    let share = |share: Option<f64>| (or_dash(share, percent), "");
     vec![
         ratio_figure(document),
         Figure::new(
             "Interval",
-            (or_dash(contrast.ratio, |of| ends(&of, ratio)), ""),
+            or_dash(contrast.ratio, |of| ends(&of, ratio)),
+            "",
             format!("holds the true ratio in {} of experiments", percent(level)),
         ),
         Figure::new(
             "Smallest detectable",
-            share(contrast.smallest_detectable),
+            or_dash(contrast.smallest_detectable, percent),
+            "",
             "found in four of five such experiments".to_owned(),
         ),
-        Figure::new("Blocks", (count(document.blocks), ""), "of each level".to_owned()),
+        Figure::new("Blocks", count(document.blocks), "", "of each level".to_owned()),
     ]
 }
 

@@ -23,9 +23,15 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// A figure with its unit.
-    pub(crate) fn new(label: &'static str, (value, unit): (String, &str), note: String) -> Self {
+    /// Returns a figure with its unit.
+    pub(crate) fn new(label: &'static str, value: String, unit: &str, note: String) -> Self {
         Self { label, value, unit: unit.to_owned(), note }
+    }
+
+    /// Returns a duration in the unit that fits.
+    pub(crate) fn duration(label: &'static str, seconds: f64, note: String) -> Self {
+        let (value, unit) = quantity::duration_parts(seconds);
+        Self::new(label, value, unit, note)
     }
 }
 
@@ -72,9 +78,9 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some((_, target, latency)) = measured(document).next() {
         let note = format!("median of {}", quantity::count(latency.count));
-        figures.push(Figure::new("A write and its sync take", quantity::duration_parts(latency.p50), note));
+        figures.push(Figure::duration("A write and its sync take", latency.p50, note));
         let note = format!("slowest {}", quantity::duration(latency.max));
-        figures.push(Figure::new("99 of 100 take at most", quantity::duration_parts(latency.p99), note));
+        figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
         let per_sync = "Flushes for each sync";
         let (label, value, note) = match target.sides.storage.as_ref().and_then(FlushCount::of) {
             // Those of all programs prove nothing about these.
@@ -87,7 +93,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
             }
             None => (per_sync, quantity::NONE.to_owned(), "not counted here".to_owned()),
         };
-        figures.push(Figure::new(label, (value, ""), note));
+        figures.push(Figure::new(label, value, "", note));
     }
     let is_direct = |target: &&RunTarget| {
         document.job_of(target).is_some_and(|job| job.name == "write-direct")
@@ -100,7 +106,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let is_durable = durable.is_some_and(|at| at.write.is_some() || at.direct.is_some());
         let worth = if is_durable { "durable when acknowledged" } else { "not yet durable" };
         let note = format!("{} MiB/s, {worth}", quantity::mebibytes(side.bytes_per_second));
-        figures.push(Figure::new("Direct random writes", (quantity::rate(side.iops), "IOPS"), note));
+        figures.push(Figure::new("Direct random writes", quantity::rate(side.iops), "IOPS", note));
     }
     figures
 }
@@ -109,14 +115,14 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
     let moved = |label, iops, bytes| {
-        Figure::new(label, (quantity::rate(iops), "IOPS"), format!("{} MiB/s", quantity::mebibytes(bytes)))
+        Figure::new(label, quantity::rate(iops), "IOPS", format!("{} MiB/s", quantity::mebibytes(bytes)))
     };
     let done = document.transactions.as_ref().filter(|transactions| transactions.count > 0);
     let by_transactions = done.and_then(|done| Some((done, done.latency.as_ref()?)));
-    let (latency, first) = match (by_transactions, &total.application.latency) {
-        (Some((done, latency)), _) => {
+    let (latency, first) = match (by_transactions, total.operation_latency()) {
+        (Some((done, &latency)), _) => {
             let note = format!("{} in all", quantity::count(done.count));
-            (latency, Figure::new("Transactions", (quantity::rate(done.per_second), "per second"), note))
+            (latency, Figure::new("Transactions", quantity::rate(done.per_second), "per second", note))
         }
         (None, Some(latency)) => {
             let side = &total.application;
@@ -129,12 +135,12 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
         total.storage.iter().map(|side| moved("The devices served", side.iops, side.bytes_per_second)),
     );
     let note = format!("half within {}", quantity::duration(latency.p50));
-    figures.push(Figure::new("99 of 100 take at most", quantity::duration_parts(latency.p99), note));
+    figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
     if let Some(durable) = &total.durable_latency {
         let note = format!("median of {}", quantity::count(durable.count));
         let lost = document.targets.iter().any(|target| loses_synced(document, target));
         let label = if lost { "A write and its sync take" } else { "Until a write is durable" };
-        figures.push(Figure::new(label, quantity::duration_parts(durable.p50), note));
+        figures.push(Figure::duration(label, durable.p50, note));
     }
     figures
 }
@@ -143,8 +149,7 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
 pub(crate) fn command(document: &RunDocument) -> String {
     match document.environment.argv.as_slice() {
         [] => {
-            let what = if document.is_check() { "check" } else { "load" };
-            format!("plumb {what} {}", shell_word(&document.names().join(" ")))
+            format!("plumb {} {}", document.command(), shell_word(&document.names().join(" ")))
         }
         argv => shell_line(argv),
     }

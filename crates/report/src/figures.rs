@@ -33,8 +33,8 @@ pub(crate) struct FlushCount {
 }
 
 impl FlushCount {
-    /// Those of `storage`; `None` where they were not counted. Documents of older versions do not say whose they are, and
-    /// are taken by their word. Where nobody asked for any, they are everybody's.
+    /// Returns the flushes of `storage`; `None` where they were not counted. Counts without an attribution are the run's own.
+    /// Where nobody asked for any, they are everybody's.
     pub(crate) fn of(storage: &StorageSide) -> Option<Self> {
         let all = storage.flushes?;
         let whose = storage.attribution.as_ref().filter(|_| all > 0);

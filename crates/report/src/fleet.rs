@@ -53,21 +53,22 @@ fn headline(document: &FleetDocument) -> Headline {
 
 fn figures(document: &FleetDocument) -> Vec<Figure> {
     let done = document.hosts.iter().filter(|host| host.ok).count();
-    let hosts = Figure::new("Hosts", (count(done as u64), ""), format!("of {}", document.hosts.len()));
+    let hosts = Figure::new("Hosts", count(done as u64), "", format!("of {}", document.hosts.len()));
     let Some(total) = document.measured() else { return vec![hosts] };
     let each = document.each_bytes_per_second();
-    let in_all = throughput_parts(total.application.bytes_per_second);
+    let (in_all, unit) = throughput_parts(total.application.bytes_per_second);
     let mut figures = vec![
-        Figure::new("In all", in_all, format!("{} each", throughput(each))),
+        Figure::new("In all", in_all, unit, format!("{} each", throughput(each))),
         Figure::new(
             "Operations",
-            (rate(total.application.iops), "/s"),
+            rate(total.application.iops),
+            "/s",
             format!("of {} hosts", document.counted().count()),
         ),
     ];
     let p99 = total.application.latency.map(|latency| duration(latency.p99));
     figures.extend(p99.map(|p99| {
-        Figure::new("99 of 100 take at most", (p99, ""), "of all operations of these hosts".to_owned())
+        Figure::new("99 of 100 take at most", p99, "", "of all operations of these hosts".to_owned())
     }));
     figures.push(hosts);
     figures

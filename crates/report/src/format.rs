@@ -199,7 +199,9 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
                 Format::Csv => export::csv::csv(recording),
                 Format::Prometheus => export::prometheus::prometheus(recording),
                 Format::Fio => export::fio::fio(recording)?,
-                Format::Html | Format::Json | Format::Markdown => markdown::markdown(recording),
+                Format::Html | Format::Json | Format::Markdown => {
+                    markdown::ended(markdown::markdown(recording))
+                }
                 Format::Junit => {
                     return none("a load", "terminal, html, markdown, json, csv, prometheus or fio");
                 }
@@ -218,7 +220,9 @@ pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> 
     };
     match (format, of) {
         (Format::Terminal, _) => Ok(terminal::outline(&outline, style)),
-        (Format::Html | Format::Json | Format::Markdown, _) => Ok(markdown::outline(&outline)),
+        (Format::Html | Format::Json | Format::Markdown, _) => {
+            Ok(markdown::ended(markdown::outline(&outline)))
+        }
         (_, Rendered::Proof(_)) => none(what, "terminal, html, markdown, json or junit"),
         (_, Rendered::Fleet(..)) => none(what, "terminal, html, markdown, json, csv or prometheus"),
         _ => none(what, "terminal, html, markdown or json"),

@@ -136,12 +136,23 @@ fn summary(document: &RunDocument) -> String {
     if side.operations == 0 {
         return "No operation completed.".to_owned();
     }
+    let (what, with_syncs) = match document.total.is_synced_one_by_one() {
+        true => (synced_writes(document.path.as_ref()), "with their syncs "),
+        false => ("operations", ""),
+    };
+    let latency = document.total.operation_latency();
+    let times = latency.map(|latency| format!("{with_syncs}{}", spread(&latency)));
     format!(
-        "{} operations per second, {} MiB/s; {}.",
+        "{} {what} per second, {} MiB/s; {}.",
         rate(side.iops),
         mebibytes(side.bytes_per_second),
-        side.latency.as_ref().map_or_else(|| "latencies were not recorded".to_owned(), spread)
+        times.unwrap_or_else(|| "latencies were not recorded".to_owned())
     )
+}
+
+/// Returns what writes are called that were synced each on `path`.
+fn synced_writes(path: Option<&WritePath>) -> &'static str {
+    if levels::is_lost(path) { "synced writes" } else { "durable writes" }
 }
 
 /// The syncs and what became of them: in a check those of the first method, elsewhere all.
@@ -150,10 +161,7 @@ fn counted(document: &RunDocument) -> Option<String> {
         let measured = document.targets.iter().find(|target| target.sides.application.operations > 0)?;
         document.job_of(measured)?.method?;
         let flushes = FlushCount::of(measured.sides.storage.as_ref()?).filter(|flushes| flushes.count > 0)?;
-        let what = match levels::is_lost(document.path_of(measured)) {
-            true => "synced writes",
-            false => "durable writes",
-        };
+        let what = synced_writes(document.path_of(measured));
         return Some(seen_as(&[(measured.sides.application.operations, what)], Some(flushes)));
     }
     let total = &document.total;
@@ -265,6 +273,8 @@ pub fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumb_measure::Latency;
+
     use super::*;
     use crate::fixture;
 
@@ -277,6 +287,41 @@ mod tests {
             remedy: String::new(),
         }
     }
+
+    #[test]
+    fn the_time_of_writes_that_are_each_synced_is_with_the_sync() {
+        let mut document = fixture::load("many-writers");
+        let total = &mut document.total;
+        (total.read.ios, total.trim.ios, total.write.ios, total.sync.ios) = (0, 0, 1000, 1000);
+        let latency =
+            |scale: f64| Latency { count: 1000, p50: 1e-5 * scale, p99: 2e-5 * scale, ..NO_LATENCY };
+        total.application.operations = 1000;
+        total.application.latency = Some(latency(1.0));
+        total.durable_latency = Some(latency(300.0));
+        document.spans.truncate(1);
+        let said = summary(&document);
+        assert!(said.contains("durable writes per second"), "{said}");
+        assert!(
+            said.ends_with("with their syncs half of them within 3 ms, 99 of 100 within 6 ms."),
+            "{said}"
+        );
+        document.total.sync.ios = 500;
+        let said = summary(&document);
+        assert!(said.contains("operations per second") && said.contains("within 10 µs"), "{said}");
+    }
+
+    const NO_LATENCY: Latency = Latency {
+        count: 0,
+        mean: 0.0,
+        std: 0.0,
+        min: 0.0,
+        p25: 0.0,
+        p50: 0.0,
+        p75: 0.0,
+        p99: 0.0,
+        p999: 0.0,
+        max: 0.0,
+    };
 
     #[test]
     fn the_worst_comes_first_and_the_first_of_equals() {

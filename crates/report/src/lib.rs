@@ -42,8 +42,8 @@ pub mod wording;
 pub use closing::Record;
 pub use comparison::{predicted as comparison_predicted, standing as comparison_standing};
 pub use document::{
-    Account, CheckDocument, CheckEnvironment, ComparisonDocument, FleetDocument, ObservationDocument,
-    OpenError, ProofDocument, Recorded, RunDocument, RunRecording, StudyDocument,
+    Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,
+    Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, render};
 pub use headline::Headline;

@@ -20,10 +20,10 @@ use crate::{sentences, tables};
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
     let document = &recording.document;
-    let what = if document.is_check() { "check" } else { "load" };
     let names: Vec<String> = document.names().into_iter().map(code).collect();
     let headline = Headline::of(document);
-    let mut out = head(&format!("{what} {}", names.join(", ")), &headline, &document.environment);
+    let mut out =
+        head(&format!("{} {}", document.command(), names.join(", ")), &headline, &document.environment);
     let mut section = |title: &str, body: String| {
         if !body.is_empty() {
             out.push_str(&format!("\n## {title}\n\n{body}"));
@@ -72,6 +72,11 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     }
     let facts = environment(&shell_line(&of.environment.argv), &of.facts, &[]);
     out + &format!("\n## Where and how\n\n{facts}")
+}
+
+/// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not shown.
+pub(crate) fn ended(report: String) -> String {
+    report + "\n<!-- end of a report of plumb -->\n"
 }
 
 fn head(of: &str, headline: &Headline, environment: &Environment) -> String {

@@ -10,9 +10,7 @@ use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{
-    bytes, count, duration, duration_parts, mebibytes, or_dash, percent, rate, three_digits,
-};
+use crate::quantity::{bytes, count, duration, mebibytes, or_dash, percent, rate, three_digits};
 use crate::terminal::Table;
 
 /// So many sizes of a direction are shown.
@@ -72,18 +70,18 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
         let iops: f64 = device.directions().iter().map(|(_, of)| of.iops).sum();
         let moved: f64 = device.directions().iter().map(|(_, of)| of.bytes_per_second).sum();
         let note = format!("{} MiB/s at {}", mebibytes(moved), printable(&device.name));
-        figures.push(Figure::new("The device was asked", (rate(iops), "IOPS"), note));
+        figures.push(Figure::new("The device was asked", rate(iops), "IOPS", note));
         if let Some(flushes) = device.flushes_per_second {
             let note = or_dash(device.flush_latency, |of| format!("half within {}", duration(of.p50)));
-            figures.push(Figure::new("Flushes", (rate(flushes), "per second"), note));
+            figures.push(Figure::new("Flushes", rate(flushes), "per second", note));
         }
     }
     if let Some(latency) = document.sync_latency {
         let note = format!("{} calls, half within {}", count(latency.count), duration(latency.p50));
-        figures.push(Figure::new("99 of 100 syncs take at most", duration_parts(latency.p99), note));
+        figures.push(Figure::duration("99 of 100 syncs take at most", latency.p99, note));
     }
     let note = format!("{} events, {} lost", count(document.cost.events), count(document.cost.events_lost));
-    figures.push(Figure::new("Observing took", (percent(document.cost.cpu_share), "of a processor"), note));
+    figures.push(Figure::new("Observing took", percent(document.cost.cpu_share), "of a processor", note));
     figures
 }
 

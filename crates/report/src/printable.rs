@@ -1,6 +1,8 @@
 //! Names from outside (paths, labels, serial numbers) made fit to print: nothing in them can move a cursor, change a
 //! colour or reverse the reading direction.
 
+use std::borrow::Cow;
+
 /// `text` with control characters and bidirectional overrides shown as escapes (`\u{1b}`).
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -12,6 +14,42 @@ pub fn printable(text: &str) -> String {
         }
     }
     out
+}
+
+/// Text of any number of lines made fit for a terminal: everything but line ends, tabs, and with
+/// `has_colours` the sequences that set colours, is shown as an escape if it steers. The escapes (`\u001b`)
+/// mean the same character in a JSON string.
+pub fn printable_text(text: &str, has_colours: bool) -> Cow<'_, str> {
+    let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi_control(c);
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let kept = match c {
+            '\u{1b}' if has_colours => colour_bytes(rest),
+            '\r' if rest.starts_with("\r\n") => 2,
+            c if steers(c) => 0,
+            c => c.len_utf8(),
+        };
+        if kept == 0 {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        }
+        let (head, tail) = rest.split_at(if kept == 0 { c.len_utf8() } else { kept });
+        out.push_str(if kept == 0 { "" } else { head });
+        rest = tail;
+    }
+    Cow::Owned(out)
+}
+
+/// The length of the sequence at the start of `text` if it sets colours (ECMA-48, 8.3.117), else 0.
+fn colour_bytes(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
+    match parameters.find(|c: char| !c.is_ascii_digit() && c != ';') {
+        Some(end) if parameters[end..].starts_with('m') => "\u{1b}[".len() + end + 1,
+        _ => 0,
+    }
 }
 
 /// The characters with which the Unicode bidirectional algorithm (UAX 9) is steered, and the invisible joiners.
@@ -53,6 +91,20 @@ mod tests {
     fn nothing_steers_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{202e}c\n"), r"a\u{1b}[31mb\u{202e}c\n");
         assert_eq!(printable("/srv/Überraschung"), "/srv/Überraschung");
+    }
+
+    #[test]
+    fn lines_and_colours_stay_and_nothing_else_steers() {
+        assert_eq!(printable_text("a\n\tb\r\n", false), "a\n\tb\r\n");
+        assert_eq!(printable_text("a\u{1b}[31mb", false), r"a\u001b[31mb");
+        assert_eq!(printable_text("a\u{1b}[31;1mb\u{1b}[m", true), "a\u{1b}[31;1mb\u{1b}[m");
+        assert_eq!(
+            printable_text("\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}m\r\u{202e}", true),
+            r"\u001b[2J\u001b]0;x\u0007\u009bm\u000d\u202e"
+        );
+        assert_eq!(printable_text("\u{1b}[31", true), r"\u001b[31");
+        let json: String = serde_json::from_str(&printable_text("\"\u{7f}\u{9b}\u{202e}\"", false)).unwrap();
+        assert_eq!(json, "\u{7f}\u{9b}\u{202e}", "the same string");
     }
 
     #[test]

@@ -274,7 +274,7 @@ pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
 /// The figures that matter most.
 pub(crate) fn figures(document: &ProofDocument) -> Vec<Figure> {
     let (states, all, kept) = (&document.states, &document.coverage, &document.recording);
-    let figure = |label, value: u64, note: String| Figure::new(label, (count(value), ""), note);
+    let figure = |label, value: u64, note: String| Figure::new(label, count(value), "", note);
     let kept_by = kept.acknowledged_by.as_deref().unwrap_or("nothing");
     vec![
         figure("States that fail", states.failing, format!("of {} distinct", count(states.distinct))),

@@ -43,10 +43,20 @@ fn section(study: &Study) -> Section {
 /// The figures of a study as tables, each with its question.
 pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
     let of_question = study.rows.chunk_by(|one, next| one.question == next.question);
-    of_question.map(|rows| (rows[0].question.clone(), table(rows))).collect()
+    let titled = |rows: &[StudyRow]| {
+        let first = &rows[0];
+        // Choices on which all of several rows rest stand above them, once.
+        let is_shared = rows.len() > 1 && rows.iter().all(|row| row.chosen == first.chosen);
+        let title = match is_shared && !first.chosen.is_empty() {
+            true => format!("{} (chosen: {})", first.question, first.chosen),
+            false => first.question.clone(),
+        };
+        (title, table(rows, is_shared))
+    };
+    of_question.map(titled).collect()
 }
 
-fn table(rows: &[StudyRow]) -> Table {
+fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
     let ink = |came_out| match came_out {
         Some(true) => Ink::Green,
         Some(false) => Ink::Red,
@@ -58,7 +68,8 @@ fn table(rows: &[StudyRow]) -> Table {
     };
     let why = |row: &StudyRow| match &row.ours_unknown_because {
         Some(because) => printable(&format!("not had: {because}")),
-        None => printable(&row.why),
+        None if is_chosen_above || row.chosen.is_empty() => printable(&row.why),
+        None => printable(&format!("{} (chosen: {})", row.why, row.chosen)),
     };
     Table::of(rows)
         .left("figure", |row| printable(&row.figure))
@@ -98,14 +109,8 @@ fn range(unit: StudyUnit, expected: Expected) -> String {
     }
 }
 
-/// How many figures were expected, and how many of these came out.
-fn expected(document: &StudyDocument) -> (usize, usize) {
-    let judged: Vec<bool> = document.rows().filter_map(|(_, row)| row.came_out).collect();
-    (judged.len(), judged.iter().filter(|came_out| **came_out).count())
-}
-
 fn headline(document: &StudyDocument) -> Headline {
-    let (all, came_out) = expected(document);
+    let (all, came_out) = document.expected();
     let (severity, label) = match () {
         () if document.studies.is_empty() => (None, "Not measured"),
         () if all == 0 => (None, "Measured"),
@@ -132,15 +137,16 @@ fn headline(document: &StudyDocument) -> Headline {
 }
 
 fn figures(document: &StudyDocument) -> Vec<Figure> {
-    let (all, came_out) = expected(document);
+    let (all, came_out) = document.expected();
     let rows = document.rows().count();
     let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
     vec![
-        Figure::new("Field reports", (count(document.studies.len() as u64), ""), String::new()),
-        Figure::new("Figures", (count(had as u64), ""), format!("of {}", count(rows as u64))),
+        Figure::new("Field reports", count(document.studies.len() as u64), "", String::new()),
+        Figure::new("Figures", count(had as u64), "", format!("of {}", count(rows as u64))),
         Figure::new(
             "As expected",
-            (count(came_out as u64), ""),
+            count(came_out as u64),
+            "",
             format!("of {} with an expectation", count(all as u64)),
         ),
     ]

@@ -1,6 +1,6 @@
 //! What things are called in a report: one word for each, the same in every format.
 
-use plumb_measure::SyncMethod;
+use plumb_block::SyncMethod;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
 
 use crate::quantity::NONE;

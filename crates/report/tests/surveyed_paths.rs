@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use crate::common;
-use plumb_block::{Bytes, DeviceCounters};
-use plumb_measure::{StorageSide, SyncMethod};
+use plumb_block::{Bytes, DeviceCounters, SyncMethod};
+use plumb_measure::StorageSide;
 use plumb_path::{Cache, Flush, Fua, Severity, WritePath, load, survey};
 use plumb_report::document::Sides;
 use plumb_report::{RunDocument, verdict};

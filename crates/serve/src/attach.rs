@@ -47,6 +47,7 @@ mod attachment;
 mod directory;
 mod files;
 mod loop_queue;
+mod options;
 mod plan;
 mod served;
 mod session;
@@ -55,5 +56,6 @@ mod wire;
 mod worker;
 
 pub use crate::records::Swept;
-pub use attachment::{AttachOptions, Attachment, ControlFile};
+pub use attachment::Attachment;
+pub use options::{AttachOptions, ControlFile};
 pub use sweep::{left, sweep};

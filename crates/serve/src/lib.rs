@@ -7,6 +7,7 @@ mod busy_poll;
 mod claim;
 mod error;
 mod holders;
+mod name;
 pub mod named;
 pub mod nbd;
 mod records;

@@ -20,6 +20,7 @@ pub mod drive;
 pub mod fault;
 pub mod figures;
 pub mod files;
+pub mod kernel;
 pub mod model;
 mod timer;
 pub mod timing;

@@ -8,6 +8,7 @@ use plumb_block::{
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::fault::{CommandKind, Effect, Fault};
+use plumb_sim::kernel::{self, Flushes};
 use plumb_sim::model::{Behaviour, IgnoresFlush, Model};
 
 const DEPTH: u32 = 16;
@@ -16,6 +17,8 @@ const SEEDS: u64 = 3;
 /// A drive in virtual time.
 struct Simulated {
     model: Model,
+    /// Whether a kernel stands above it.
+    has_kernel: bool,
     wce: Option<bool>,
     seed: u64,
     clock: Arc<VirtualClock>,
@@ -25,11 +28,17 @@ struct Simulated {
 
 impl Simulated {
     fn new(model: Model, wce: Option<bool>, seed: u64) -> Self {
-        Self { pool: pool(&model), model, wce, seed, clock: Arc::default(), handle: None }
+        Self { pool: pool(&model), model, has_kernel: false, wce, seed, clock: Arc::default(), handle: None }
     }
 
     fn drive(&self) -> &Handle {
         self.handle.as_ref().unwrap()
+    }
+
+    fn device(&self) -> Arc<dyn Device> {
+        let device = self.drive().device();
+        let time = Time::Virtual(Arc::clone(&self.clock));
+        if self.has_kernel { kernel::above(device, &time, Flushes::AsLinux) } else { device }
     }
 }
 
@@ -52,7 +61,8 @@ impl Rig for Simulated {
         self.seed += 1000;
         let time = Time::Virtual(Arc::clone(&self.clock));
         let handle = Handle::new(drive(&self.model, self.wce, self.seed), time);
-        Ok(self.handle.insert(handle).device())
+        self.handle = Some(handle);
+        Ok(self.device())
     }
 
     fn queue_options(&self) -> QueueOptions {
@@ -71,7 +81,7 @@ impl Rig for Simulated {
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
         self.drive().with(Drive::cut_power);
         self.drive().with(Drive::power_on);
-        Ok(self.drive().device())
+        Ok(self.device())
     }
 
     fn fail_next_flush(&mut self) -> std::result::Result<(), CannotStage> {
@@ -152,6 +162,20 @@ fn every_honest_model_keeps_the_contract_in_virtual_time() {
         for wce in [None, Some(true), Some(false)] {
             for seed in 0..SEEDS {
                 let mut rig = Simulated::new(model.clone(), wce, seed);
+                conformance::run(&mut rig, seed).assert_conforms();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_above_a_drive_keeps_the_contract() {
+    // With FUA of its own and without, and with a volatile cache and without.
+    for name in ["consumer-nvme-ssd", "consumer-sata-ssd", "nearline-4tb"] {
+        for wce in [Some(true), None] {
+            for seed in 0..SEEDS {
+                let model = Model::named(name).unwrap();
+                let mut rig = Simulated { has_kernel: true, ..Simulated::new(model, wce, seed) };
                 conformance::run(&mut rig, seed).assert_conforms();
             }
         }

@@ -11,6 +11,7 @@ mod flash_array;
 mod flash_contract;
 mod flash_shape;
 mod hdd;
+mod kernel;
 mod liar;
 mod model_changes;
 mod model_errors;

@@ -83,7 +83,7 @@ impl Error {
     }
 
     /// A file of plumb's own that cannot be read or written.
-    pub(crate) fn file(target: &str, error: &plumb_linux::whole_file::FileError) -> Self {
+    pub(crate) fn file(target: &str, error: &plumb_state::whole_file::FileError) -> Self {
         let code = error.source.raw_os_error().map(Errno);
         Self::new(Kind::Os(code), target, plumb_block::in_one_line(error), "")
     }

@@ -20,6 +20,8 @@ pub enum Found {
     Block(BlockFacts),
     /// A character device, a socket, a pipe.
     Other(&'static str),
+    /// A file of a file system in which the kernel shows itself, by the name of that: `sysfs`.
+    Kernel(&'static str),
 }
 
 /// In which way there is nothing.
@@ -42,8 +44,10 @@ pub struct FileFacts {
     pub identities: Vec<String>,
     /// Its length.
     pub size: Bytes,
-    /// Whether plumb made it.
+    /// Set where plumb made it, and what it holds is still plumb's.
     pub made_by_plumb: bool,
+    /// Set where plumb made it, and somebody has written to it since, or that cannot be excluded.
+    pub changed_since_made: bool,
     /// What it begins with.
     pub contents: Contents,
     /// What else uses it.
@@ -73,6 +77,13 @@ pub struct BlockFacts {
     pub unseen: Option<String>,
 }
 
+impl BlockFacts {
+    /// Its node in /dev. The kernel writes a slash in a name as an exclamation mark.
+    pub fn node(&self) -> String {
+        format!("/dev/{}", self.kernel_name.replace('!', "/"))
+    }
+}
+
 /// What the bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
@@ -80,21 +91,25 @@ pub enum Contents {
     Read(Vec<Signature>),
     /// They could not be read, and why.
     Unreadable(String),
+    /// None was found, but blkid(8) knows what it is: the words that it gives.
+    NamedByBlkid(String),
 }
 
 impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
 
-    /// The name of the first thing that was found of which it is not known how long it is.
+    /// The name of the first thing that was found of which it is not known how long it is. A copy that was left of
+    /// something that is gone takes no room.
     pub fn of_unknown_length(&self) -> Option<&'static str> {
         let Self::Read(found) = self else { return None };
-        found.iter().map(|found| found.name).find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
+        let mut names = found.iter().filter(|found| !found.is_copy).map(|found| found.name);
+        names.find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
     }
 
     /// Whether it begins as the log of a cache, and shows no sign of anything else.
     pub fn is_log(&self) -> bool {
-        matches!(self, Self::Read(found) if matches!(found[..], [Signature { name: signature::CACHE_LOG, at: 0 | 4096 }]))
+        matches!(self, Self::Read(found) if matches!(found[..], [Signature { name: signature::CACHE_LOG, at: 0 | 4096, .. }]))
     }
 
     /// Whether the log of a cache is on it, beside whatever else.
@@ -107,6 +122,13 @@ impl Contents {
         self.is_any_of(&[signature::CACHE_LOG, signature::CACHE_BACKING])
     }
 
+    /// The places of the copies of superblocks that were left, in bytes; `None` if there is anything else.
+    pub fn only_copies(&self) -> Option<Vec<u64>> {
+        let Self::Read(found) = self else { return None };
+        let is_left = !found.is_empty() && found.iter().all(|found| found.is_copy);
+        is_left.then(|| found.iter().map(|found| found.at).collect())
+    }
+
     fn is_any_of(&self, names: &[&str]) -> bool {
         matches!(self, Self::Read(found) if found.iter().any(|found| names.contains(&found.name)))
     }
@@ -117,8 +139,9 @@ impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(found) => {
-                f.write_str(&found.iter().map(|found| found.name).collect::<Vec<_>>().join(" and "))
+                f.write_str(&found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))
             }
+            Self::NamedByBlkid(words) => write!(f, "{words} (as blkid says)"),
             Self::Unreadable(why) => write!(f, "something that cannot be read ({why})"),
         }
     }

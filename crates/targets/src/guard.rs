@@ -4,13 +4,20 @@
 //! |---|---|---|
 //! | nothing | error | made, if a size is given |
 //! | directory, character device, ... | error | error |
+//! | file of the kernel (/proc, /sys, configfs, debugfs, tracefs, cgroup, ...) | no | no |
 //! | file made by plumb, without a signature in it | yes | yes |
-//! | any other file | yes | `--overwrite` or `--destroy PATH` |
-//! | file behind a loop device, of a write-back cache of plumb, or not all could be seen | yes | `--destroy PATH` |
+//! | any other file without a signature | yes | `--overwrite` or `--destroy PATH` |
+//! | file that bears a signature, is behind a loop device, or not all could be seen | yes | `--destroy PATH` |
 //! | block device without a sign of use | yes | `--overwrite` or `--destroy ID` |
 //! | block device that is mounted, held, behind a loop device, or bears a signature | yes | `--destroy ID` |
 //! | block device that is read-only, or whose uses cannot be seen | yes | no |
 //! | active swap space, file or device | yes | no: to the kernel each write is an error (ETXTBSY), and what is there is the memory of running programs |
+//! | file that a drive or a cache of plumb serves from | yes | no |
+//!
+//! What is beneath a target counts as the target ([`plumb_linux::inventory::Storage`]): a loop device over a
+//! mounted one, over a part of its file, over swap space or over the medium of a drive is in use as that is.
+//!
+//! A signature is what [`crate::signature`] knows, and whatever else blkid(8) names where it is installed.
 //!
 //! A device that is to be cached keeps what is on it, so only a log of another cache is in the way there: that takes `--destroy`. Which cache
 //! a device needs is for its marker to say ([`crate::cache`]).
@@ -55,6 +62,7 @@ pub fn judge(target: &str, found: &Found, intent: Intent, permission: &Permissio
         Found::Other(what) => {
             Err(Error::usage(target, format!("it is a {what}"), "name a file or a block device"))
         }
+        Found::Kernel(system) => Err(kernel_file(target, system)),
         Found::File(file) => judge_file(target, file, intent, permission),
         Found::Block(block) => judge_block(target, block, intent, permission),
     }
@@ -98,26 +106,26 @@ fn judge_file(target: &str, file: &FileFacts, intent: Intent, permission: &Permi
         (None, true) => Allowed::Write { exclusive: false },
         (None, false) => return Ok(Allowed::Read),
     };
-    no_swap(target, &file.uses)?;
+    never_written(target, &file.uses)?;
     if permission.destroys(&file.identities) {
         return Ok(allowed);
     }
     let mut found = signs(&file.contents, &file.uses);
-    if !file.uses.is_empty() || file.unseen.is_some() || file.contents.is_of_a_cache() {
+    if !found.is_empty() || file.unseen.is_some() {
         found.extend(file.unseen.as_ref().map(|unseen| unseen_words(unseen)));
-        return Err(Error::refused(
-            target,
-            found.join(", "),
-            how_to_destroy(&file.uses, &file.contents, &file.identities),
-        ));
+        if (file.made_by_plumb || file.changed_since_made) && file.contents != Contents::BLANK {
+            found.insert(0, "plumb made this file, but somebody has used it since".to_owned());
+        }
+        let remedy = how_to_destroy(&file.uses, &file.contents, &file.identities);
+        let remedy = with_erasing(&file.contents, file.identities.first(), remedy);
+        return Err(Error::refused(target, found.join(", "), remedy));
     }
-    let is_ours = file.made_by_plumb && file.contents == Contents::BLANK;
-    if is_ours || permission.overwrite {
+    if file.made_by_plumb || permission.overwrite {
         return Ok(allowed);
     }
-    found.insert(0, "it is a file that plumb did not make".to_owned());
+    let mut found = vec!["it is a file that plumb did not make".to_owned()];
     found.extend(other.map(|size| format!("it has {} and shall have {size}", file.size)));
-    if file.made_by_plumb {
+    if file.changed_since_made {
         found[0] = "plumb made this file, but somebody has used it since".to_owned();
     }
     Err(Error::refused(
@@ -146,22 +154,21 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         // The kernel's names have no colon; an export is named by its URI.
         let remedy = match block.kernel_name.contains(':') {
             true => "let its server export it to be written, where it may be".to_owned(),
-            false => format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name),
+            false => format!("`blockdev --setrw {}` where it may be written", block.node()),
         };
         return Err(Error::refused(target, "the device is read-only", remedy));
     }
-    no_swap(target, &block.uses)?;
+    never_written(target, &block.uses)?;
     let found = signs(&block.contents, &block.uses);
     let in_use = !block.uses.is_empty();
     if permission.destroys(&block.identities) {
         return Ok(Allowed::Write { exclusive: !in_use });
     }
     if !found.is_empty() {
-        return Err(Error::refused(
-            target,
-            found.join(", "),
-            how_to_destroy(&block.uses, &block.contents, &block.identities),
-        ));
+        let node = (!block.kernel_name.contains(':')).then(|| block.node()).filter(|_| block.uses.is_empty());
+        let remedy = how_to_destroy(&block.uses, &block.contents, &block.identities);
+        let remedy = with_erasing(&block.contents, node.as_ref(), remedy);
+        return Err(Error::refused(target, found.join(", "), remedy));
     }
     if !permission.overwrite {
         let found = "it is a block device, and all that is on it would be overwritten";
@@ -193,15 +200,30 @@ pub(crate) fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
     signs
 }
 
-pub(crate) fn no_swap(target: &str, uses: &[Use]) -> Result<()> {
-    let Some(swap @ Use::Swap { device }) = uses.iter().find(|used| matches!(used, Use::Swap { .. })) else {
-        return Ok(());
+/// Refuses what `--destroy` cannot override: active swap space, and what a drive or a cache serves from.
+pub(crate) fn never_written(target: &str, uses: &[Use]) -> Result<()> {
+    let remedy = |one: &Use| {
+        match one {
+        Use::Swap { device } if device == "the file" => Some("run swapoff on it first".to_owned()),
+        Use::Swap { device } if device.starts_with('/') => Some(format!("run `swapoff {}` first", quoted(device))),
+        Use::Swap { device } => Some(format!("run `swapoff /dev/{device}` first")),
+        Use::Locked { .. } => Some(
+            "stop what has locked it (`plumb cache status`, `plumb drive status`); --destroy cannot override that"
+                .to_owned(),
+        ),
+        Use::Mounted { .. } | Use::Held { .. } | Use::Loop { .. } => None,
+    }
     };
-    let remedy = match device.as_str() {
-        "the file" => "run swapoff on it first".to_owned(),
-        device => format!("run `swapoff /dev/{device}` first"),
-    };
-    Err(Error::refused(target, swap.to_string(), remedy))
+    match uses.iter().find_map(|one| Some((one, remedy(one)?))) {
+        Some((found, remedy)) => Err(Error::refused(target, found.to_string(), remedy)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file through which the kernel shows or takes settings.
+pub(crate) fn kernel_file(target: &str, system: &str) -> Error {
+    let found = format!("it is a file of the kernel ({system}), which stores nothing");
+    Error::refused(target, found, "name a file on a disk, or a block device")
 }
 
 pub(crate) fn unseen_words(unseen: &str) -> String {
@@ -214,6 +236,7 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
         Some(Use::Swap { .. }) => "run swapoff, or name another target",
         Some(Use::Held { .. }) => "take apart what stands on it, or name another target",
         Some(Use::Loop { by, .. }) => &format!("detach it (losetup -d /dev/{by}), or name another target"),
+        Some(Use::Locked { .. }) => "stop what has locked it, or name another target",
         None if contents.is_of_a_cache() => {
             "take the cache out first (`plumb cache status`, `plumb cache detach`), or name another target"
         }
@@ -225,6 +248,22 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
         }
         None => first.to_owned(),
     }
+}
+
+/// The remedy, and how to erase what is left on `path`, if nothing but copies of superblocks are: wipefs(8)
+/// erases only the first ones.
+fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> String {
+    let (Some(places), Some(path)) = (contents.only_copies(), path) else { return remedy };
+    let sector = 512;
+    let erase = |at: &u64| {
+        let seek = at / sector;
+        format!("`dd if=/dev/zero of={} bs={sector} seek={seek} count=1 conv=notrunc,fsync`", quoted(path))
+    };
+    let commands: Vec<String> = places.iter().map(erase).collect();
+    format!(
+        "if that is left of something that is gone, erase it with {}; else {remedy}",
+        commands.join(" and ")
+    )
 }
 
 /// As a shell takes it.

@@ -22,9 +22,12 @@
 //! # Limitations
 //! A file that another program has open (a running virtual machine, a database) is not recognised; it was not made by
 //! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
-//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too.
+//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock on a file of btrfs or
+//! overlayfs beneath a loop device is not found.
 
+mod blkid;
 pub mod cache;
+mod changed;
 mod error;
 pub mod facts;
 pub mod guard;
@@ -43,12 +46,12 @@ pub mod served_drive;
 mod shared;
 pub mod signature;
 mod simulated;
-mod split;
+mod storage;
 mod test_file;
 mod time;
 
 pub use error::{Error, Kind, Result};
-pub use mark::{MADE, mark_as_made};
+pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};
 pub use open::{Wanted, open, open_all};
@@ -56,4 +59,5 @@ pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
 pub use simulated::seed_of;
+pub use storage::overlap;
 pub use time::time_of;

@@ -10,13 +10,13 @@ use plumb_linux::tree::DeviceNumber;
 use plumb_path::survey_path;
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::cache;
 use crate::error::{Error, Result};
-use crate::facts::{BlockFacts, Contents, FileFacts, Found};
+use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing};
 use crate::locate::Located;
 use crate::machine::Machine;
-use crate::mark::is_made;
+use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource};
+use crate::{blkid, cache};
 
 /// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
 /// other file can take them.
@@ -39,6 +39,24 @@ pub(crate) struct Sight {
     pub(crate) open: Option<(OwnedFd, Key)>,
 }
 
+impl Sight {
+    /// Asks blkid(8) what a block device, or a file that plumb did not make, holds, where the own signatures
+    /// find nothing.
+    pub(crate) fn ask_blkid(&mut self) {
+        let contents = match &mut self.found {
+            Found::File(file) if !file.made_by_plumb => &mut file.contents,
+            Found::Block(block) => &mut block.contents,
+            _ => return,
+        };
+        let Some((file, _)) = &self.open else { return };
+        if *contents == Contents::BLANK
+            && let Some(words) = blkid::ask(file.as_fd())
+        {
+            *contents = Contents::NamedByBlkid(words);
+        }
+    }
+}
+
 /// Looks at `located`. Only regular files and block devices are opened: opening other things may already do something.
 ///
 /// # Errors
@@ -46,12 +64,19 @@ pub(crate) struct Sight {
 pub(crate) fn look(machine: &Machine<'_>, located: &Located) -> Result<Sight> {
     let nothing_open = |found| Ok(Sight { found, open: None });
     if let Some(missing) = &located.missing {
-        return nothing_open(Found::Missing(missing.clone()));
+        let directory = located.path.parent().filter(|_| *missing == Missing::CanBeMade);
+        let there = directory.and_then(kernel_file_system).map(Found::Kernel);
+        return nothing_open(there.unwrap_or_else(|| Found::Missing(missing.clone())));
     }
     let stat =
         rustix::fs::lstat(&located.path).map_err(|errno| Error::os(&located.shown, "look at", errno))?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::BlockDevice => {}
+        FileType::RegularFile => {
+            if let Some(system) = kernel_file_system(&located.path) {
+                return nothing_open(Found::Kernel(system));
+            }
+        }
+        FileType::BlockDevice => {}
         FileType::Directory => return nothing_open(Found::Directory),
         FileType::CharacterDevice => return nothing_open(Found::Other("character device")),
         FileType::Fifo => return nothing_open(Found::Other("FIFO")),
@@ -62,6 +87,30 @@ pub(crate) fn look(machine: &Machine<'_>, located: &Located) -> Result<Sight> {
     let file = open_same(&located.path, &located.shown, OFlags::RDONLY | OFlags::NONBLOCK, key)?;
     let found = facts(machine, located, file.as_fd())?;
     Ok(Sight { found, open: Some((file, key)) })
+}
+
+/// File systems in which the kernel shows itself: linux/magic.h and the sources of each.
+const KERNEL_FILE_SYSTEMS: [(u32, &str); 14] = [
+    (0x9fa0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0x6265_6570, "configfs"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0x7363_6673, "securityfs"),
+    (0xf97c_ff8c, "selinuxfs"),
+    (0xcafe_4a11, "bpf"),
+    (0xde5e_81e4, "efivarfs"),
+    (0x6165_676c, "pstore"),
+    (0x4249_4e4d, "binfmt_misc"),
+    (0x6573_5543, "fusectl"),
+];
+
+/// The file system of the kernel that `path` is in, if it is in one.
+fn kernel_file_system(path: &Path) -> Option<&'static str> {
+    let kind = rustix::fs::statfs(path).ok()?.f_type as u32;
+    KERNEL_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
 }
 
 /// Opens `path`, and makes sure that it is the file of `key`.
@@ -115,7 +164,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::os(&located.shown, "measure", errno)
         })?;
-        let contents = contents(file, size);
+        let contents = with_cache(contents(file, size), file, size);
         return Ok(Found::Block(block_facts(machine, stat.st_rdev, size, contents)));
     }
     let size = Bytes(u64::try_from(stat.st_size).unwrap_or(0));
@@ -125,12 +174,10 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
         Ok(inventory) => (inventory.uses_of_file(id, &located.path.to_string_lossy()), None),
         Err(unseen) => (Vec::new(), Some(unseen.to_string())),
     };
-    let made_by_plumb = is_made(file);
-    let mut contents = contents(file, size);
-    if let (Contents::Read(found), true) = (&mut contents, cache::has_marker(file)) {
-        found.push(signature::Signature { name: signature::CACHE_BACKING, at: 0 });
-    }
-    Ok(Found::File(FileFacts { identities, size, made_by_plumb, contents, uses, unseen }))
+    let maker = maker(file);
+    let (made_by_plumb, changed_since_made) = (maker == Maker::Plumb, maker == Maker::PlumbThenOthers);
+    let contents = with_cache(contents(file, size), file, size);
+    Ok(Found::File(FileFacts { identities, size, made_by_plumb, changed_since_made, contents, uses, unseen }))
 }
 
 /// What the machine knows of the block device whose node has `rdev`.
@@ -164,7 +211,7 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
     let mut contents = contents;
     if has_partitions && contents == Contents::BLANK {
         // A partition table of a kind that has no mark among ours; the kernel reads more kinds.
-        contents = Contents::Read(vec![signature::Signature { name: "partitions", at: 0 }]);
+        contents = Contents::Read(vec![signature::Signature::new("partitions", 0)]);
     }
     BlockFacts {
         identities: inventory.identities(machine.tree, block, |disk| {
@@ -179,6 +226,17 @@ pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, content
         unseen: None,
         kernel_name: block.name.clone(),
     }
+}
+
+/// The contents, with the sign of a backing device, wherever that is.
+fn with_cache(mut contents: Contents, file: BorrowedFd<'_>, size: Bytes) -> Contents {
+    if let Contents::Read(found) = &mut contents
+        && !found.iter().any(|found| found.name == signature::CACHE_BACKING)
+        && cache::is_backing(file, size)
+    {
+        found.push(signature::Signature::new(signature::CACHE_BACKING, 0));
+    }
+    contents
 }
 
 fn contents(file: BorrowedFd<'_>, size: Bytes) -> Contents {

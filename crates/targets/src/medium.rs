@@ -30,7 +30,9 @@ use rustix::io::Errno;
 use crate::cache;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{FileFacts, Found, Missing, Use};
-use crate::guard::{each_word_names_a_target, how_to_destroy, no_swap, signs, unseen_words};
+use crate::guard::{
+    each_word_names_a_target, how_to_destroy, kernel_file, never_written, signs, unseen_words,
+};
 use crate::locate::{Located, locate_path};
 use crate::look::{Sight, facts, look, open_same};
 use crate::machine::Machine;
@@ -107,6 +109,7 @@ impl Medium {
                 found.insert(0, "it is a block device, and a medium is a file".to_owned());
                 Err(Error::refused(&located.shown, found.join(", "), "name a new file"))
             }
+            (Found::Kernel(system), _) => Err(kernel_file(&located.shown, system)),
             _ => Err(Error::usage(&located.shown, "it is no regular file", "name one, or a new one")),
         }
     }
@@ -244,7 +247,7 @@ impl State {
 
 /// The rules: whether a file may become the medium that is wanted.
 fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>) -> Result<()> {
-    no_swap(shown, &file.uses)?;
+    never_written(shown, &file.uses)?;
     if !file.uses.is_empty() || file.unseen.is_some() {
         let mut found = signs(&file.contents, &file.uses);
         found.extend(file.unseen.as_deref().map(unseen_words));

@@ -34,6 +34,7 @@ use crate::network;
 use crate::opened::{Node, Opened, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
+use crate::storage::nobody_claims_beneath;
 use crate::{cache, simulated, test_file};
 
 /// One target that is wanted.
@@ -147,7 +148,10 @@ fn plans(
     let mut seen = Vec::new();
     for want in wanted {
         let located = locate(machine, &want.name)?;
-        let sight = look(machine, &located)?;
+        let mut sight = look(machine, &located)?;
+        if permission.overwrite && (want.intent.writes || want.intent.size.is_some()) {
+            sight.ask_blkid();
+        }
         seen.push((want, located, sight));
     }
     let of_others = others.iter().map(|(_, other)| (other.shown.as_str(), other.identity.as_slice()));
@@ -214,6 +218,7 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
             claims.push((*key, Arc::new(claim)));
         }
         let found = facts(machine, &plan.located, file.as_fd())?;
+        nobody_claims_beneath(machine, &found, &plan.located.shown)?;
         let allowed = judge(&plan.located.shown, &found, plan.intent, permission)?;
         if allowed != plan.allowed || identities(&found) != identities(&plan.sight.found) {
             let found = "it changed while it was looked at, and nothing was written";

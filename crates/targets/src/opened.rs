@@ -1,7 +1,7 @@
 //! An open target.
 
 use std::ops::Range;
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::look::{Key, open_same};
 use crate::make::Making;
+use crate::mark::mark_as_left;
 use crate::shared::{Claim, Keeping};
 use crate::test_file::Made;
 
@@ -224,7 +225,23 @@ impl Opened {
     /// Says that the file is laid out, or that holes in it do not matter, so that it stays.
     pub fn laid_out(&mut self) {
         self.needs_layout = None;
-        self.making = None;
+        if let Some(making) = self.making.take().filter(|_| self.ours) {
+            vouch(making.as_fd());
+        }
+    }
+
+    /// Marks a file of plumb's own as left by this run, so that the next one may write over it without being asked: to be
+    /// called when a run that may have written to it has ended. Does nothing to other targets. A mark that cannot be set
+    /// stays as it was, and the contents then say whose they are.
+    pub fn mark_as_left(&self) {
+        let Some(node) = self.origin.node() else { return };
+        if !self.ours || self.kind != TargetKind::RegularFile || node.options.access == Access::ReadOnly {
+            return;
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        if let Ok(file) = open_same(&node.path, &self.shown, flags, node.key) {
+            vouch(file.as_fd());
+        }
     }
 
     /// Undoes what opening has made, when laying out failed or was interrupted: a new file is removed, one that was
@@ -297,6 +314,12 @@ impl std::fmt::Debug for Opened {
             .field("options", &self.origin.node().map(|node| node.options))
             .finish_non_exhaustive()
     }
+}
+
+/// Marks a file that plumb wrote as it is now.
+fn vouch(file: BorrowedFd<'_>) {
+    // Where that fails the old mark stands, and the next run reads the contents before it trusts them.
+    drop(mark_as_left(file));
 }
 
 /// The file or device of `key` with these options, beside the claim on it.

@@ -32,7 +32,7 @@ impl Intent {
 /// What the user has allowed, for all targets of a run together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
-    /// `--overwrite`: files that plumb did not make, and block devices without a sign of use, may be written.
+    /// `--overwrite`: files that plumb did not make, and block devices, may be written if they show no sign of use.
     pub overwrite: bool,
     /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a disk, the
     /// absolute path of a file. For that target it implies `overwrite`, and that signs of use do not matter.

@@ -4,10 +4,11 @@
 //! So one descriptor holds the claim and is never used for anything else; every [`Device`] of that target is opened
 //! beside it without O_EXCL, which the kernel allows, and keeps the claim for as long as it lives.
 
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plumb_block::{Device, DeviceInfo, Extent, Latch, LbaRange, Power, Queue, QueueOptions, Result};
+use plumb_block::{Device, Layered};
 
 /// The exclusive claim on a block device.
 pub(crate) type Claim = Arc<OwnedFd>;
@@ -19,28 +20,10 @@ pub(crate) struct Keeping<D, K> {
     pub(crate) _kept: K,
 }
 
-impl<D: Device, K: Send + Sync> Device for Keeping<D, K> {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
-    }
+impl<D: Device, K: Send + Sync> Layered for Keeping<D, K> {
+    type Inner = D;
 
-    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        self.device.open_queue(options)
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.device.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.device.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.device.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.device.power()
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &self.device
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plumb_block::{Device, StorageCounters, Time};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
+use plumb_sim::kernel::{self, Flushes};
 use plumb_sim::model::{Typed, Wce};
 
 use crate::cache;
@@ -14,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
 use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
-use crate::split::Split;
 
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
@@ -92,19 +92,21 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
 
 fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
     let example = "sim:MODEL?size=";
-    in_this_process(want, (handle.device(), Some(handle.counters())), time, ("the drive", example))
+    let flushes = if want.options.opening.raw_flush { Flushes::Raw } else { Flushes::AsLinux };
+    in_this_process(
+        want,
+        (kernel::above(handle.device(), time, flushes), Some(handle.counters())),
+        ("the drive", example),
+    )
 }
 
 /// A simulated device with its counters as a target. `what` it is, and how its size is typed, are for the message that it is too small.
 pub(crate) fn in_this_process(
     want: &Wanted,
     (device, counters): (Arc<dyn Device>, Option<Arc<dyn StorageCounters>>),
-    time: &Time,
     (what, example): (&str, &str),
 ) -> Result<Opened> {
     let shown = want.name.to_string();
-    // Above a real disk the kernel does it.
-    let device: Arc<dyn Device> = Arc::new(Split::at_largest_transfer(device, time.clone()));
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {
         let found = format!("{what} has {size}, less than the {wanted} that are asked for");

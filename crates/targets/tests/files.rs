@@ -248,7 +248,9 @@ fn a_file_of_ours_with_a_file_system_in_it_is_ours_no_longer() {
         0,
     )
     .unwrap();
-    let error = open_path(&path, Intent::WRITE, &nothing()).unwrap_err();
-    assert!(error.to_string().contains("xfs") && error.to_string().contains("--overwrite"), "{error}");
-    open_path(&path, Intent::WRITE, &overwrite()).unwrap();
+    for permission in [nothing(), overwrite()] {
+        let error = open_path(&path, Intent::WRITE, &permission).unwrap_err();
+        assert!(error.to_string().contains("xfs") && error.to_string().contains("--destroy"), "{error}");
+    }
+    open_path(&path, Intent::WRITE, &destroy(path.to_str().unwrap())).unwrap();
 }

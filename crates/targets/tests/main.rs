@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod beneath;
 mod block_devices;
 mod files;
 mod loop_device;

@@ -30,7 +30,63 @@ fn made_with(mib: u64, command: &[&str]) -> Option<Vec<&'static str>> {
         plumb_testkit::skip(&format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim()));
         return None;
     }
-    Some(names(&path))
+    let found = names(&path);
+    agrees_with_blkid(&path, &found);
+    Some(found)
+}
+
+/// What blkid(8) calls each kind, for those whose tools may be installed.
+const CALLED: [(&str, &str); 35] = [
+    ("ext2", "ext2"),
+    ("ext3", "ext3"),
+    ("ext4", "ext4"),
+    ("ext4 journal", "jbd"),
+    ("xfs", "xfs"),
+    ("btrfs", "btrfs"),
+    ("swap space", "swap"),
+    ("LUKS", "crypto_LUKS"),
+    ("MBR partitions", "dos"),
+    ("boot sector", "dos"),
+    ("GPT", "gpt"),
+    ("bcache", "bcache"),
+    ("f2fs", "f2fs"),
+    ("FAT", "vfat"),
+    ("exFAT", "exfat"),
+    ("NTFS", "ntfs"),
+    ("JFS", "jfs"),
+    ("NILFS2", "nilfs2"),
+    ("ReiserFS", "reiserfs"),
+    ("erofs", "erofs"),
+    ("minix", "minix"),
+    ("SCO bfs", "bfs"),
+    ("cramfs", "cramfs"),
+    ("squashfs", "squashfs"),
+    ("UDF", "udf"),
+    ("ISO 9660", "iso9660"),
+    ("Sun partitions", "sun"),
+    ("SGI partitions", "sgi"),
+    ("BSD disk label", "bsd"),
+    ("Atari partitions", "atari"),
+    ("Apple partition map", "mac"),
+    ("BeFS", "befs"),
+    ("NSS", "nss"),
+    ("UBI", "ubi"),
+    ("UBIFS", "ubifs"),
+];
+
+/// Holds our name against that of blkid(8), where it is installed and sees one kind.
+fn agrees_with_blkid(path: &Path, found: &[&'static str]) {
+    let Ok(output) = Command::new("blkid").args(["-p", "-o", "export"]).arg(path).output() else {
+        return plumb_testkit::skip("there is no blkid here");
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    // Beside a file system it may take the end of a boot sector for a table of partitions.
+    if let Some(theirs) = said("TYPE=").or_else(|| said("PTTYPE=")) {
+        let ours: Vec<&str> =
+            CALLED.iter().filter(|(_, called)| *called == theirs).map(|(name, _)| *name).collect();
+        assert!(ours.iter().any(|ours| found.contains(ours)), "blkid says {theirs}, and plumb {found:?}");
+    }
 }
 
 fn names(path: &Path) -> Vec<&'static str> {
@@ -101,6 +157,75 @@ fn others_that_may_be_here() {
     finds(160, &["mkfs.nilfs2", "-q", "{}"], "NILFS2");
     finds(64, &["mkfs.reiserfs", "-q", "-ff", "{}"], "ReiserFS");
     finds(16, &["mkfs.erofs", "{}", "/etc/default"], "erofs");
+    finds(16, &["mkfs.minix", "-1", "{}"], "minix");
+    finds(16, &["mkfs.minix", "-2", "{}"], "minix");
+    finds(16, &["mkfs.minix", "-3", "{}"], "minix");
+    finds(16, &["mkfs.bfs", "{}"], "SCO bfs");
+    finds(16, &["mkfs.cramfs", "/etc/default", "{}"], "cramfs");
+    finds(16, &["mksquashfs", "/etc/default", "{}", "-noappend", "-quiet"], "squashfs");
+    finds(16, &["mkudffs", "{}"], "UDF");
+    finds(16, &["mkudffs", "--media-type=hd", "--blocksize=512", "{}"], "UDF");
+    finds(16, &["mkudffs", "--media-type=hd", "--blocksize=4096", "{}"], "UDF");
+    finds(16, &["genisoimage", "-quiet", "-o", "{}", "/etc/default"], "ISO 9660");
+    finds(16, &["genisoimage", "-quiet", "-udf", "-allow-limited-size", "-o", "{}", "/etc/default"], "UDF");
+}
+
+#[test]
+fn partition_tables_of_other_machines() {
+    let labelled = |label: &str, expected: &str| {
+        finds(64, &["parted", "-s", "{}", "mklabel", label], expected);
+    };
+    labelled("sun", "Sun partitions");
+    labelled("dvh", "SGI partitions");
+    labelled("bsd", "BSD disk label");
+    labelled("mac", "Apple partition map");
+    // An empty table of partitions.
+    labelled("msdos", "boot sector");
+    finds(
+        64,
+        &["parted", "-s", "{}", "mklabel", "atari", "mkpart", "primary", "1MiB", "20MiB"],
+        "Atari partitions",
+    );
+}
+
+/// An image of 8 MiB with `parts` put in.
+fn image(parts: &[(u64, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image");
+    let file = File::create(&path).unwrap();
+    file.set_len(8 << 20).unwrap();
+    for (at, bytes) in parts {
+        std::os::unix::fs::FileExt::write_all_at(&file, bytes, *at).unwrap();
+    }
+    (directory, path)
+}
+
+#[test]
+fn what_blkid_knows_without_a_tool_to_make_it_is_called_the_same() {
+    let end = 8_u64 << 20;
+    let checked = |parts: &[(u64, &[u8])], theirs: &str, ours: &str| {
+        let (_directory, path) = image(parts);
+        assert_eq!(names(&path), [ours]);
+        let _alone = alone();
+        let Ok(output) = Command::new("blkid").args(["-p", "-o", "export"]).arg(&path).output() else {
+            return plumb_testkit::skip("there is no blkid here");
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(&format!("TYPE={theirs}\n")), "{ours}: {text}");
+    };
+    checked(&[(end - 512, b"JM")], "jmicron_raid_member", "JMicron RAID member");
+    checked(&[(end - 11 * 512, &[0xf3, 0x16, 0x78, 0x5a])], "hpt45x_raid_member", "HighPoint RAID member");
+    checked(&[(9 * 512 + 32, &[0xf0, 0x16, 0x78, 0x5a])], "hpt37x_raid_member", "HighPoint RAID member");
+    let adaptec: &[(u64, &[u8])] = &[(end - 512, &[0x37, 0xfc, 0x4d, 0x1e]), (end - 512 + 0x100, b"DPTM")];
+    checked(adaptec, "adaptec_raid_member", "Adaptec RAID member");
+    let promise: &[(u64, &[u8])] = &[(end - 399 * 512, b"Promise Technology, Inc.")];
+    checked(promise, "promise_fasttrack_raid_member", "Promise RAID member");
+    checked(&[(end - 512, &[0x55, 0xaa, 1])], "via_raid_member", "VIA RAID member");
+    // The sum of all words up to it is 0x2f00, so the one that makes zero of it is 0xd100.
+    let silicon: &[(u64, &[u8])] =
+        &[(end - 512 + 0x60, &[0, 0, 0, 0x2f]), (end - 512 + 0x13e, &[0x00, 0xd1])];
+    checked(silicon, "silicon_medley_raid_member", "Silicon Image RAID member");
+    checked(&[(0, b"UBI#\x01")], "ubi", "UBI");
 }
 
 #[test]

@@ -10,9 +10,8 @@ use plumb_report::document::{
     CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult, Sides,
 };
 use plumb_targets::{Opened, TargetKind, Time};
-use plumb_workload::{Durability, Job, Scenario, Span};
+use plumb_workload::{Job, Scenario, Span};
 
-use crate::check::method_of;
 use crate::rounds::SpanRun;
 use crate::span::Ended;
 use crate::spans;
@@ -111,25 +110,16 @@ pub(crate) fn targets(
     };
     let described = uses.iter().zip(facts).enumerate().map(|(index, (one, facts))| {
         let facts = Facts { depth_found: run.depth_found, cpu: cpu[index], ..*facts };
-        let outcome = result.of_target(index);
         let job = &asked.jobs[one.job];
-        let outcome = if is_check { durable_by_write(outcome, job) } else { outcome };
+        let outcome = result.of_target(index);
         let mut target = target(result, index, one, asked, &outcome, facts);
-        if is_check && method_of(&job.name).is_some() {
-            // This is said of loads.
+        if job.role.method().is_some() {
+            // Verdicts on blocks that were never written are about loads.
             target.sides.quality.written_share = None;
         }
         RunTarget { failed_because: failed_because.clone(), ..target }
     });
     described.collect()
-}
-
-/// Where each write is durable when it completes, its latency is that of a durable write.
-pub(crate) fn durable_by_write(mut outcome: LoadOutcome, job: &Job) -> LoadOutcome {
-    if job.workload.durability == Durability::EACH_WRITE {
-        outcome.durable = outcome.write.latency.clone();
-    }
-    outcome
 }
 
 /// A span that has no figures, for this reason.

@@ -11,10 +11,9 @@ use plumb_path::{Finding, WritePath};
 use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
 use plumb_targets::TargetKind;
-use plumb_workload::{Job, Scenario, Stop};
+use plumb_workload::{Job, Role, Scenario, Stop};
 
 use crate::accounts::CheckBegun;
-use crate::check::{PREPARE, method_of};
 use crate::counters::Surveyed;
 use crate::document::{self, Facts, Readings};
 use crate::ending::{ended_by, ended_by_fault};
@@ -109,7 +108,7 @@ impl<'a> Session<'a> {
         {
             surveyed.accounts.watch = beneath.watch.clone();
         }
-        surveyed.accounts.book(PREPARE);
+        surveyed.accounts.book("prepare");
     }
 
     /// It is known how flushes are counted.
@@ -225,6 +224,11 @@ impl<'a> Session<'a> {
             Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
             Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
         };
+        let ended = match (ended, targets.change_of(number)) {
+            (TrialEnded::Complete | TrialEnded::Empty, Some(change)) => TrialEnded::NotMeasured(change),
+            (TrialEnded::Failed(why), Some(change)) => TrialEnded::Failed(format!("{why}; {change}")),
+            (ended, _) => ended,
+        };
         let phase = Phase::of(number, Ok((run, facts)));
         let before = self.whole.take();
         self.whole = self.with(before, &phase);
@@ -259,18 +263,13 @@ impl<'a> Session<'a> {
             return Vec::new();
         }
         let result = &run.ran.result;
-        (0..result.targets.len())
-            .map(|index| {
-                let outcome = result.of_target(index);
-                let job = self.job(phase.number, result.targets[index].job);
-                if self.is_check() { document::durable_by_write(outcome, job) } else { outcome }
-            })
-            .collect()
+        (0..result.targets.len()).map(|index| result.of_target(index)).collect()
     }
 
-    /// What only makes a drive ready for a check is no part of its result.
+    /// Returns whether the figures of a phase are left out of the result, because its jobs only make targets ready.
     fn leaves_out(&self, phase: &Phase) -> bool {
-        self.is_check() && name_of(&self.request.scenario, phase.number) == PREPARE
+        let jobs = &self.request.scenario.spans[phase.number].jobs;
+        jobs.iter().all(|job| job.role == Role::Prepare)
     }
 
     /// What was measured with one more phase.
@@ -382,7 +381,7 @@ impl<'a> Session<'a> {
         if self.is_check() {
             let direct = targets.uses.iter().find(|one| {
                 let job = self.job(one.span, one.job);
-                !job.opening.caching.is_cached() && method_of(&job.name).is_none()
+                !job.opening.caching.is_cached() && job.role.method().is_none()
             });
             let route = direct.map(|one| &one.opened.route);
             document.environment.engine = route.map(|route| route.name().to_owned());
@@ -394,16 +393,13 @@ impl<'a> Session<'a> {
     fn told(&self, phase: &Phase, targets: &Targets) -> Told {
         let asked = &self.request.scenario.spans[phase.number];
         let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
-        let (mut span, described) = match &phase.outcome {
+        let (span, described) = match &phase.outcome {
             Ok((run, facts)) => {
                 let described = document::targets(run, facts, &uses, asked, self.is_check());
                 (spans::span(run, asked, &uses, &described), described)
             }
             Err(why) => document::unmeasured(asked, why),
         };
-        if self.is_check() {
-            span.jobs.iter_mut().for_each(|job| job.method = method_of(&job.name));
-        }
         let total = phase.outcome.as_ref().ok().map(|(run, _)| run.ran.result.total());
         Told {
             span,

@@ -8,7 +8,7 @@ use plumb_load::{
     Fault, Ledger, Observer, Part, Progress, RunOptions, SpanResult, TargetResult, TeamOutcome, ThreadResult,
     Totals, run_teams,
 };
-use plumb_workload::{Span, Warmup};
+use plumb_workload::{Durability, Job, Span, Warmup};
 
 use crate::counters::{Beneath, Counted};
 use crate::cpu::{self, Processors};
@@ -81,14 +81,15 @@ impl Stage<'_> {
             cooldown: span.cooldown,
         };
         let so_far = (!variation.prepares).then_some(&mut self.so_far);
-        let mut sides = Sides::new(self.targets, number, &posts, &options, self.watcher, so_far);
+        let of_span = OfSpan { number, jobs: &span.jobs, posts: &posts };
+        let mut sides = Sides::new(self.targets, of_span, &options, self.watcher, so_far);
         let (teams, ended) = match run_teams(teams, &options, &mut sides) {
             Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
         };
         let (mut result, settled, looks) = sides.finish();
-        let mut ledgers = take_in(&mut result, teams, &posts, self.first_use(number));
+        let mut ledgers = take_in(&mut result, teams, of_span, self.first_use(number));
         let read_back = match ledgers.is_empty() {
             true => None,
             false => {
@@ -154,14 +155,35 @@ struct Kept {
     ledger: Ledger,
 }
 
-/// Puts what the teams measured into `result`; gives back what is to be verified.
-fn take_in(result: &mut SpanResult, teams: Vec<TeamOutcome>, posts: &[Post], first_use: usize) -> Vec<Kept> {
+/// A span, and what each of its threads is for.
+#[derive(Clone, Copy)]
+struct OfSpan<'a> {
+    /// Its place in the scenario.
+    number: usize,
+    jobs: &'a [Job],
+    posts: &'a [Post],
+}
+
+/// Puts the figures of the teams into `result`; returns what is to be verified. Where each write is durable when it
+/// completes, its latency is that of a durable write.
+fn take_in(
+    result: &mut SpanResult,
+    teams: Vec<TeamOutcome>,
+    span: OfSpan<'_>,
+    first_use: usize,
+) -> Vec<Kept> {
     let mut ledgers = Vec::new();
-    for (thread, (team, post)) in teams.into_iter().zip(posts).enumerate() {
+    for (thread, (team, post)) in teams.into_iter().zip(span.posts).enumerate() {
         let mut parts = Vec::new();
         for (part, (worker, one)) in team.workers.into_iter().zip(&post.uses).enumerate() {
-            result.window = result.window.max(worker.outcome.length);
-            parts.push(Part { target: one - first_use, outcome: worker.outcome });
+            let mut outcome = worker.outcome;
+            let target = one - first_use;
+            let job = result.targets.get(target).and_then(|target| span.jobs.get(target.job));
+            if job.is_some_and(|job| job.workload.durability == Durability::EACH_WRITE) {
+                outcome.durable = outcome.write.latency.clone();
+            }
+            result.window = result.window.max(outcome.length);
+            parts.push(Part { target, outcome });
             ledgers.extend(worker.ledger.map(|ledger| Kept { thread, part, one: *one, ledger }));
         }
         result.threads.push(ThreadResult { job: post.job, cpu: team.cpu, parts });
@@ -172,8 +194,7 @@ fn take_in(result: &mut SpanResult, teams: Vec<TeamOutcome>, posts: &[Post], fir
 /// Both sides of a span while it runs.
 struct Sides<'a> {
     targets: &'a Targets,
-    number: usize,
-    posts: &'a [Post],
+    span: OfSpan<'a>,
     watcher: &'a mut dyn Watcher,
     so_far: Option<&'a mut SoFar>,
     /// Whether the figures that were asked for last are to be recorded.
@@ -208,8 +229,7 @@ fn read_storage<T>(targets: &Targets, span: usize, read: impl Fn(&Beneath) -> T)
 impl<'a> Sides<'a> {
     fn new(
         targets: &'a Targets,
-        number: usize,
-        posts: &'a [Post],
+        span: OfSpan<'a>,
         options: &RunOptions<'_>,
         watcher: &'a mut dyn Watcher,
         so_far: Option<&'a mut SoFar>,
@@ -220,12 +240,11 @@ impl<'a> Sides<'a> {
                 Warmup::For(warmup) => Some(warmup),
                 Warmup::Auto => None,
             };
-            watcher.phase(number, &Phase::WarmingUp, expected);
+            watcher.phase(span.number, &Phase::WarmingUp, expected);
         }
         Self {
             targets,
-            number,
-            posts,
+            span,
             watcher,
             so_far,
             is_recorded: false,
@@ -235,13 +254,13 @@ impl<'a> Sides<'a> {
             after: None,
             warmup: Nanos::ZERO,
             settled: true,
-            looks: targets.of_span(number).map(|_| Looks::default()).collect(),
+            looks: targets.of_span(span.number).map(|_| Looks::default()).collect(),
         }
     }
 
     fn read(&self) -> Reading {
-        let at_once = self.targets.is_written_at_once(self.number);
-        let storage = read_storage(self.targets, self.number, |beneath| beneath.count(at_once));
+        let at_once = self.targets.is_written_at_once(self.span.number);
+        let storage = read_storage(self.targets, self.span.number, |beneath| beneath.count(at_once));
         Reading { storage, processors: cpu::processors() }
     }
 
@@ -262,7 +281,7 @@ impl<'a> Sides<'a> {
         };
         let targets = self
             .targets
-            .of_span(self.number)
+            .of_span(self.span.number)
             .map(|(_, one)| TargetResult {
                 job: one.job,
                 name: one.name.clone(),
@@ -307,16 +326,16 @@ impl Observer for Sides<'_> {
         if !is_measured || !self.looks.iter().any(|looks| looks.is_due(at)) {
             return;
         }
-        let mut totals = totals_by_use(self.posts, progress);
-        let storage = read_storage(self.targets, self.number, |beneath| beneath.watch.read());
-        for ((place, one), looks) in self.targets.of_span(self.number).zip(&mut self.looks) {
+        let mut totals = totals_by_use(self.span.posts, progress);
+        let storage = read_storage(self.targets, self.span.number, |beneath| beneath.watch.read());
+        for ((place, one), looks) in self.targets.of_span(self.span.number).zip(&mut self.looks) {
             let storage = storage.get(&one.beneath).and_then(|read| read.as_ref().ok());
             looks.add(at, &totals.remove(&place).unwrap_or_default(), storage);
         }
     }
 
     fn look(&mut self, progress: &Progress) {
-        let (targets, number, posts) = (self.targets, self.number, self.posts);
+        let (targets, number, posts) = (self.targets, self.span.number, self.span.posts);
         read_storage(targets, number, Beneath::follow);
         let now = || {
             let mut totals = totals_by_use(posts, progress);
@@ -335,13 +354,13 @@ impl Observer for Sides<'_> {
     fn window_begins(&mut self, warmup: Nanos, settled: bool) {
         self.before = Some(self.read());
         (self.warmup, self.settled) = (warmup, settled);
-        self.watcher.phase(self.number, &Phase::Measuring, self.duration);
+        self.watcher.phase(self.span.number, &Phase::Measuring, self.duration);
     }
 
     fn window_ends(&mut self) {
         self.after = Some(self.read());
         if self.cooldown > Nanos::ZERO {
-            self.watcher.phase(self.number, &Phase::CoolingDown, Some(self.cooldown));
+            self.watcher.phase(self.span.number, &Phase::CoolingDown, Some(self.cooldown));
         }
     }
 
@@ -354,8 +373,8 @@ impl Observer for Sides<'_> {
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
         let mut result = self.result(Some(&self.read()));
-        let first_use = self.targets.of_span(self.number).next().map_or(0, |(index, _)| index);
-        take_in(&mut result, teams, self.posts, first_use);
+        let first_use = self.targets.of_span(self.span.number).next().map_or(0, |(index, _)| index);
+        take_in(&mut result, teams, self.span, first_use);
         self.watcher.figures(&result);
         let looks = vec![(result.window, self.looks.clone())];
         let ran = Ran { result, ended: Ended::Interrupted, settled: self.settled, read_back: None, looks };

@@ -137,6 +137,7 @@ pub(crate) fn job_asked(job: &Job) -> RunJob {
     RunJob {
         name: job.name.clone(),
         description: words::description(workload),
+        method: job.role.method(),
         block_bytes: workload.blocks.only().map(|block| block.0),
         threads: job.threads,
         caching: job.opening.caching,

@@ -189,6 +189,12 @@ impl Targets {
         Ok(targets)
     }
 
+    /// What happened to a file of the span with this number while it ran, if one was cut, removed or
+    /// replaced.
+    pub(crate) fn change_of(&self, span: usize) -> Option<String> {
+        self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
+    }
+
     /// The targets of a span, those of its first job first: their places.
     pub(crate) fn of_span(&self, span: usize) -> impl Iterator<Item = (usize, &Use)> {
         self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
@@ -354,6 +360,13 @@ fn fits(
     recorded: &[Option<Recorded>],
 ) -> Result<(), TrialError> {
     for ((one, (_, _, job, _)), recorded) in opened.iter().zip(places).zip(recorded) {
+        if job.opening.raw_flush && one.kind != TargetKind::Simulated {
+            let problem = format!(
+                "{} is not a simulated drive: leave out --raw-flush, for it is reached through the kernel of this machine",
+                one.shown
+            );
+            return Err(TrialError::of(FailureKind::Usage, problem));
+        }
         let Some(recorded) = recorded else {
             plumb_load::worker::check(&within(one, &job.workload)?, &one.device.info())
                 .map_err(|source| TrialError::Unfit { target: one.shown.clone(), source })?;

@@ -191,6 +191,7 @@ pub fn run_turns(
 fn clear_up(request: &Request, targets: &Targets) -> (Vec<String>, Option<TrialError>) {
     let (mut left_behind, mut failed) = (Vec::new(), None);
     for one in &targets.uses {
+        one.opened.mark_as_left();
         let removed = match request.remove_after.contains(&one.name).then(|| one.opened.remove_if_ours()) {
             Some(Err(error)) => {
                 failed.get_or_insert(error.into());

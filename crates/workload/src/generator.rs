@@ -34,6 +34,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::access::{Access, Distribution, Runs};
+use crate::byte_range::ByteRange;
 use crate::generator::mix::{Kind, Lengths, Mix};
 use crate::generator::places::{Places, Uniform};
 use crate::generator::runs::Drawn;
@@ -41,7 +42,7 @@ use crate::generator::walk::Walker;
 use crate::invalid::Invalid;
 use crate::seed;
 use crate::share::Share;
-use crate::workload::{ByteRange, Division, Durability, Workload};
+use crate::workload::{Division, Durability, Workload};
 
 pub use walk::Cursor;
 pub use zones::EffectiveZone;
@@ -149,8 +150,8 @@ impl Generator {
             mix: Mix::new(workload),
             lengths: Lengths::new(workload),
             limits: Limits {
-                operations: share.operations_of(workload).unwrap_or(u64::MAX),
-                bytes_left: share.bytes_of(workload).unwrap_or(u64::MAX),
+                operations: workload.operations_of(share).unwrap_or(u64::MAX),
+                bytes_left: workload.bytes_of(share).unwrap_or(u64::MAX),
             },
             durable: Durable::new(workload.durability),
             ordinal: 0,

@@ -2,8 +2,8 @@
 
 use plumb_block::Bytes;
 
+use crate::byte_range::ByteRange;
 use crate::share::Share;
-use crate::workload::ByteRange;
 
 /// Starts at equal distances from the start of a range, each with room for the longest operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

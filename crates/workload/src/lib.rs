@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod block_sizes;
+mod byte_range;
 pub mod generator;
 mod grid;
 pub mod invalid;
@@ -22,16 +23,18 @@ pub mod workload;
 
 pub use access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
 pub use block_sizes::{BlockSizes, BlockSplit};
+pub use byte_range::ByteRange;
 pub use generator::{Cursor, EffectiveZone, Generator, Operation};
 pub use invalid::Invalid;
 pub use pace::{Amount, Arrival, Burst, Rate, Stop};
 pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
 pub use replay::{Recorded, Replay, Replays};
 pub use scenario::{
-    Affinity, Job, LatencyTarget, PageCache, Priority, Scenario, Span, Steady, TargetUse, Thread, Warmup,
+    Affinity, Job, LatencyTarget, PageCache, Priority, Role, Scenario, Span, Steady, TargetUse, Thread,
+    Warmup,
 };
 pub use schedule::Schedule;
 pub use share::Share;
 pub use trace::{Skip, Trace, TraceEvent, TraceOp, TraceSpeed, TraceUse};
 pub use unit::common_unit;
-pub use workload::{ByteRange, Content, Division, Durability, Workload};
+pub use workload::{Content, Division, Durability, Workload};

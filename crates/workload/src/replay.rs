@@ -12,12 +12,13 @@ use plumb_block::{Bytes, Nanos};
 
 use crate::access::Access;
 use crate::block_sizes::{BlockSizes, BlockSplit};
+use crate::byte_range::ByteRange;
 use crate::generator::Operation;
 use crate::invalid::Invalid;
 use crate::pace::{Amount, Arrival, Rate, Stop};
 use crate::scenario::{Job, TargetUse};
 use crate::trace::{Trace, TraceEvent, TraceOp, TraceUse};
-use crate::workload::{ByteRange, Durability, Workload};
+use crate::workload::{Durability, Workload};
 
 /// What a trace does to one target, in order of time.
 #[derive(Clone)]

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Nanos, Opening};
+use plumb_block::{Bytes, Nanos, Opening, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::share::Share;
@@ -75,6 +75,9 @@ pub struct LatencyTarget {
 pub struct Job {
     /// A name for reports.
     pub name: String,
+    /// Part that it plays in its run.
+    #[serde(default, skip_serializing_if = "Role::is_load")]
+    pub role: Role,
     /// On what.
     pub targets: Vec<TargetUse>,
     /// How many threads: for each target, or, if shared, in all.
@@ -113,6 +116,33 @@ pub struct Job {
     pub trace: Option<TraceUse>,
     /// What they do; with a trace only the depth, the seed, the content and a time limit count.
     pub workload: Workload,
+}
+
+/// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Load whose figures are reported.
+    #[default]
+    Load,
+    /// Work that only makes a target ready: its figures are not reported.
+    Prepare,
+    /// Durable writes, one after the other, whose cost is the cost of this method.
+    DurableWrites(SyncMethod),
+}
+
+impl Role {
+    /// Returns the method whose cost the job measures, if it measures one.
+    pub const fn method(self) -> Option<SyncMethod> {
+        match self {
+            Self::DurableWrites(method) => Some(method),
+            Self::Load | Self::Prepare => None,
+        }
+    }
+
+    fn is_load(&self) -> bool {
+        *self == Self::Load
+    }
 }
 
 /// A target of a job.
@@ -240,6 +270,7 @@ impl Job {
     pub fn on(target: &str, workload: Workload) -> Self {
         Self {
             name: target.to_owned(),
+            role: Role::Load,
             targets: vec![TargetUse { name: target.to_owned(), weight: 1 }],
             threads: 1,
             threads_shared: false,

@@ -7,8 +7,6 @@
 
 use std::num::NonZeroU32;
 
-use crate::workload::Workload;
-
 /// The part of one worker: the `index`th of `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Share {
@@ -40,53 +38,8 @@ impl Share {
         self.start_of(total, self.index + 1) - self.start_of(total, self.index)
     }
 
-    /// How many reads, writes and trims this share does; `None` if that is not known, because time ends it, or bytes
-    /// do in operations of different lengths. May be zero.
-    pub fn operations_of(self, workload: &Workload) -> Option<u64> {
-        let counted = workload.stop.operations.map(|total| self.count_of(total));
-        let length = workload.block_min().0;
-        let by_bytes = workload.stop.bytes.filter(|_| workload.block_max().0 == length);
-        let by_bytes = by_bytes.map(|total| self.count_of(total.div_ceil(length)));
-        counted.into_iter().chain(by_bytes).min()
-    }
-
-    /// How many bytes this share moves at least before it ends; `None` if that does not end it. Whole operations of
-    /// the shortest length, so that shares of operations of one length move no more together than was asked for.
-    pub fn bytes_of(self, workload: &Workload) -> Option<u64> {
-        let length = workload.block_min().0;
-        workload.stop.bytes.map(|total| self.count_of(total.div_ceil(length)).saturating_mul(length))
-    }
-
     /// Where the `index`th share of `total` starts. Widened so that no total overflows.
     pub(crate) fn start_of(self, total: u64, index: u32) -> u64 {
         (u128::from(total) * u128::from(index) / u128::from(self.of.get())) as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pace::Stop;
-    use crate::workload::ByteRange;
-    use plumb_block::Bytes;
-
-    proptest::proptest! {
-        #[test]
-        fn shares_of_operations_and_bytes_add_up(
-            of in 1_u32..64, operations in 1_u64..u64::MAX, bytes in 1_u64..u64::MAX / 2
-        ) {
-            let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
-            let base = Workload::over(range, Bytes(4096));
-            let counted = Workload { stop: Stop::operations(operations), ..base.clone() };
-            let stop = Stop { bytes: Some(bytes), ..Stop::default() };
-            let moved = Workload { stop, ..base };
-            let shares = || Share::all(NonZeroU32::new(of).unwrap());
-            let sum: u64 = shares().map(|share| share.operations_of(&counted).unwrap()).sum();
-            proptest::prop_assert_eq!(sum, operations);
-            let sum: u64 = shares().map(|share| share.bytes_of(&moved).unwrap()).sum();
-            proptest::prop_assert_eq!(sum, bytes.next_multiple_of(4096));
-            let sum: u64 = shares().map(|share| share.operations_of(&moved).unwrap()).sum();
-            proptest::prop_assert_eq!(sum, bytes.div_ceil(4096));
-        }
     }
 }

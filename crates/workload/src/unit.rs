@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::access::Random;
     use crate::block_sizes::{BlockSizes, BlockSplit};
-    use crate::workload::ByteRange;
+    use crate::byte_range::ByteRange;
 
     fn blocks_of(lengths: &[u64]) -> Workload {
         let split = BlockSplit(lengths.iter().map(|length| (Bytes(*length), 50)).collect());

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::block_sizes::{BlockSizes, BlockSplit};
+use crate::byte_range::ByteRange;
 use crate::grid::Grid;
 use crate::invalid::Invalid;
 use crate::pace::{Burst, Rate, Stop};
+use crate::share::Share;
 
 /// What to write and read, how fast, and for how long: what each worker of a job does to one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,15 +78,6 @@ pub enum Division {
     Offset(Bytes),
 }
 
-/// A run of bytes of the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByteRange {
-    /// The first byte.
-    pub offset: Bytes,
-    /// How many. What is left over after the last whole block is not touched.
-    pub length: Bytes,
-}
-
 /// What writes consist of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,16 +108,6 @@ pub enum Content {
         /// Which. A shorter file is repeated.
         path: String,
     },
-}
-
-impl ByteRange {
-    /// All of the target, however large it is: see [`Workload::within`].
-    pub const ALL: Self = Self { offset: Bytes(0), length: Bytes(u64::MAX) };
-
-    /// Whether it ends where the target ends.
-    pub const fn is_open_ended(&self) -> bool {
-        self.length.0 == u64::MAX
-    }
 }
 
 impl Durability {
@@ -240,5 +223,48 @@ impl Workload {
             }
         };
         Grid { step: step.0, longest: longest.0 }
+    }
+
+    /// Returns the number of reads, writes and trims of a share; `None` if it is not known, because time ends
+    /// the share, or because bytes do and operations differ in length. May be zero.
+    pub fn operations_of(&self, share: Share) -> Option<u64> {
+        let counted = self.stop.operations.map(|total| share.count_of(total));
+        let length = self.block_min().0;
+        let by_bytes = self.stop.bytes.filter(|_| self.block_max().0 == length);
+        let by_bytes = by_bytes.map(|total| share.count_of(total.div_ceil(length)));
+        counted.into_iter().chain(by_bytes).min()
+    }
+
+    /// Returns the number of bytes that a share moves at least before it ends; `None` if bytes do not end it.
+    /// Counts whole operations of the shortest length, so that shares of operations of one length together
+    /// move no more than the workload says.
+    pub fn bytes_of(&self, share: Share) -> Option<u64> {
+        let length = self.block_min().0;
+        self.stop.bytes.map(|total| share.count_of(total.div_ceil(length)).saturating_mul(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn shares_of_operations_and_bytes_add_up(
+            of in 1_u32..64, operations in 1_u64..u64::MAX, bytes in 1_u64..u64::MAX / 2
+        ) {
+            let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };
+            let base = Workload::over(range, Bytes(4096));
+            let counted = Workload { stop: Stop::operations(operations), ..base.clone() };
+            let stop = Stop { bytes: Some(bytes), ..Stop::default() };
+            let moved = Workload { stop, ..base };
+            let shares = || Share::all(NonZeroU32::new(of).unwrap());
+            let sum: u64 = shares().map(|share| counted.operations_of(share).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, operations);
+            let sum: u64 = shares().map(|share| moved.bytes_of(share).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, bytes.next_multiple_of(4096));
+            let sum: u64 = shares().map(|share| moved.operations_of(share).unwrap()).sum();
+            proptest::prop_assert_eq!(sum, bytes.div_ceil(4096));
+        }
     }
 }

@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
+use super::fio;
+use super::machine::MEMORY;
 use super::paired::Pairs;
 use super::served::{ServedDrive, Way};
-use super::{MEMORY, fio};
 use crate::{packages, process};
 
 /// The size of both.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use plumb_testkit::sshd::Sshds;
 use serde_json::Value;
 
-use super::MEMORY;
+use super::machine::MEMORY;
 use super::paired::verdict;
 use crate::process;
 
@@ -21,7 +21,7 @@ const SURVEY_BAR: f64 = 40.0;
 
 /// Starts agents of this machine, then simulates more and more hosts.
 pub(super) fn run(root: &Path, plumb: &Path) -> Result<()> {
-    super::print_load_average();
+    super::machine::print_load_average();
     starts(plumb, &["sim:null"])?;
     let memory = tempfile::tempdir_in(MEMORY).context("a directory in memory")?;
     starts(plumb, &[&format!("{}/{{host}}", memory.path().display()), "--size", "1M"])?;

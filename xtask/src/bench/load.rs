@@ -15,7 +15,7 @@ use anyhow::Result;
 
 /// Runs all parts in turn.
 pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
-    super::print_load_average();
+    super::machine::print_load_average();
     pairs::run(plumb, directory, pairs)?;
     memory::run(plumb)?;
     article::run(plumb)

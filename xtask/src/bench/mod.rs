@@ -10,6 +10,7 @@ mod compare;
 mod fio;
 mod fleet;
 mod load;
+mod machine;
 mod nbd;
 mod observe;
 mod paired;
@@ -22,10 +23,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::{lint, process};
-
-/// Where files in memory live.
-const MEMORY: &str = "/dev/shm";
+use crate::{process, workspace};
 
 /// Every bench, in the order in which they run.
 const ALL: [&str; 9] =
@@ -54,7 +52,7 @@ pub(crate) struct Arguments {
 
 /// Runs the benches that were named, or all.
 pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
-    let root = lint::workspace_root()?;
+    let root = workspace::root()?;
     let plumb = release_binary(&root)?;
     let names = if arguments.names.is_empty() {
         ALL.to_vec()
@@ -75,9 +73,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
             "compare" => compare::run(&plumb, &arguments.directory, arguments.pairs)?,
             "cache-guest" => cache_guest::run(&plumb)?,
             name if cache::PARTS.contains(&name) => {
-                let asked =
-                    cache::Asked { plumb: &plumb, directory: &arguments.directory, pairs: arguments.pairs };
-                cache::run(name, &asked, arguments.quick)?;
+                let bench = cache::CacheBench {
+                    plumb: &plumb,
+                    directory: &arguments.directory,
+                    pairs: arguments.pairs,
+                };
+                cache::run(name, &bench, arguments.quick)?;
             }
             unknown => bail!("no bench is called `{unknown}`: expected one of {}", ALL.join(", ")),
         }
@@ -85,15 +86,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A machine that is busy with something else misses bars that it meets when idle.
-fn print_load_average() {
-    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average before: {}", busy.trim());
-}
-
 /// Builds plumb as users build it and says where it is.
 fn release_binary(root: &Path) -> Result<PathBuf> {
     let build = ["build", "--release", "--quiet", "--package", "plumb"];
     process::run(Command::new("cargo").args(build).current_dir(root))?;
-    Ok(crate::target_directory(root)?.join("release/plumb"))
+    Ok(workspace::target_directory(root)?.join("release/plumb"))
 }

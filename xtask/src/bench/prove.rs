@@ -19,7 +19,7 @@ const PARTS: [(&str, &str); 4] = [
 pub(super) fn run(root: &Path) -> Result<()> {
     for (part, bar) in PARTS {
         println!("{part} (bar: {bar})");
-        super::print_load_average();
+        super::machine::print_load_average();
         let bench = ["bench", "--quiet", "--package", "plumb-prove", "--bench", "rates", "--", part];
         for line in process::text(Command::new("cargo").args(bench).current_dir(root))?.lines() {
             println!("  {line}");

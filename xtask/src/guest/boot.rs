@@ -119,7 +119,7 @@ fn boot(lab: &Lab, console: &Path, interrupts: &Interrupts, runs: &mut Vec<Run>)
         None => Vec::new(),
     };
     loop {
-        match life(lab, &files, &drives, (&simulated, interrupts), runs)? {
+        match life(lab, &files, &drives, &simulated, interrupts, runs)? {
             Played::ToTheEnd => break,
             Played::UntilPowerCycle { scenario, life } => {
                 simulated.iter().try_for_each(SimulatedDrive::power_on)?;
@@ -143,7 +143,8 @@ fn life(
     lab: &Lab,
     files: &Files,
     drives: &[String],
-    (simulated, interrupts): (&[SimulatedDrive], &Interrupts),
+    simulated: &[SimulatedDrive],
+    interrupts: &Interrupts,
     runs: &mut Vec<Run>,
 ) -> Result<Played> {
     // We listen before QEMU starts, so QEMU connects and nobody polls.

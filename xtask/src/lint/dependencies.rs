@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Offence;
+use super::offence::Offence;
 
 const DOCUMENT: &str = "docs/DEPENDENCIES.md";
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Offence;
+use super::offence::Offence;
 
 /// What plumb is released for.
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
@@ -64,7 +64,8 @@ struct Dependency {
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut packages = BTreeSet::new();
     for target in TARGETS {
-        let metadata = crate::cargo_metadata(root, &["--all-features", "--filter-platform", target])?;
+        let metadata =
+            crate::workspace::cargo_metadata(root, &["--all-features", "--filter-platform", target])?;
         packages.extend(Tree::deserialize(metadata).context("reading cargo metadata")?.packages);
     }
     Ok(judge(&packages))

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Offence, tracked};
+use super::offence::Offence;
+use crate::workspace::tracked;
 
 /// Follows every relative link of every Markdown file.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {

@@ -1,36 +1,28 @@
 //! `cargo xtask lint`: everything about the sources that a machine can judge.
 
+mod ceilings;
+mod circles;
 mod crates;
 mod dependencies;
+mod english;
 mod licences;
 mod links;
+mod offence;
 mod sources;
 mod tests_layout;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use offence::Offence;
 
-use crate::process;
-
-/// One rule broken: where, and what is wrong.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Offence {
-    place: String,
-    what: String,
-}
-
-impl Offence {
-    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
-    }
-}
+use crate::{process, workspace};
 
 /// Runs every check, also after one has failed, and says which did.
 pub(crate) fn main() -> Result<ExitCode> {
-    let root = workspace_root()?;
+    let root = workspace::root()?;
     let passed = run(&root, CHECKS) & run(&root, &[("clippy", clippy)]);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -63,6 +55,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
     ("sources", |root| judge(&sources::offences(root)?)),
     ("every test is run", |root| judge(&tests_layout::offences(root)?)),
+    ("circles of files", |root| judge(&circles::offences(root)?)),
+    ("plain English", |root| judge(&english::offences(root)?)),
     ("table of crates", |root| judge(&crates::offences(root)?)),
     ("dependencies are justified", |root| judge(&dependencies::offences(root)?)),
     ("links in documents", |root| judge(&links::offences(root)?)),
@@ -86,26 +80,4 @@ fn clippy(root: &Path) -> Result<()> {
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
     process::run(Command::new("cargo").args(arguments).current_dir(root))
-}
-
-/// The directory of the workspace.
-pub(crate) fn workspace_root() -> Result<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map(Path::to_owned)
-        .context("xtask has no parent directory")
-}
-
-/// Every file that git tracks or would track, relative to the root, with one of these endings.
-fn tracked(root: &Path, endings: &[&str]) -> Result<Vec<String>> {
-    let listing = ["ls-files", "--cached", "--others", "--exclude-standard"];
-    let names = process::text(Command::new("git").args(listing).current_dir(root))?;
-    let mut files: Vec<String> = names
-        .lines()
-        .filter(|name| endings.iter().any(|ending| name.ends_with(ending)) && root.join(name).is_file())
-        .map(str::to_owned)
-        .collect();
-    files.sort_unstable();
-    files.dedup();
-    Ok(files)
 }

@@ -1,27 +1,36 @@
 //! Rules on the text of the sources that neither the compiler nor clippy knows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Offence, tracked};
-
-/// Longer files hold more than one concept.
-const LINES_MAX: usize = 500;
+use super::offence::Offence;
+use crate::workspace::tracked;
 
 /// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
+
+/// Functions in each crate that take a tuple apart in place of parameters. A number only falls: name the parts in a struct, or
+/// give each a parameter.
+const TUPLES_MAX: [(&str, usize); 4] =
+    [("crates/cache", 13), ("crates/targets", 7), ("crates/compare", 2), ("crates/trial", 1)];
 
 /// Reads every Rust source of the tree and judges it.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     // This file is full of the words that it looks for.
     let own = |name: &String| name.ends_with("lint/sources.rs");
+    let mut tuples = BTreeMap::new();
     for name in tracked(root, &[".rs"])?.into_iter().filter(|name| !own(name)) {
         let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
         found.extend(judge(&name, &text));
+        if !is_test(&name) {
+            *tuples.entry(home(&name)).or_default() += tuple_parameters(&text);
+        }
     }
+    found.extend(tuples.into_iter().filter_map(|(home, number)| too_many_tuples(&home, number)));
     Ok(found)
 }
 
@@ -30,11 +39,6 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     if !text.starts_with("//!") && !text.starts_with("#!") {
         found.push(Offence::new(name, "does not open with `//!`: say what lives here and why"));
-    }
-    let lines = text.lines().count();
-    if lines > LINES_MAX {
-        found
-            .push(Offence::new(name, format!("{lines} lines; over {LINES_MAX} it is more than one concept")));
     }
     for (index, line) in text.lines().enumerate() {
         if let Some(what) = offence_of_line(name, line) {
@@ -47,7 +51,6 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
 /// What is wrong with one line, if anything.
 fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     let code = line.split("//").next().unwrap_or(line);
-    let is_test = name.contains("tests/") || name.ends_with("tests.rs");
     if code.contains("unsafe ") && !UNSAFE_HOMES.iter().any(|home| name.starts_with(home)) {
         return Some("unsafe code outside its homes (crates/linux, block's buffers, crates/serve)");
     }
@@ -60,10 +63,73 @@ fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     if ["TODO", "FIXME", "XXX:"].iter().any(|word| line.contains(word)) {
         return Some("left undone");
     }
-    if is_test && code.contains("thread::sleep") {
+    if is_test(name) && code.contains("thread::sleep") {
         return Some("a sleep in a test: wait for the event itself");
     }
     None
+}
+
+/// Returns whether a source holds tests alone.
+fn is_test(name: &str) -> bool {
+    name.contains("tests/") || name.ends_with("tests.rs")
+}
+
+/// Returns the directory of the crate that a source belongs to.
+fn home(name: &str) -> String {
+    let parts = if name.starts_with("crates/") { 2 } else { 1 };
+    name.split('/').take(parts).collect::<Vec<_>>().join("/")
+}
+
+/// Judges the number of parameters of a crate that are tuples taken apart.
+fn too_many_tuples(home: &str, number: usize) -> Option<Offence> {
+    let most = TUPLES_MAX.iter().find(|(crate_, _)| *crate_ == home).map_or(0, |(_, most)| *most);
+    let what = match number {
+        _ if number > most => "name the parts in a struct, or give each a parameter",
+        _ if number < most => "lower TUPLES_MAX in xtask/src/lint/sources.rs, so that it only falls",
+        _ => return None,
+    };
+    Some(Offence::new(home, format!("{number} parameters are tuples, and {most} may be: {what}")))
+}
+
+/// Counts the parameters of functions in `text`, before its tests, that take a tuple apart: `(a, b): (A, B)`.
+fn tuple_parameters(text: &str) -> usize {
+    let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let lines: Vec<&str> = before_tests.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
+    // An arrow closes no bracket.
+    let code = lines.join("\n").replace("->", "  ");
+    let functions = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(char::is_alphanumeric));
+    functions.map(|(at, _)| parameters(&code[at..]).iter().filter(|one| is_tuple(one)).count()).sum()
+}
+
+/// Returns whether a parameter is the pattern of a tuple.
+fn is_tuple(parameter: &str) -> bool {
+    parameter.trim_start().trim_start_matches('&').starts_with('(') && parameter.contains("):")
+}
+
+/// Returns the parameters of the function that `code` begins with, which may have generic ones before.
+fn parameters(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    // Where the parameter begins, once the list has.
+    let mut begins = None;
+    let mut depth = 0;
+    for (at, letter) in code.char_indices() {
+        match letter {
+            '(' if depth == 0 && begins.is_none() => begins = Some(at + 1),
+            '(' | '[' | '<' => depth += 1,
+            ')' if depth == 0 => {
+                found.extend(begins.map(|begins| &code[begins..at]));
+                break;
+            }
+            ')' | ']' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                found.extend(begins.map(|begins| &code[begins..at]));
+                begins = begins.map(|_| at + 1);
+            }
+            '{' | ';' if depth == 0 => break,
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Whether a line calls a flush or sync and throws its answer away.
@@ -87,6 +153,17 @@ mod tests {
         for line in ["file.sync_data()?;", "let ended = device.fdatasync(id);", "let _ = text.len();"] {
             assert_eq!(offence_of_line("crates/load/src/a.rs", line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn tuples_in_place_of_parameters_are_counted() {
+        let text = "fn a(x: u8, (b, c): (u8, u8)) {}\n    pub fn d<F: Fn(u8) -> u8>(&self, &(e, f): &(u8, u8), g: F) {}\n\
+            fn h(x: (u8, u8), y: &[(u8, u8)]) -> (u8, u8) {}\n// fn i((j, k): (u8, u8))\nlet of = |(l, m): (u8, u8)| l;\n\
+            #[cfg(test)]\nmod tests {\n    fn n((o, p): (u8, u8)) {}\n}\n";
+        assert_eq!(tuple_parameters(text), 2);
+        assert!(too_many_tuples("crates/block", 1).is_some());
+        assert!(too_many_tuples("crates/block", 0).is_none());
+        assert!(too_many_tuples("crates/cache", 0).is_some(), "a number that has fallen is written down");
     }
 
     #[test]

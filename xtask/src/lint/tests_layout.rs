@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Offence, tracked};
+use super::offence::Offence;
+use crate::workspace::tracked;
 
 /// Looks at the tests directory of every crate and at all documentation comments.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {

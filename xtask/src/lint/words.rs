@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Offence, tracked};
+use super::offence::Offence;
+use crate::workspace::tracked;
 
 const DOCUMENT: &str = "docs/GLOSSARY.md";
 

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::packages::{self, Outcome, Program};
 use crate::phases::Phases;
 use crate::tally::Tally;
-use crate::{guest, lint};
+use crate::{guest, lint, workspace};
 
 /// What the tests use for real, beside what the guests need.
 const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
@@ -31,7 +31,7 @@ const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4
 /// Runs all of it, also after a failure, so that one run shows everything.
 pub(crate) fn main() -> Result<ExitCode> {
     let began = Instant::now();
-    let root = lint::workspace_root()?;
+    let root = workspace::root()?;
     let mut phases = Phases::default();
     let needed: Vec<Program> = packages::programs(PROGRAMS).chain(guest::programs()).collect();
     if let Outcome::Unavailable(reason) = phases.time("packages", || packages::ensure_installed(&needed))? {

@@ -91,6 +91,17 @@ impl Rig {
         self.run();
     }
 
+    /// Marks the backing device as is wanted; the last mark.
+    fn mark(&mut self) -> Option<Mark> {
+        let mut last = None;
+        while let Some(mark) = self.cache.to_mark() {
+            self.cache.marked(mark, Ok(()), self.now);
+            self.run();
+            last = Some(mark);
+        }
+        last
+    }
+
     /// Does actions in any order until none is left.
     fn run(&mut self) {
         loop {

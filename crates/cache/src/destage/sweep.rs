@@ -147,6 +147,7 @@ impl Core {
     }
 
     fn act_on_backing(&mut self, op: Op, run: Run, payload: Payload) {
+        self.note_destage(op, run.range);
         let (range, then) = (run.range, Then::Destage { run, at: self.io.now });
         self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
     }

@@ -12,7 +12,7 @@ use super::carry_out::erase;
 use super::members::{DEPTH, MemberQueues};
 use super::queue::CacheQueue;
 use super::shared::Running;
-use crate::{Cache, LegState, Member, Options, State};
+use crate::{Cache, LegState, Mark, Member, Options, State};
 
 /// The devices of a cache.
 #[derive(Clone)]
@@ -94,9 +94,9 @@ impl CachedDevice {
         self.running.wait_for(look)?.ok_or_else(stuck)
     }
 
-    /// Waits for a later session than the backing device names: see [`Cache::session_to_mark`]. `None` once another thread has said that
-    /// [it is over](Self::end_marking).
-    pub fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<u64> {
+    /// Waits for the next mark of the backing device: see [`Cache::to_mark`]. `None` once another thread has
+    /// said that [it is over](Self::end_marking).
+    pub fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<Mark> {
         self.running.wait_to_mark(is_over)
     }
 

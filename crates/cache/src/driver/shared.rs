@@ -25,7 +25,7 @@ use plumb_block::{
 use super::members::{Ended, MemberQueues, Standing};
 use super::ports::Ports;
 use super::wake::{Wake, fire, signal};
-use crate::{Action, Cache, Member};
+use crate::{Action, Cache, Mark, Member};
 
 /// How long whoever waits for the core sleeps before it looks again, should nobody wake it.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
@@ -50,7 +50,7 @@ pub(super) struct Shared {
     inner: Mutex<Inner>,
     /// The core has got on; in real time.
     changed: Condvar,
-    /// There is a session for the backing device to name, or nobody has it name any more.
+    /// There is a mark for the backing device, or nobody writes one any more.
     to_mark: Condvar,
     /// Wakes the thread; in real time.
     kick: Option<OwnedFd>,
@@ -222,12 +222,12 @@ impl Running {
         self.shared.wait_until(|inner| look(&mut inner.core), None)
     }
 
-    /// Waits for a session that the backing device is to name. `None` once it [is over](Self::end_marking).
-    pub(super) fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<u64> {
+    /// Waits for a mark that the backing device is to get. `None` once it [is over](Self::end_marking).
+    pub(super) fn wait_to_mark(&self, is_over: &AtomicBool) -> Option<Mark> {
         let mut inner = lock(&self.shared.inner);
         while !is_over.load(Ordering::Relaxed) {
-            if let Some(session) = inner.core.session_to_mark() {
-                return Some(session);
+            if let Some(mark) = inner.core.to_mark() {
+                return Some(mark);
             }
             inner = self.shared.to_mark.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
@@ -384,7 +384,7 @@ impl Shared {
                 core.take_actions(&mut actions);
                 core.take_answers(&mut answers);
             }
-            if core.session_to_mark().is_some() {
+            if core.to_mark().is_some() {
                 self.to_mark.notify_all();
             }
             for Completion { tag, outcome, payload, .. } in answers.drain(..) {

@@ -83,7 +83,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
 
 /// Whether the log is that of the cache and the backing device that are expected, and not an old copy of it.
 fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
-    let Identity { cache, backing, session_min } = *expected;
+    let Identity { cache, backing, marked } = *expected;
+    let session_min = marked.session;
     if (best.cache, best.backing) != (cache, backing) {
         return Err(format!(
             "the log is that of cache {} for the backing device {}; expected cache {cache} for {backing}: name the devices that belong together",
@@ -95,6 +96,13 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
             "the log is of session {} and the backing device was last used in session {session_min}: the log is an old copy, or a \
              device that was lost, without what was written since: bring back the one that was served last",
             best.session
+        ));
+    }
+    if best.tail.sequence < marked.tail {
+        return Err(format!(
+            "the log is an old copy: it begins with record {}, and the backing device is marked as having everything before record {}: \
+             written back from this log, it would get older versions of what was flushed since: bring back the log that was served last",
+            best.tail.sequence, marked.tail
         ));
     }
     Ok(())

@@ -302,7 +302,7 @@ impl Recovery {
         loop {
             while self.read_chunk() {}
             let Some(log) = &mut self.log else { return };
-            let Some(chunk) = log.chunks.front_mut() else { return self.equalise() };
+            let Some(chunk) = log.chunks.front_mut() else { return self.walked() };
             let is_wanted = log.wanted == Some(chunk.read);
             if is_wanted
                 && chunk.in_flight < SINGLE_MAX
@@ -328,6 +328,24 @@ impl Recovery {
                 Err(because) => return self.refuse(because),
             }
         }
+    }
+
+    /// The walk is over: whether the log reaches as far as the mark on the backing device says that it did.
+    /// An old copy of it need not.
+    fn walked(&mut self) {
+        let (Some(log), Some(identity)) = (&self.log, &self.io.options.identity) else {
+            return self.equalise();
+        };
+        let (marked, complete) = (identity.marked, log.walk.log.complete);
+        let is_same = log.walk.superblock.session == marked.session;
+        if !log.is_flushing && is_same && complete < marked.durable && !self.io.options.gives_up_lost {
+            return self.refuse(format!(
+                "the log ends with record {complete}, and was durable up to record {} when the backing device was marked last: it is an old \
+                 copy, or has lost what was flushed: bring back the log that was served last",
+                marked.durable
+            ));
+        }
+        self.equalise();
     }
 
     /// Order (f): every leg gets what only another one has, and is flushed, before anything is served or said to be durable. One copy after

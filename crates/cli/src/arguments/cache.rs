@@ -221,6 +221,11 @@ pub(crate) struct AdoptArguments {
     /// had it
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeWord>,
+
+    /// The backing device is a copy that was made without its attributes while the cache was not served, and
+    /// so does not say that it needs the cache. UUID is that of the cache
+    #[arg(long, value_name = "UUID")]
+    pub(crate) unmarked: Option<Uuid>,
 }
 
 #[derive(Debug, Args)]
@@ -283,4 +288,9 @@ pub(crate) struct ServeArguments {
     /// Serve a mirror although a device of its log is not there
     #[arg(long)]
     pub(crate) degraded: bool,
+
+    /// Serve although something else has written to the backing device since the cache was served: what only
+    /// the log holds is written over that. Check the file system then. UUID is that of the cache
+    #[arg(long, value_name = "UUID")]
+    pub(crate) discard_backing_writes: Option<Uuid>,
 }

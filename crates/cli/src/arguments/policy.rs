@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use plumb_policy::state::State;
 
+use crate::arguments::output::OutputArguments;
+
 /// The default directory of the journals.
 pub(crate) const JOURNALS: &str = "/var/lib/plumb/policy/journals";
 
@@ -129,6 +131,9 @@ pub(crate) struct PlanArguments {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
+
     /// Disks in a wave, after which all of them are read back again
     #[arg(long, value_name = "N", default_value_t = plumb_policy::waves::WAVE_SIZE, value_parser = wave_size)]
     pub(crate) wave_size: usize,
@@ -186,6 +191,9 @@ pub(crate) struct VerifyArguments {
     pub(crate) prometheus_file: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) writing: OutputArguments,
+
+    #[command(flatten)]
     pub(crate) shared: Shared,
 }
 
@@ -215,6 +223,9 @@ pub(crate) struct WatchArguments {
     /// After each reading, replace this file with metrics for the textfile collector of node_exporter
     #[arg(long, value_name = "PATH")]
     pub(crate) prometheus_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) writing: OutputArguments,
 
     #[command(flatten)]
     pub(crate) shared: Shared,

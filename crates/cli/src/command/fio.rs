@@ -7,9 +7,11 @@ use plumb_block::Bytes;
 use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
 use plumb_linux::pagecache;
 use plumb_load::SpanResult;
+use plumb_state::OutputFile;
 use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
+use crate::arguments::output::OutputArguments;
 use crate::command::running::{Running, target_size};
 use crate::exit::{Exit, Refusal, usage};
 use crate::{files, own, terminal};
@@ -40,49 +42,49 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
     if invocation.output.parse_only {
         return Ok(Exit::Done);
     }
-    check_output(invocation.output.file.as_deref())?;
+    let writing = OutputArguments { overwrite: running.own.overwrite };
+    files::check(output(&invocation, writing))?;
+    for name in fio::log_names(&invocation) {
+        writing.file(name.as_ref()).check().map_err(Refusal::from)?;
+    }
     if !running.own.show_workload {
         forget_cached(&invocation.meaning.scenario);
     }
     let running = running.removing(&invocation.remove_after);
-    running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine))
+    running.run(invocation.meaning.clone(), &|trial| print(&invocation, trial, &machine, writing))
 }
 
-fn print(invocation: &Invocation, trial: &Trial, machine: &plumb_dialect::Machine) -> anyhow::Result<()> {
+/// Returns the file of `--output`, if one was named.
+fn output(invocation: &Invocation, writing: OutputArguments) -> Option<OutputFile<'_>> {
+    invocation.output.file.as_deref().map(|file| writing.file(file.as_ref()))
+}
+
+fn print(
+    invocation: &Invocation,
+    trial: &Trial,
+    machine: &plumb_dialect::Machine,
+    writing: OutputArguments,
+) -> anyhow::Result<()> {
     let results: Vec<SpanResult> = trial.spans.iter().map(|span| span.ran.result.clone()).collect();
     let rounds: Vec<Vec<SteadyRound>> = trial.spans.iter().map(|span| steady_rounds(&span.rounds)).collect();
     let mut text = String::new();
     for format in &invocation.output.formats {
         text += &match format {
             Format::Normal => fio::normal(invocation, &results, machine),
-            Format::Terse => fio::terse(invocation, &results, machine, invocation.output.terse_version),
             Format::Json => fio::json_text(invocation, &results, &rounds, machine, false)?,
             Format::JsonPlus => fio::json_text(invocation, &results, &rounds, machine, true)?,
         };
     }
     for log in fio::logs(invocation, &results, machine) {
-        files::write(log.name.as_ref(), log.text.as_bytes())?;
+        writing.file(log.name.as_ref()).write(log.text.as_bytes()).map_err(Refusal::from)?;
     }
-    files::write_or_print(invocation.output.file.as_deref().map(Path::new), &text)
+    files::write_or_print(output(invocation, writing), &text)
 }
 
 /// Rounds of a trial in the terms of fio.
 fn steady_rounds(rounds: &[Round]) -> Vec<SteadyRound> {
     let of = |round: &Round| SteadyRound { iops: round.iops, bytes_per_second: round.bytes_per_second };
     rounds.iter().map(of).collect()
-}
-
-/// Refuses an output file that cannot be made before anything runs for it.
-fn check_output(file: Option<&str>) -> Result<(), Refusal> {
-    let parent =
-        file.and_then(|file| Path::new(file).parent()).filter(|parent| !parent.as_os_str().is_empty());
-    match (file, parent) {
-        (Some(file), Some(parent)) if !parent.is_dir() => {
-            let problem = format!("--output={file}: there is no directory {}", parent.display());
-            Err(Refusal::new(Exit::Usage, problem))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot be opened

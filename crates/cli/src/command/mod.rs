@@ -12,7 +12,6 @@ pub(crate) mod fio;
 pub(crate) mod fleet;
 pub(crate) mod generate;
 pub(crate) mod load;
-pub(crate) mod module;
 pub(crate) mod observe;
 pub(crate) mod policy;
 mod profile;

@@ -57,6 +57,8 @@ fn put_beneath(guest: &mut Recorded, host: &Path) -> Result<(), Refusal> {
 
 /// Renders the run and prints it, or writes it to a file.
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
+    let output = arguments.output.as_deref().map(|path| arguments.writing.file(path));
+    files::check(output)?;
     let run = match &arguments.run {
         Some(run) => run.clone(),
         None => {
@@ -77,7 +79,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error).into()),
         text => text?,
     };
-    files::write_or_print(arguments.output.as_deref(), &text)?;
+    files::write_or_print(output, &text)?;
     Ok(match &recorded {
         Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
         Recorded::Proof(proof) => exit::of_proof(proof),

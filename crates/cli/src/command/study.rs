@@ -46,7 +46,7 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "PATH", requires = "on")]
     cache_log: Option<String>,
 
-    /// Write to files that plumb did not make, and to disks without a signature
+    /// Write to files that plumb did not make, and to disks, if they have no signature
     #[arg(long, requires = "on")]
     overwrite: bool,
 

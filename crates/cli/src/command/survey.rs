@@ -62,10 +62,13 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
         Some(directory) => {
             new_or_own(directory)?;
             // A target that is not there is the user's mistake, a file that cannot be written is not.
-            plumb_path::record(&tree, &probe, &target, directory).map_err(|error| match error {
-                RecordingError::Survey(error) => usage(error).into(),
-                other => anyhow::Error::new(other),
-            })
+            plumb_path::record(&tree, &probe, &target, directory, arguments.writing.overwrite).map_err(
+                |error| match error {
+                    RecordingError::Output(error) => Refusal::from(error).into(),
+                    RecordingError::Survey(error) => usage(error).into(),
+                    other => anyhow::Error::new(other),
+                },
+            )
         }
         None => Ok(plumb_path::survey(&tree, &probe, &target).map_err(usage)?),
     }
@@ -91,7 +94,8 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
     Err(Refusal::new(Exit::Usage, problem).into())
 }
 
-/// A recording goes into a new or empty directory, or replaces an earlier recording; other files are left alone.
+/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files that are in the
+/// way are judged when they are written.
 fn new_or_own(directory: &Path) -> anyhow::Result<()> {
     let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
     if directory.join("recording.json").exists() || entries.next().is_none() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plumb_linux::sealed_lines;
-use plumb_linux::whole_file::{self, FileError};
+use plumb_state::whole_file::{self, FileError};
 use plumb_trial::TrialError;
 use rustix::fs::{FlockOperation, flock};
 

@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::{RealClock, Time};
-use plumb_cache::Degraded;
-use plumb_linux::{apart, whole_file};
+use plumb_linux::apart;
 use plumb_policy::apply::{Ended, Report, Session, Silent};
 use plumb_policy::claims::Claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Gateway;
 use plumb_policy::journal::JournalError;
 use plumb_policy::rollback::rollback_in;
+use plumb_state::whole_file;
 use plumb_targets::Kind;
-use plumb_targets::cache::{self, CacheConfig, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, NamedCache, Opening};
 use plumb_trial::TrialError;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ fn detach(name: &str) -> Result<(), TrialError> {
         config => config?,
     };
     let time = Time::Real(Arc::new(RealClock::start()));
-    let open = NamedCache::open(config, Degraded::No, &time)?;
+    let open = NamedCache::open(config, Opening::STRICT, &time)?;
     open.begin_to_detach();
     Ok(open.detached(false)?)
 }

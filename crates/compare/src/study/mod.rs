@@ -2,10 +2,9 @@
 //! beside those that were reported.
 //!
 //! ```text
-//!   a b c d e   one file a field report: what was reported (constants with their source), what is run, the rows
-//!      │
-//!   bench ──► trial, application: loads in plumb's own words, profiles on a simulated file system
-//!   object_store, live_switch: hosts that no words describe
+//!   studies/*.toml ──file──► runner ──► experiment ──► bench ──► trial, application, targets
+//!                       rows, texts        │
+//!                                          └──► host: hosts that no words describe
 //! ```
 //!
 //! Invariants:
@@ -13,15 +12,10 @@
 //! 2. A figure that could not be had is a row with its reason; one that came out otherwise is a row that says so.
 //! 3. Simulated studies run in virtual time, from one seed.
 
-mod a;
-mod b;
 mod bench;
-mod c;
-mod d;
-mod e;
-mod live_switch;
-mod object_store;
-mod row;
+mod experiment;
+mod file;
+mod runner;
 
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -30,24 +24,24 @@ use plumb_block::in_one_line;
 use plumb_measure::Out;
 use plumb_report::Record;
 use plumb_report::document::StudyDocument;
-use plumb_report::document::study::{Study, StudyRow, StudySeries};
 use plumb_report::quantity::bytes;
 use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, Watcher, environment};
 
 pub use self::bench::Switches;
-use self::bench::{Bench, StudyError};
+use self::bench::{Bench, ended as ended_by};
+use self::file::StudyFile;
+use self::runner::Runner;
 
 /// The field reports that were typed.
 #[derive(Debug, Clone)]
-pub struct Studies(Vec<&'static Chapter>);
+pub struct Studies(Vec<&'static str>);
 
 impl FromStr for Studies {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let all = [&a::CHAPTER, &b::CHAPTER, &c::CHAPTER, &d::CHAPTER, &e::CHAPTER];
-        let is_typed = |of: &&Chapter| [of.name, "all"].iter().any(|name| name.eq_ignore_ascii_case(typed));
-        let named: Vec<_> = all.into_iter().filter(is_typed).collect();
+        let is_typed = |name: &&str| [*name, "all"].iter().any(|known| known.eq_ignore_ascii_case(typed));
+        let named: Vec<_> = file::names().filter(is_typed).collect();
         if named.is_empty() { Err("expected A, B, C, D, E or all".to_owned()) } else { Ok(Self(named)) }
     }
 }
@@ -63,8 +57,8 @@ pub struct StudyPlan {
     pub seed: u64,
 }
 
-/// Runs studies; the document, and how they ended. What `switches` have set is put back, whatever ends it. Of `request` the scenario is not looked at. What is known is kept after each
-/// chapter.
+/// Runs studies, and returns the document and how they ended. Puts back what `switches` have set, whatever ends it, and keeps what is
+/// known after each chapter. The scenario of `request` is not used.
 ///
 /// # Errors
 /// If the target is refused or makes no sense, or nothing can be recorded.
@@ -100,25 +94,27 @@ fn conduct(
         ..StudyDocument::default()
     };
     let inner = Request { out: Out::Nowhere, notes: Vec::new(), ..request.clone() };
-    let mut bench = Bench::new(&inner, context, watcher, plan, switches);
+    let mut bench = Bench { request: &inner, context, watcher, plan, switches };
     let mut ended = TrialEnded::Complete;
     let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
     let before = length();
-    for of in &plan.studies.0 {
-        match chapter(of, &mut bench) {
+    for name in &plan.studies.0 {
+        let file =
+            StudyFile::shipped(name).map_err(|problem| TrialError::of(FailureKind::Failed, problem))?;
+        match Runner::new(&file, &mut bench).study() {
             Ok(study) => document.studies.push(study),
-            Err(StudyError::Trial(error)) if is_refusal(&error) && document.studies.is_empty() => {
+            Err(error) if is_refusal(&error) && document.studies.is_empty() => {
                 record.abandon()?;
                 return Err(error);
             }
             Err(error) => {
-                ended = error.ended();
+                ended = ended_by(&error);
                 break;
             }
         }
-        conclude(&mut document, &ended);
+        document.conclude(ended.reason());
         if let Some(trouble) = record.attempt(|directory| directory.write_result(&document)) {
-            bench.say(&trouble);
+            bench.watcher.note(&trouble);
         }
     }
     if context.stop.load(Ordering::Relaxed) && ended == TrialEnded::Complete {
@@ -133,75 +129,16 @@ fn conduct(
             document.on
         ));
     }
-    conclude(&mut document, &ended);
+    document.conclude(ended.reason());
     if let Err(error) = record.close(&document, ended.reason(), (context.time_of_day)()) {
         document.run_directory = None;
         ended = ended.unrecorded(&error);
-        conclude(&mut document, &ended);
+        document.conclude(ended.reason());
     }
     Ok((document, ended))
-}
-
-/// A field report as its file has it: what was reported, and how it is run.
-#[derive(Debug)]
-struct Chapter {
-    name: &'static str,
-    title: &'static str,
-    source: &'static str,
-    finding: &'static str,
-    simulated: fn(&mut Bench<'_>) -> Result<Found, StudyError>,
-    real: fn(&mut Bench<'_>, &str) -> Result<Found, StudyError>,
-    notes: fn(&Bench<'_>) -> Vec<String>,
-}
-
-/// What came of a field report: its rows, what happened over time, and the answer.
-type Found = (Vec<StudyRow>, Vec<StudySeries>, String);
-
-fn chapter(chapter: &Chapter, bench: &mut Bench<'_>) -> Result<Study, StudyError> {
-    let (rows, series, answer) = match bench.on() {
-        None => (chapter.simulated)(bench)?,
-        Some(target) => (chapter.real)(bench, target)?,
-    };
-    Ok(Study {
-        name: chapter.name.to_owned(),
-        title: chapter.title.to_owned(),
-        source: chapter.source.to_owned(),
-        finding: chapter.finding.to_owned(),
-        answer,
-        rows,
-        series,
-        notes: (chapter.notes)(bench),
-    })
 }
 
 /// Whether the user has to type something else.
 fn is_refusal(error: &TrialError) -> bool {
     matches!(error.kind(), FailureKind::Usage | FailureKind::Refused)
-}
-
-/// What all chapters together say.
-fn conclude(document: &mut StudyDocument, ended: &TrialEnded) {
-    let judged: Vec<bool> = document.rows().filter_map(|(_, row)| row.came_out).collect();
-    let came_out = judged.iter().filter(|came_out| **came_out).count();
-    let all = document.rows().count();
-    let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
-    let far = document.rows().filter(|(_, row)| row.came_out != Some(false) && !row.is_reproduced());
-    let far = match far.count() {
-        0 => String::new(),
-        more => {
-            format!("; {more} did not come out within a factor of {} of what was reported", StudyRow::NEAR)
-        }
-    };
-    let on = &document.on;
-    let (level, headline) = match judged.len() {
-        _ if document.studies.is_empty() => ("info", "nothing was measured".to_owned()),
-        0 => ("info", format!("{had} of {all} figures could be had on {on}{far}")),
-        expected => (
-            if expected == came_out { "none" } else { "warning" },
-            format!("{came_out} of {expected} figures with an expectation came out on {on}{far}"),
-        ),
-    };
-    (document.level, document.headline) = (level.to_owned(), headline);
-    document.complete = *ended == TrialEnded::Complete;
-    document.incomplete_because = ended.reason();
 }

@@ -116,7 +116,8 @@ fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes
     for (place, (used, threads)) in groups(span).into_iter().enumerate() {
         let first = jobs.len();
         for (target, weight) in used {
-            let job = job(span, (target, weight), (place, threads), sizes, notes)?;
+            let share = Share { target, weight, place, threads };
+            let job = job(span, &share, sizes, notes)?;
             let job = Job { affinity: rotated(processors.as_ref(), threads_before), ..job };
             match jobs[first..].last_mut() {
                 // Threads that do the same to several targets are one job.
@@ -141,14 +142,20 @@ fn jobs(span: &TimeSpan, sizes: &Sizes<'_>, machine: &Machine, notes: &mut Notes
     Ok(jobs)
 }
 
-/// What the threads of the group at `place` do to a target that they choose so often.
-fn job(
-    span: &TimeSpan,
-    (target, weight): (&Target, u32),
-    (place, threads): (usize, u32),
-    sizes: &Sizes<'_>,
-    notes: &mut Notes,
-) -> Result<Job, Error> {
+/// One of the targets of a group of threads.
+struct Share<'a> {
+    target: &'a Target,
+    /// How often the threads choose this target, among all of theirs.
+    weight: u32,
+    /// Place of the group in its time span.
+    place: usize,
+    /// Number of threads in the group.
+    threads: u32,
+}
+
+/// Returns the job of a group of threads on one of its targets.
+fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes) -> Result<Job, Error> {
+    let Share { target, weight, place, threads } = *share;
     let (size, end) = sizes.of(target, notes);
     let workload = workload(span, target, threads, end);
     let job = Job {

@@ -95,7 +95,7 @@ fn span(result: &Element<'_>, asked: Option<&Element<'_>>) -> Result<Span, Error
     let warmup = asked.map(|asked| decimal(asked, "Warmup")).transpose()?.flatten().unwrap_or(0.0);
     let jobs =
         if jobs.is_empty() { vec![RunJob { name: "diskspd".to_owned(), ..RunJob::default() }] } else { jobs };
-    Ok(Span { seconds, warmup, jobs, targets, total })
+    Ok(Span { seconds, warmup, jobs, targets, total, storage: None })
 }
 
 /// Adds what a thread did to a target to what others did to it.

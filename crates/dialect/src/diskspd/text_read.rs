@@ -26,7 +26,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
     let spans = begins
         .iter()
         .zip(ends)
-        .map(|(begin, end)| Page { lines: &lines[*begin..end], begin: *begin, file }.span(&job));
+        .map(|(begin, end)| Page { lines: &lines[*begin..end], begin: *begin, file }.span(&job.0, job.1));
     Ok(Imported {
         program: "DiskSpd".to_owned(),
         environment: Environment {
@@ -89,14 +89,14 @@ impl Page<'_> {
         Error::new(format!("{}:{}", self.file, self.begin + line + 1), problem)
     }
 
-    fn span(&self, (job, depth): &(RunJob, Option<u64>)) -> Result<Span, Error> {
+    fn span(&self, job: &RunJob, depth: Option<u64>) -> Result<Span, Error> {
         let time =
             self.lines[0].strip_prefix("actual test time:").unwrap_or_default().trim().trim_end_matches('s');
         let seconds =
             time.parse().map_err(|_| self.wrong(0, format!("'{time}': expected seconds, such as 30.00s")))?;
         let [all, reads, writes] = ["Total IO", "Read IO", "Write IO"].map(|heading| self.table(heading));
         let (all, reads, writes) = (all?, reads?, writes?);
-        let mut total = Figures { read: reads.0, write: writes.0, depth: *depth, ..Figures::default() };
+        let mut total = Figures { read: reads.0, write: writes.0, depth, ..Figures::default() };
         if reads.0.operations + writes.0.operations == 0 {
             total.write = all.0;
         }
@@ -126,7 +126,7 @@ impl Page<'_> {
         if let [target] = &mut *targets {
             target.figures = total.clone();
         }
-        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total })
+        Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, storage: None })
     }
 
     /// The total of a table and its rows, each with the name of its file. The mean alone is known of latencies here.

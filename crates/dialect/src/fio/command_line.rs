@@ -6,7 +6,6 @@
 use super::invocation::{Format, Output};
 use super::job_file;
 use super::option_table::{self, Fate, Known};
-use super::output::TERSE_VERSIONS;
 use super::section::{Section, Sections, Setting};
 use super::surroundings::Surroundings;
 use crate::{Error, Machine};
@@ -75,14 +74,7 @@ struct Reader {
 impl Reader {
     fn new(only: Vec<String>) -> Self {
         let formats = vec![Format::Normal];
-        let output = Output {
-            formats,
-            terse_version: TERSE_VERSIONS[0],
-            file: None,
-            parse_only: false,
-            show_command: false,
-            progress: None,
-        };
+        let output = Output { formats, file: None, parse_only: false, show_command: false, progress: None };
         Self { output, read_only: false, sections: Sections::only(only), notes: Vec::new() }
     }
 
@@ -154,16 +146,6 @@ impl Reader {
                     }
                 }
             }
-            "--minimal" => self.output.formats = vec![Format::Terse],
-            "--terse-version" => {
-                let version = value.parse().ok().filter(|version| TERSE_VERSIONS.contains(version));
-                self.output.terse_version = version.ok_or_else(|| {
-                    Error::new(
-                        argument,
-                        format!("terse version `{value}`: expected one of {TERSE_VERSIONS:?}"),
-                    )
-                })?;
-            }
             "--parse-only" => self.output.parse_only = true,
             "--showcmd" => self.output.show_command = true,
             "--readonly" => self.read_only = true,
@@ -195,11 +177,10 @@ fn like_own(name: &str, error: Error) -> Error {
 fn formats(value: &str, argument: &str) -> Result<Vec<Format>, Error> {
     let format = |name: &str| match name.trim() {
         "normal" => Ok(Format::Normal),
-        "terse" => Ok(Format::Terse),
         "json" => Ok(Format::Json),
         "json+" => Ok(Format::JsonPlus),
         name => Err(Error::new(argument, format!("the output format `{name}` is not supported"))
-            .remedy("use --output-format=normal, terse, json or json+")),
+            .remedy("use --output-format=normal, json or json+")),
     };
     value.split(',').map(format).collect()
 }

@@ -29,8 +29,6 @@ pub struct Invocation {
 pub struct Output {
     /// In which forms, one after the other.
     pub formats: Vec<Format>,
-    /// Which version of terse lines.
-    pub terse_version: u32,
     /// Into which file; `None`: standard output.
     pub file: Option<String>,
     /// Stop after parsing.
@@ -46,8 +44,6 @@ pub struct Output {
 pub enum Format {
     /// Text for people.
     Normal,
-    /// A line of fields for each job.
-    Terse,
     /// JSON.
     Json,
     /// JSON with all bins of the histograms.

@@ -26,7 +26,7 @@ mod value;
 
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
 pub(crate) use output::read_json_result;
-pub use output::{LogFile, SteadyRound, command, json, json_text, logs, normal, terse};
+pub use output::{LogFile, SteadyRound, command, json, json_text, log_names, logs, normal};
 pub use surroundings::Surroundings;
 
 use crate::{Error, Machine};

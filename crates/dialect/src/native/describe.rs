@@ -84,6 +84,7 @@ impl Words {
         self.say_unless("durable-write", &opening.durable_write, &defaults::OPENING.durable_write);
         let never = (opening.durable_write != defaults::OPENING.durable_write).then_some(0);
         let every = durability.fua_every.map(NonZeroU32::get);
+        self.say_flag("raw-flush", opening.raw_flush);
         self.say_flag("dsync", every == Some(1));
         self.say_some("dsync-every", every.or(never).filter(|every| *every != 1));
     }

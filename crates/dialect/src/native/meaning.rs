@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content, Distribution,
-    Durability, Job, Opening, Priority, Random, Rate, Runs, Scenario, Sequential, Span, Steady, Stop,
+    Durability, Job, Opening, Priority, Random, Rate, Role, Runs, Scenario, Sequential, Span, Steady, Stop,
     TargetUse, TraceUse, Walk, Warmup, Workload,
 };
 
@@ -66,6 +66,7 @@ impl Words {
         };
         Ok(Job {
             name: self.text("name").unwrap_or(first).to_owned(),
+            role: Role::Load,
             threads: self.value("threads").unwrap_or(1),
             threads_shared: self.has("threads-shared"),
             same_threads: self.has("same-threads"),
@@ -123,6 +124,7 @@ impl Words {
             engine: self.value("engine").unwrap_or(defaults::OPENING.engine),
             flush,
             durable_write: self.value("durable-write").unwrap_or(defaults::OPENING.durable_write),
+            raw_flush: self.has("raw-flush"),
         })
     }
 

@@ -6,7 +6,7 @@ use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Amount, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content,
     Distribution, Division, Durability, DurableWrite, EngineChoice, FlushCall, Job, LatencyTarget, Opening,
-    PageCache, Priority, Random, Rate, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse,
+    PageCache, Priority, Random, Rate, Role, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse,
     TraceSpeed, TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
 };
 use proptest::collection::vec;
@@ -135,6 +135,7 @@ fn job() -> BoxedStrategy<Job> {
                 let (threads_shared, depth_shared, continue_on_error, is_delayed) = flags;
                 Job {
                     name: name.unwrap_or_else(|| targets[0].name.clone()),
+                    role: Role::Load,
                     targets,
                     threads,
                     threads_shared,
@@ -161,8 +162,14 @@ fn opening() -> BoxedStrategy<Opening> {
     let engine = select(vec![EngineChoice::Auto, EngineChoice::IoUring, EngineChoice::Synchronous]);
     let flush = select(vec![FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range]);
     let durable_write = select(vec![DurableWrite::Dsync, DurableWrite::Sync]);
-    (caching, engine, flush, durable_write)
-        .prop_map(|(caching, engine, flush, durable_write)| Opening { caching, engine, flush, durable_write })
+    (caching, engine, flush, durable_write, any::<bool>())
+        .prop_map(|(caching, engine, flush, durable_write, raw_flush)| Opening {
+            caching,
+            engine,
+            flush,
+            durable_write,
+            raw_flush,
+        })
         .boxed()
 }
 

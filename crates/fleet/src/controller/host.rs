@@ -3,8 +3,8 @@
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
 
-use super::Settings;
 use super::reasons::{mismatch, reason};
+use super::settings::Settings;
 use super::task::{Run, Turn, out_of_turn};
 use crate::agent::silence_max;
 use crate::clock::{Estimate, Offset, Sample};

@@ -7,6 +7,7 @@
 
 mod host;
 mod reasons;
+mod settings;
 mod task;
 
 use plumb_block::Nanos;
@@ -14,29 +15,9 @@ use plumb_load::LoadOutcome;
 
 use self::host::{Host, State};
 pub use self::host::{HostNow, Phase};
+pub use self::settings::Settings;
 use crate::frame::encode;
-use crate::message::{Identity, Task, ToAgent};
-
-/// How a controller goes about it.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Who it is; agents must be the same program.
-    pub identity: Identity,
-    /// Whether agents may be another build of the same version.
-    pub any_binary: bool,
-    /// How often agents hear of it, and it of them.
-    pub heartbeat: Nanos,
-    /// How long the launcher and the host may take until the agent has answered.
-    pub connect_within: Nanos,
-    /// How many hosts are being connected at one time.
-    pub forks: usize,
-    /// How long hosts may take to make a task ready, to do one that is not started, or to come further with one that has no known end.
-    pub prepare_within: Nanos,
-    /// How long hosts may take to give their result after a task was expected to be over.
-    pub end_within: Nanos,
-    /// How long hosts may take to end what they do after they are told to.
-    pub stop_within: Nanos,
-}
+use crate::message::{Task, ToAgent};
 
 /// The controller of the agents of many hosts.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Why a host is not reached, in words.
 
-use super::Settings;
+use super::settings::Settings;
 use crate::frame::{SHORT_MAX, short};
 use crate::message::Identity;
 

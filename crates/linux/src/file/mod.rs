@@ -20,6 +20,7 @@
 //! clean), so that the next fdatasync would succeed over lost data.
 
 mod engine;
+mod grid;
 mod limits;
 mod open;
 pub(crate) mod scratch;
@@ -40,8 +41,9 @@ use plumb_block::{
     Result,
 };
 
+pub(crate) use grid::{Grid, TargetKind};
 pub(crate) use open::{direct_refused, open as open_existing};
-pub(crate) use target::{Grid, Target, TargetKind};
+pub(crate) use target::Target;
 
 use crate::{extents, mapped, psync, uring};
 

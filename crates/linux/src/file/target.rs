@@ -4,37 +4,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{
-    Bytes, Caching, Clock, DeviceInfo, DurableWrite, Errno, Error, ErrorKind, FlushCall, Latch, Op, Outcome,
-    Result,
-};
+use plumb_block::{Bytes, Caching, Clock, DeviceInfo, Errno, Error, ErrorKind, Latch, Op, Outcome, Result};
 use rustix::fs::{FileType, Mode};
 
+use super::grid::{Grid, TargetKind};
 use super::work::Progress;
 use super::{Access, FileOptions, limits, uncached};
-
-/// What a target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TargetKind {
-    RegularFile,
-    BlockDevice,
-}
-
-/// The limits that never change while a target is open, as requests are checked against them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grid {
-    pub(crate) kind: TargetKind,
-    pub(crate) caching: Caching,
-    pub(crate) flush: FlushCall,
-    pub(crate) durable_write: DurableWrite,
-    /// Whether a write at the start empties the file first.
-    pub(crate) append: bool,
-    pub(crate) writable: bool,
-    pub(crate) logical_block: Bytes,
-    pub(crate) transfer_max: Bytes,
-    pub(crate) can_discard: bool,
-    pub(crate) fast_zeroes: bool,
-}
 
 /// An open file or block device.
 pub(crate) struct Target {

@@ -1,8 +1,7 @@
-//! One block device.
+//! One block device, and the file behind it.
 
 use std::collections::BTreeSet;
 
-use super::usage::FileId;
 use crate::tree::DeviceNumber;
 
 /// Which kind of block device it is.
@@ -57,6 +56,9 @@ pub struct Block {
     pub swap: bool,
     /// What a loop device is set up over.
     pub(super) backing: Option<Backing>,
+    /// Where a device-mapper device lies on those below it. Empty if its table could not be read, or does not
+    /// say it.
+    pub(super) segments: Vec<Segment>,
 }
 
 /// Where a partition is.
@@ -66,6 +68,17 @@ pub struct Partition {
     pub disk: String,
     /// The number of the partition, as /dev/disk/by-id appends it.
     pub number: String,
+    /// Its first sector of 512 bytes on the disk; `None` if the kernel does not say.
+    pub start: Option<u64>,
+}
+
+/// Identity of a file, whatever its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    /// `st_dev` of the file.
+    pub device: u64,
+    /// `st_ino` of the file.
+    pub inode: u64,
 }
 
 /// What swap space or a loop device is on.
@@ -77,12 +90,32 @@ pub(super) struct Backing {
     pub(super) number: Option<DeviceNumber>,
     /// The file, where the kernel says which, whatever its name leads to now.
     pub(super) file: Option<FileId>,
+    /// Where in it the loop device begins, in bytes.
+    pub(super) offset: u64,
+}
+
+/// A part of a device-mapper device that lies in one piece on a device below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Where the part begins, in bytes of the device-mapper device.
+    pub(super) from: u64,
+    /// Its length in bytes.
+    pub(super) length: u64,
+    /// The device below.
+    pub(super) below: DeviceNumber,
+    /// Where the part begins there, in bytes.
+    pub(super) at: u64,
 }
 
 impl Block {
     /// Its node in /dev. The kernel writes a slash in a name as an exclamation mark.
     pub fn node(&self) -> String {
         format!("/dev/{}", self.name.replace('!', "/"))
+    }
+
+    /// Its capacity in bytes; the largest number if the kernel does not say.
+    pub(super) fn length(&self) -> u64 {
+        self.sectors.map_or(u64::MAX, |sectors| sectors.saturating_mul(512))
     }
 
     /// The file or device behind a loop device, as the kernel names it.

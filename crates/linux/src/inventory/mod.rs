@@ -15,19 +15,23 @@
 
 mod block;
 mod identity;
+mod lock;
 mod read;
+mod storage;
 mod usage;
 
-pub use block::{Block, BlockKind, Partition};
+pub use block::{Block, BlockKind, FileId, Partition};
 pub use identity::single_spaced;
 pub use read::InventoryError;
-pub use usage::{FileId, Use};
+pub use storage::Storage;
+pub use usage::Use;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::DeviceNumber;
 use crate::tree::mountinfo::Mount;
 use block::Backing;
+use lock::Lock;
 
 /// All block devices by name, and what uses them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct Inventory {
     mounts: Vec<Mount>,
     /// What is swapped to.
     swaps: Vec<Backing>,
+    /// Files that a program has locked for itself alone.
+    locks: Vec<Lock>,
 }
 
 impl Inventory {

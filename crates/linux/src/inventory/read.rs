@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Inventory;
-use super::block::{Backing, Block, BlockKind, Partition};
-use super::usage::FileId;
-use crate::probe::wire::loop_status;
+use super::block::{Backing, Block, BlockKind, FileId, Partition, Segment};
+use super::lock::{self, Lock};
+use crate::probe::wire::{dm, loop_status};
 use crate::probe::{Probe, ProbedDevice, Request};
 use crate::tree::mountinfo::{self, Mount};
 use crate::tree::{Absence, Answer, DeviceNumber, Tree};
@@ -14,6 +14,11 @@ const BLOCKS: &str = "/sys/class/block";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const SWAPS: &str = "/proc/swaps";
 const BTRFS: &str = "/sys/fs/btrfs";
+const LOCKS: &str = "/proc/locks";
+
+/// Device-mapper targets that put their sectors on a device below in one piece and in order. In their
+/// parameters the device is followed by the first sector there.
+const IN_ONE_PIECE: [&str; 5] = ["linear", "crypt", "delay", "flakey", "dust"];
 
 /// Why it cannot be known what uses the devices of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +52,7 @@ impl Inventory {
         let mounts = reading.mounts()?;
         let swaps = reading.swaps()?;
         let blocks = reading.blocks()?;
-        let mut inventory = Self { blocks, mounts, swaps };
+        let mut inventory = Self { blocks, mounts, swaps, locks: reading.locks()? };
         inventory.link();
         reading.mark_mounted(&mut inventory)?;
         reading.mark_swapped(&mut inventory);
@@ -134,9 +139,10 @@ impl Reading<'_> {
         };
         let has = |entry: &str| entries.iter().any(|name| name == entry);
         let text = |entry: &str| if has(entry) { self.text(&sysfs, entry) } else { Ok(None) };
+        let start = text("start")?.and_then(|text| text.parse().ok());
         let partition = text("partition")?.map(|number| {
             let disk = sysfs.rsplit('/').nth(1).unwrap_or_default().to_owned();
-            Partition { disk, number }
+            Partition { disk, number, start }
         });
         let mut below = match &partition {
             Some(partition) => BTreeSet::from([partition.disk.clone()]),
@@ -156,6 +162,7 @@ impl Reading<'_> {
             mounts: Vec::new(),
             swap: false,
             backing: if has("loop") { self.loop_backing(name, number, &sysfs)? } else { None },
+            segments: if has("dm") { self.segments(name, number) } else { Vec::new() },
             partition,
             sysfs,
         }))
@@ -172,11 +179,18 @@ impl Reading<'_> {
         Ok(if_there(&path, self.tree.list(&path))?.unwrap_or_default().into_iter().collect())
     }
 
-    fn backing(&self, path: String) -> Backing {
-        let number = self.tree.stat(&path).ok().and_then(|stat| stat.node);
-        Backing { path, number, file: None }
+    fn locks(&self) -> Result<Vec<Lock>, InventoryError> {
+        let table = if_there(LOCKS, self.tree.text(LOCKS))?.unwrap_or_default();
+        Ok(table.lines().filter_map(lock::parse_line).collect())
     }
 
+    fn backing(&self, path: String) -> Backing {
+        let number = self.tree.stat(&path).ok().and_then(|stat| stat.node);
+        Backing { path, number, file: None, offset: 0 }
+    }
+
+    /// What a loop device is set up over. The ioctl names the device or file, whatever its name leads to now
+    /// (deleted, or of another mount namespace); the name stands in where it may not be asked.
     fn loop_backing(
         &self,
         name: &str,
@@ -184,16 +198,27 @@ impl Reading<'_> {
         sysfs: &str,
     ) -> Result<Option<Backing>, InventoryError> {
         let Some(path) = self.text(sysfs, "loop/backing_file")? else { return Ok(None) };
-        let mut backing = self.backing(path);
-        // The ioctl knows the file even where its name leads elsewhere: deleted, or of another mount namespace.
-        if backing.number.is_none()
-            && let Ok(reply) = self.probe.ask(ProbedDevice { name, number }, Request::LoopStatus)
-            && let Some(status) = loop_status::parse(&reply)
-        {
-            let device = rustix::fs::makedev(status.device.major, status.device.minor);
-            backing.file = Some(FileId { device, inode: status.inode });
+        let offset = self.text(sysfs, "loop/offset")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let by_name = Backing { offset, ..self.backing(path) };
+        let reply = self.probe.ask(ProbedDevice { name, number }, Request::LoopStatus);
+        let Some(status) = reply.ok().and_then(|reply| loop_status::parse(&reply)) else {
+            return Ok(Some(by_name));
+        };
+        let device = rustix::fs::makedev(status.device.major, status.device.minor);
+        let file = status.node.is_none().then_some(FileId { device, inode: status.inode });
+        Ok(Some(Backing { number: status.node, file, offset: status.offset, ..by_name }))
+    }
+
+    /// Where a device-mapper device lies on those below it, as far as its table says.
+    fn segments(&self, name: &str, number: DeviceNumber) -> Vec<Segment> {
+        let Ok(table) = self.probe.ask(ProbedDevice { name, number }, Request::DmTable) else {
+            return Vec::new();
+        };
+        let targets = dm::parse(&table);
+        if !targets.iter().all(|target| IN_ONE_PIECE.contains(&target.kind.as_str())) {
+            return Vec::new();
         }
-        Ok(Some(backing))
+        targets.iter().flat_map(segments_of).collect()
     }
 
     /// Puts each mount on its devices: by the number of the superblock, else by the members of btrfs, else by the sources (a
@@ -257,6 +282,17 @@ impl Reading<'_> {
             Err(_) => Some(plain),
         })
     }
+}
+
+/// Each device that the parameters of `target` name, with the sector after it.
+fn segments_of(target: &dm::DmTarget) -> Vec<Segment> {
+    let bytes = |sectors: u64| sectors.saturating_mul(512);
+    let words: Vec<&str> = target.parameters.split_whitespace().collect();
+    let pairs = words.windows(2).filter_map(|pair| {
+        let (below, at) = (pair[0].parse().ok()?, bytes(pair[1].parse().ok()?));
+        Some(Segment { from: bytes(target.start), length: bytes(target.length), below, at })
+    });
+    pairs.collect()
 }
 
 fn unreadable(path: &str, absence: Absence) -> InventoryError {

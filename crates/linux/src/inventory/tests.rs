@@ -1,7 +1,8 @@
 //! Machines put together by hand: what stands on what, and what cannot be read.
 
 use super::*;
-use crate::probe::RecordedProbe;
+use crate::probe::wire::dm;
+use crate::probe::{RecordedProbe, Request};
 use crate::tree::{Absence, RecordedTree};
 
 const ROOT: &str = "1 0 0:9 / / rw - tmpfs none rw\n";
@@ -117,4 +118,167 @@ fn a_loop_device_over_a_disk_stands_on_it() {
     made.put_text("/dev/sdb", "");
     assert_eq!(uses(&made, "sdb"), ["sdb is behind loop0"]);
     assert_eq!(read(&made).unwrap().disks_below("loop0"), BTreeSet::from(["sdb"]));
+}
+
+/// A machine whose devices are put together with ranges.
+struct Stack {
+    tree: RecordedTree,
+    probe: RecordedProbe,
+    minors: u32,
+}
+
+impl Stack {
+    fn new() -> Self {
+        let mut stack = Self { tree: RecordedTree::new(), probe: RecordedProbe::new(), minors: 0 };
+        stack.tree.put_text("/proc/self/mountinfo", ROOT);
+        stack
+    }
+
+    /// A device of 1000 sectors; its number is 8:N in the order of the calls, from 8:1.
+    fn device(&mut self, at: &str) -> String {
+        self.minors += 1;
+        let name = at.rsplit('/').next().unwrap_or_default().to_owned();
+        let at = format!("/sys/devices/{at}");
+        self.tree.put_text(&format!("{at}/dev"), &format!("8:{}\n", self.minors));
+        self.tree.put_text(&format!("{at}/size"), "1000\n");
+        self.tree.put_link(&format!("/sys/class/block/{name}"), &at);
+        at
+    }
+
+    fn partition(&mut self, disk: &str, number: u64, start: u64, sectors: u64) {
+        let at = self.device(&format!("{disk}/{disk}{number}"));
+        self.tree.put_text(&format!("{at}/partition"), &format!("{number}\n"));
+        self.tree.put_text(&format!("{at}/start"), &format!("{start}\n"));
+        self.tree.put_text(&format!("{at}/size"), &format!("{sectors}\n"));
+    }
+
+    /// A loop device over the device with the minor number `below`, or else over the file with this inode.
+    fn over(&mut self, name: &str, below: Result<u64, u64>, (offset, limit): (u64, u64)) {
+        let at = self.device(name);
+        self.tree.put_text(&format!("{at}/loop/backing_file"), "/a/name/of/another/namespace\n");
+        let sectors = if limit == 0 { 1000 } else { limit / 512 };
+        self.tree.put_text(&format!("{at}/size"), &format!("{sectors}\n"));
+        let mut status = vec![0_u8; 232];
+        let mut put = |at: usize, value: u64| status[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        put(0, DeviceNumber { major: 9, minor: 9 }.to_huge());
+        put(8, below.map_or_else(|inode| inode, |_| 5));
+        let node = below.map(|minor| DeviceNumber { major: 8, minor: minor as u32 }.to_huge());
+        put(16, node.unwrap_or(0));
+        put(24, offset);
+        put(32, limit);
+        self.probe.put(name, Request::LoopStatus, Ok(status));
+    }
+
+    fn mapped(&mut self, name: &str, below: &[&str], table: Option<&[(u64, u64, &str, &str)]>) {
+        let at = self.device(name);
+        self.tree.put_text(&format!("{at}/dm/name"), "x\n");
+        let below: Vec<String> = below.iter().map(|name| (*name).to_owned()).collect();
+        self.tree.put_names(&format!("{at}/slaves"), &below);
+        if let Some(table) = table {
+            self.probe.put(name, Request::DmTable, Ok(dm::encode(table)));
+        }
+    }
+
+    fn read(&self) -> Inventory {
+        Inventory::read(&self.tree, &self.probe).unwrap()
+    }
+
+    fn overlap(&self, one: &str, other: &str) -> bool {
+        let inventory = self.read();
+        let (one, other) = (inventory.storage(one), inventory.storage(other));
+        assert_eq!(one.overlaps(&other), other.overlaps(&one), "both ways");
+        one.overlaps(&other)
+    }
+}
+
+#[test]
+fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
+    let mut stack = Stack::new();
+    stack.over("loop0", Err(7), (0, 100 * 512));
+    stack.over("loop1", Err(7), (50 * 512, 0));
+    stack.over("loop2", Err(7), (100 * 512, 100 * 512));
+    stack.over("loop3", Err(8), (0, 0));
+    stack.over("loop4", Ok(1), (90 * 512, 5 * 512));
+    assert!(stack.overlap("loop0", "loop1") && stack.overlap("loop1", "loop2"));
+    assert!(!stack.overlap("loop0", "loop2"), "one ends where the other begins");
+    assert!(!stack.overlap("loop0", "loop3"), "another file");
+    // Sectors 90 to 95 of loop0 are bytes of the file.
+    assert!(stack.overlap("loop4", "loop0") && stack.overlap("loop4", "loop1"));
+    assert!(!stack.overlap("loop4", "loop2"));
+    let file = |inode| FileId { device: rustix::fs::makedev(9, 9), inode };
+    let inventory = stack.read();
+    assert!(inventory.storage("loop4").overlaps(&Storage::from_file(file(7), None)));
+    assert!(!inventory.storage("loop4").overlaps(&Storage::from_file(file(8), None)));
+    assert!(!Storage::from_file(file(7), None).overlaps(&Storage::from_file(file(8), None)));
+    // Only what overlaps is a use, whatever the file is called.
+    let by = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(by("loop3"), Vec::<String>::new());
+    assert_eq!(by("loop2"), ["/a/name/of/another/namespace is behind loop1"]);
+    assert_eq!(by("loop4"), ["/a/name/of/another/namespace is behind loop1"]);
+}
+
+#[test]
+fn a_mount_beneath_counts_where_its_range_does() {
+    let mut stack = Stack::new();
+    stack.device("sda");
+    stack.partition("sda", 1, 100, 100);
+    stack.partition("sda", 2, 200, 100);
+    stack.over("loop0", Ok(1), (150 * 512, 10 * 512));
+    stack.over("loop1", Ok(1), (250 * 512, 10 * 512));
+    stack.tree.put_text("/proc/self/mountinfo", &format!("{ROOT}2 1 8:2 / /m rw - ext4 /dev/sda1 rw\n"));
+    let inventory = stack.read();
+    let of = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(of("loop0"), ["sda1 is mounted at /m (ext4)"]);
+    assert_eq!(of("loop1"), Vec::<String>::new());
+    assert_eq!(of("sda2"), ["sda is behind loop1"]);
+    assert_eq!(of("sda1"), ["sda1 is mounted at /m (ext4)", "sda is behind loop0"]);
+}
+
+#[test]
+fn volumes_of_one_disk_are_told_apart_by_their_tables() {
+    let mut stack = Stack::new();
+    stack.device("sda");
+    stack.mapped("dm-0", &["sda"], Some(&[(0, 100, "linear", "8:1 0"), (100, 50, "linear", "8:1 400")]));
+    stack.mapped("dm-1", &["sda"], Some(&[(0, 300, "linear", "8:1 100")]));
+    stack.mapped("dm-2", &["sda"], Some(&[(0, 100, "crypt", "aes - 0 8:1 420")]));
+    assert!(!stack.overlap("dm-0", "dm-1"));
+    assert!(stack.overlap("dm-0", "dm-2"), "the second segment");
+    assert!(!stack.overlap("dm-1", "dm-2"));
+    stack.over("loop0", Ok(2), (10 * 512, 10 * 512));
+    assert!(stack.overlap("loop0", "dm-0") && !stack.overlap("loop0", "dm-2"), "the first segment");
+}
+
+#[test]
+fn shares_of_one_device_are_apart_and_meet_all_else() {
+    let mut stack = Stack::new();
+    stack.over("loop0", Err(7), (0, 0));
+    stack.over("loop1", Err(7), (0, 0));
+    // Two thin volumes in one pool, an array on one loop device, another on the other.
+    stack.mapped("dm-0", &["loop0"], Some(&[(0, 1000, "thin-pool", "8:9 8:1 128 0")]));
+    stack.mapped("dm-1", &["dm-0"], Some(&[(0, 1000, "thin", "8:3 1")]));
+    stack.mapped("dm-2", &["dm-0"], Some(&[(0, 1000, "thin", "8:3 2")]));
+    stack.mapped("dm-3", &["loop1"], None);
+    assert!(!stack.overlap("dm-1", "dm-2"));
+    assert!(stack.overlap("dm-1", "dm-0"));
+    assert!(stack.overlap("dm-1", "loop1"), "the pool is on a file that the loop device is over");
+    assert!(stack.overlap("dm-1", "dm-3"), "and so is what stands on the loop device");
+}
+
+#[test]
+fn a_lock_and_swap_space_in_the_file_beneath_are_uses() {
+    let mut stack = Stack::new();
+    stack.over("loop0", Err(7), (0, 0));
+    let locks = "1: FLOCK  ADVISORY  WRITE 708 09:09:7 0 EOF\n2: FLOCK  ADVISORY  WRITE 709 09:09:8 0 EOF\n";
+    stack.tree.put_text("/proc/locks", locks);
+    let inventory = stack.read();
+    assert_eq!(
+        inventory.uses("loop0"),
+        [Use::Locked { file: "/a/name/of/another/namespace".to_owned(), process: "708".to_owned() }]
+    );
+    let file = FileId { device: rustix::fs::makedev(9, 9), inode: 7 };
+    assert_eq!(
+        inventory.uses_of_file(file, "").iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["the file is behind loop0"],
+        "a lock on the file itself may be the own one"
+    );
 }

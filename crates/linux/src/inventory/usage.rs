@@ -1,20 +1,17 @@
-//! Who uses a device or a file: the device itself, its partitions, its disk, and everything that stands on them.
+//! What uses a device or a file: the device itself, what stands on it, and everything else that is the same
+//! storage.
+//!
+//! A use counts where its [`Storage`] overlaps that of the device asked about: a mounted loop device over the
+//! same file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device
+//! beneath the one asked about is no use for holding it, but is one if it is mounted itself.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 
-use super::Inventory;
-use super::block::{Backing, Block, BlockKind};
-
-/// A file, whatever its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileId {
-    /// `st_dev` of the file.
-    pub device: u64,
-    /// `st_ino` of the file.
-    pub inode: u64,
-}
+use super::block::{Backing, Block, BlockKind, FileId};
+use super::lock::Lock;
+use super::{Inventory, Storage};
 
 /// One use of a device or file, or of what stands on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +44,13 @@ pub enum Use {
         /// The loop device.
         by: String,
     },
+    /// A program has locked the file beneath it, as a simulated drive and a cache do.
+    Locked {
+        /// The file.
+        file: String,
+        /// The number of the process.
+        process: String,
+    },
 }
 
 impl fmt::Display for Use {
@@ -59,78 +63,100 @@ impl fmt::Display for Use {
             Self::Swap { device } => write!(f, "{device} is active swap space"),
             Self::Held { device, by } => write!(f, "{device} is part of {by}"),
             Self::Loop { device, by } => write!(f, "{device} is behind {by}"),
+            Self::Locked { file, process } => write!(f, "{file} is locked by process {process}"),
         }
     }
+}
+
+/// What the uses are asked of.
+struct Asked<'a> {
+    storage: Storage,
+    /// The name of the device; `None` for a file.
+    name: Option<&'a str>,
+    /// What a file that is asked about is called.
+    file: Option<FileId>,
 }
 
 impl Inventory {
     /// All uses of the block device called `name` that would lose by its being written.
     pub fn uses(&self, name: &str) -> Vec<Use> {
-        let mut uses = Vec::new();
-        let mut seen = BTreeSet::new();
-        self.uses_above(name, &mut seen, &mut uses);
-        // A disk that is used as a whole is used in each of its parts; its other partitions do not matter.
-        let disk = self.get(name).and_then(|block| block.partition.as_ref());
-        if let Some(disk) = disk.and_then(|partition| self.get(&partition.disk)) {
-            uses.extend(uses_of_one(disk));
-            for above in &disk.above {
-                if let Some(used) = self.use_by(disk, above) {
-                    uses.push(used);
-                    self.uses_above(above, &mut seen, &mut uses);
-                }
-            }
-        }
-        each_once(uses)
+        self.uses_of(&Asked { storage: self.storage(name), name: Some(name), file: None })
     }
 
-    /// All uses of a regular file. `path` is what the kernel may know it by.
+    /// All uses of a regular file, but for locks on it. `path` is what the kernel may know it by.
     ///
     /// The names of swap files are looked up in the file system of the running machine.
     pub fn uses_of_file(&self, file: FileId, path: &str) -> Vec<Use> {
-        let is_it = |backing: &Backing| match backing.number {
-            Some(_) => false,
-            None => {
-                backing.file.or_else(|| file_at(&backing.path)).map_or(backing.path == path, |id| id == file)
-            }
-        };
+        self.uses_of(&Asked { storage: Storage::from_file(file, Some(path)), name: None, file: Some(file) })
+    }
+
+    fn uses_of(&self, asked: &Asked<'_>) -> Vec<Use> {
+        let is_touched = |storage: Storage| asked.storage.overlaps(&storage);
+        let above = self.names_above(asked);
+        let touched: BTreeSet<&str> = self
+            .blocks()
+            .filter(|block| above.contains(block.name.as_str()) || is_touched(self.storage(&block.name)))
+            .map(|block| block.name.as_str())
+            .collect();
+        // A device beneath is made of others for the sake of the one asked about: that is no other use.
+        let carries = |block: &Block| asked.name == Some(&block.name) || asked.storage.includes(block.number);
         let mut uses = Vec::new();
-        if self.swaps.iter().any(is_it) {
-            uses.push(Use::Swap { device: "the file".to_owned() });
+        for block in touched.iter().filter_map(|name| self.get(name)) {
+            uses.extend(uses_of_one(block));
+            let vanished = block.above.iter().filter(|above| self.get(above).is_none());
+            uses.extend(vanished.map(|by| Use::Held { device: block.name.clone(), by: by.clone() }));
+            if block.partition.is_none() && (!carries(block) || above.contains(block.name.as_str())) {
+                let below = block.below.iter().filter(|below| touched.contains(below.as_str()));
+                uses.extend(below.map(|below| use_by(below.clone(), block)));
+                let file = block.backing.as_ref().filter(|backing| backing.number.is_none());
+                uses.extend(file.map(|backing| use_by(asked.called(backing), block)));
+            }
         }
-        let mut seen = BTreeSet::new();
-        for above in self.blocks().filter(|block| block.backing.as_ref().is_some_and(is_it)) {
-            uses.push(Use::Loop { device: "the file".to_owned(), by: above.name.clone() });
-            self.uses_above(&above.name, &mut seen, &mut uses);
-        }
+        let swaps = self.swaps.iter().filter(|swap| swap.number.is_none());
+        let swaps = swaps.filter(|swap| is_touched(self.storage_of_backing(swap)));
+        uses.extend(swaps.map(|swap| Use::Swap { device: asked.called(swap) }));
+        uses.extend(self.locks.iter().filter_map(|lock| self.locked(asked, lock)));
         each_once(uses)
     }
 
-    /// The uses of this device, of its partitions, and of all that is made of them.
-    fn uses_above<'a>(&'a self, name: &str, seen: &mut BTreeSet<&'a str>, uses: &mut Vec<Use>) {
-        let mut pending: Vec<&str> = vec![name];
-        while let Some(block) = pending.pop().and_then(|name| self.get(name)) {
-            if !seen.insert(&block.name) {
-                continue;
-            }
-            uses.extend(uses_of_one(block));
-            uses.extend(block.above.iter().filter_map(|above| self.use_by(block, above)));
-            pending.extend(block.above.iter().map(String::as_str).filter(|above| self.get(above).is_some()));
+    /// The names of all devices that stand on the one asked about, which is among them only in a cycle.
+    fn names_above<'a>(&'a self, asked: &Asked<'_>) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut pending: Vec<&Block> = asked.name.and_then(|name| self.get(name)).into_iter().collect();
+        while let Some(block) = pending.pop() {
+            let above = block.above.iter().filter_map(|above| self.get(above));
+            pending.extend(above.filter(|above| found.insert(above.name.as_str())));
         }
+        found
     }
 
-    /// The use that `block` has by the device `above` on it. A partition alone is none.
-    fn use_by(&self, block: &Block, above: &str) -> Option<Use> {
-        let device = block.name.clone();
-        match self.get(above) {
-            Some(above) if above.partition.is_some() => None,
-            Some(above) if above.kind == BlockKind::Loop && above.backing.is_some() => {
-                Some(Use::Loop { device, by: above.name.clone() })
-            }
-            Some(Block { name, mapped_name: Some(own), .. }) => {
-                Some(Use::Held { device, by: format!("{name} ({own})") })
-            }
-            _ => Some(Use::Held { device, by: above.to_owned() }),
+    /// The lock on a file beneath the device asked about. Of a file that is asked about itself, the lock may
+    /// be the own one.
+    fn locked(&self, asked: &Asked<'_>, lock: &Lock) -> Option<Use> {
+        if asked.file.is_some() || !asked.storage.includes_file(lock.file) {
+            return None;
         }
+        let mut backings = self.blocks().filter_map(|block| block.backing.as_ref());
+        let backing =
+            backings.find(|backing| backing.file.or_else(|| file_at(&backing.path)) == Some(lock.file));
+        let file = backing.map_or_else(|| "a file beneath it".to_owned(), |backing| backing.path.clone());
+        Some(Use::Locked { file, process: lock.process.clone() })
+    }
+}
+
+impl Asked<'_> {
+    /// What the file behind something is called.
+    fn called(&self, backing: &Backing) -> String {
+        if self.file.is_some() { "the file".to_owned() } else { backing.path.clone() }
+    }
+}
+
+/// The use that the device or file called `device` has by the device `above` on it.
+fn use_by(device: String, above: &Block) -> Use {
+    match above {
+        Block { kind: BlockKind::Loop, backing: Some(_), name, .. } => Use::Loop { device, by: name.clone() },
+        Block { name, mapped_name: Some(own), .. } => Use::Held { device, by: format!("{name} ({own})") },
+        Block { name, .. } => Use::Held { device, by: name.clone() },
     }
 }
 
@@ -145,7 +171,8 @@ fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
     mounts.chain(block.swap.then(|| Use::Swap { device: device() }))
 }
 
-fn file_at(path: &str) -> Option<FileId> {
+/// The regular file at `path` on the running machine.
+pub(super) fn file_at(path: &str) -> Option<FileId> {
     let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some(FileId { device: file.dev(), inode: file.ino() })
 }
@@ -157,6 +184,7 @@ fn each_once(mut uses: Vec<Use>) -> Vec<Use> {
         Use::Swap { device } => (1, device.clone(), false, 0),
         Use::Held { device, by } => (2, format!("{device} {by}"), false, 0),
         Use::Loop { device, by } => (3, format!("{device} {by}"), false, 0),
+        Use::Locked { file, process } => (4, format!("{file} {process}"), false, 0),
     });
     uses.dedup_by(|one, kept| match (&*one, &*kept) {
         (Use::Mounted { device, .. }, Use::Mounted { device: kept, .. }) => device == kept,

@@ -66,12 +66,12 @@ impl RecordedProbe {
         document.decode().map_err(|what| RecordedError::content(file, &what))
     }
 
-    /// Writes `probe.json`, one answer a line.
+    /// Encodes the answers as `probe.json`, one answer a line.
     ///
     /// # Errors
-    /// [`RecordedError`] if the file cannot be written.
-    pub fn save(&self, file: &Path) -> Result<(), RecordedError> {
-        recorded::save(file, &self.encode())
+    /// As [`recorded::encode`].
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        recorded::encode(&self.encode())
     }
 
     fn encode(&self) -> Document {
@@ -125,7 +125,7 @@ mod tests {
         probe.put("sda", Request::AtaIdentify, Err(Refusal::Denied));
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("probe.json");
-        probe.save(&file).unwrap();
+        std::fs::write(&file, probe.to_json().unwrap()).unwrap();
         let loaded = RecordedProbe::load(&file).unwrap();
         assert_eq!(loaded, probe);
         assert_eq!(loaded.questions().len(), 2);

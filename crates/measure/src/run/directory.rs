@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::hlog::{self, TaggedHistogram};
 use super::manifest::{Manifest, RunStatus};
 use super::out::Out;
-use super::replace::{parent_of, replace, replace_unsynced, sync_parent};
 use super::timeseries::{self, TimeseriesRow};
 use crate::error::{Error, Result};
+use plumb_state::whole_file::{self, Lasting, Mode, parent_of, sync_directory};
 
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULT: &str = "result.json";
@@ -67,7 +67,7 @@ impl RunDirectory {
         let manifest = manifest.clone();
         let this = Self { path, manifest, histograms_durable: None, series_durable: None };
         this.write_manifest()?;
-        sync_parent(&this.path)?;
+        sync_directory(parent_of(&this.path))?;
         Ok(this)
     }
 
@@ -140,7 +140,7 @@ impl RunDirectory {
         if Path::new(name).file_name() != Some(name.as_ref()) {
             return Err(Error::inexpressible(&format!("the file `{name}`"), &self.path, "a bare file name"));
         }
-        replace(&self.path.join(name), bytes)
+        replace(&self.path.join(name), bytes, Lasting::Durable)
     }
 
     /// Appends latencies to the interval log, durably. Empty ones are left out.
@@ -180,7 +180,7 @@ impl RunDirectory {
         let lines = timeseries::lines(&path, rows)?;
         write_behind(&path, timeseries::HEADER, &lines, &mut self.series_durable)?;
         let path = self.path.join(RESULT);
-        replace_unsynced(&path, &json(&path, document)?)
+        replace(&path, &json(&path, document)?, Lasting::Visible)
     }
 
     /// Ends the run: complete, or interrupted for a reason. `ended_at` is RFC 3339 in UTC.
@@ -205,8 +205,13 @@ impl RunDirectory {
     }
 }
 
+/// Replaces a file of the run, which keeps its permissions.
+fn replace(path: &Path, bytes: &[u8], lasting: Lasting) -> Result<()> {
+    Ok(whole_file::replace(path, bytes, Mode::Kept, lasting)?)
+}
+
 fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    replace(path, &json(path, document)?)
+    replace(path, &json(path, document)?, Lasting::Durable)
 }
 
 fn json(path: &Path, document: &impl Serialize) -> Result<Vec<u8>> {
@@ -226,7 +231,7 @@ fn hlog_lines(path: &Path, histograms: &[TaggedHistogram]) -> Result<Vec<u8>> {
 fn write_behind(path: &Path, header: &str, lines: &[u8], durable: &mut Option<u64>) -> Result<()> {
     let whole = before(path, header, *durable)?;
     *durable = Some(whole.len() as u64);
-    replace_unsynced(path, &[&whole, lines].concat())
+    replace(path, &[&whole, lines].concat(), Lasting::Visible)
 }
 
 /// The beginning of a file, `durable` bytes of it or all; the header alone if there is no file yet.
@@ -244,7 +249,7 @@ fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
 fn append(path: &Path, header: &str, lines: &[u8], durable: Option<u64>) -> Result<()> {
     match durable {
         None => append_with(path, header, |file| file.write_all(lines)),
-        Some(_) => replace(path, &[&before(path, header, durable)?, lines].concat()),
+        Some(_) => replace(path, &[&before(path, header, durable)?, lines].concat(), Lasting::Durable),
     }
 }
 
@@ -260,7 +265,7 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
         drop(file.set_len(length));
         return Err(failed(source));
     }
-    if length == 0 { sync_parent(path) } else { Ok(()) }
+    if length == 0 { Ok(sync_directory(parent_of(path))?) } else { Ok(()) }
 }
 
 /// Refuses a directory that holds something else than a run, or a run that is not to be replaced.

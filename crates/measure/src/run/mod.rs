@@ -18,7 +18,6 @@ pub mod hlog;
 pub mod manifest;
 pub mod out;
 pub mod recording;
-pub mod replace;
 pub mod timeseries;
 
 pub use directory::RunDirectory;

@@ -3,7 +3,7 @@
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, FileKind};
 
-use super::mounts::MOUNTINFO;
+use super::mounts::{MOUNTINFO, attached_drive};
 use super::network;
 use super::surveyor::Surveyor;
 use super::write_back_cache::config_of;
@@ -270,12 +270,6 @@ impl Surveyor<'_> {
         }
         self.unknown_device(&format!("device {number}"), &format!("/sys/dev/block/{number}"))
     }
-}
-
-/// The name of the drive that `plumb drive serve --attach` keeps in this file system: it is mounted at `NAME/mount`.
-pub(super) fn attached_drive(mount: &Mount) -> Option<&str> {
-    let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
-    directory.rsplit('/').next()
 }
 
 fn has_journal_inside(journals: &[String], system: &str) -> bool {

@@ -34,7 +34,7 @@ pub use file_system::is_kernel_state;
 pub use nvme::nvme_controllers;
 pub use recording::{RecordedSurvey, RecordingError, load, record};
 pub use target::{SurveyError, Target};
-pub use write_back_cache::{AttachedCache, survey_cache};
+pub use write_back_cache::{AttachedCache, UnflushedLog, disks_below, survey_cache, survey_unflushed_log};
 
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;

@@ -54,6 +54,13 @@ impl Mounts {
     }
 }
 
+/// Returns the name of the drive that `plumb drive serve --attach` keeps in this file system, which is
+/// mounted at `NAME/mount`.
+pub(super) fn attached_drive(mount: &Mount) -> Option<&str> {
+    let directory = mount.point.strip_suffix("/mount").filter(|_| mount.kind == "fuse.plumb")?;
+    directory.rsplit('/').next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

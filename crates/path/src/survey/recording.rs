@@ -1,15 +1,16 @@
 //! A survey in a directory: what was asked and answered, so that it can be judged again elsewhere.
 //!
-//! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program) are the
-//! input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names of drives, the
-//! mount table as far as the target needs it, and nothing outside /proc and /sys but device numbers of paths; keys of
-//! dm tables are blotted out by the probe.
+//! `DIR/tree.json`, `DIR/probe.json` and `DIR/recording.json` (the target and the version of this program)
+//! are the input; `DIR/survey.json` is what came of it. A recording holds serial numbers and world-wide names
+//! of drives, the mount table as far as the target needs it, and nothing outside /proc and /sys but device
+//! numbers of paths; keys of dm tables are blotted out by the probe.
 
 use std::path::Path;
 
 use plumb_linux::probe::{Probe, RecordedProbe, RecordingProbe};
 use plumb_linux::recorded::{self, RecordedError};
 use plumb_linux::tree::{RecordedTree, RecordingTree, Tree};
+use plumb_state::{OutputError, OutputFile};
 use serde::{Deserialize, Serialize};
 
 use super::mounts::MOUNTINFO;
@@ -25,6 +26,12 @@ pub enum RecordingError {
     /// A file of it.
     #[error(transparent)]
     Recorded(#[from] RecordedError),
+    /// A file of the directory is not written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// An answer cannot be encoded.
+    #[error("cannot encode the recording")]
+    Encode(#[from] serde_json::Error),
     /// The directory.
     #[error("cannot make {place}")]
     Directory {
@@ -59,6 +66,7 @@ impl Header {
 }
 
 /// Surveys `target`, and writes into `directory` (made if it is not there) all that was answered on the way.
+/// Files of an earlier recording there are replaced; others of the same names only if `overwrite` says so.
 ///
 /// # Errors
 /// [`RecordingError`] if the target does not exist or a file cannot be written.
@@ -67,6 +75,7 @@ pub fn record(
     probe: &dyn Probe,
     target: &Target,
     directory: &Path,
+    overwrite: bool,
 ) -> Result<Survey, RecordingError> {
     let tree = RecordingTree::new(tree);
     let probe = RecordingProbe::new(probe);
@@ -87,10 +96,20 @@ pub fn record(
         target: name,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    tree.save(&directory.join("tree.json"))?;
-    probe.into_recorded().save(&directory.join("probe.json"))?;
-    recorded::save(&directory.join("recording.json"), &header)?;
-    recorded::save(&directory.join("survey.json"), &found)?;
+    let files = [
+        ("tree.json", tree.to_json()?),
+        ("probe.json", probe.into_recorded().to_json()?),
+        ("recording.json", recorded::encode(&header)?),
+        ("survey.json", recorded::encode(&found)?),
+    ];
+    let files = files.map(|(name, bytes)| (directory.join(name), bytes));
+    // None is written if one is refused: they belong together.
+    for (path, _) in &files {
+        OutputFile { path, overwrite }.check()?;
+    }
+    for (path, bytes) in &files {
+        OutputFile { path, overwrite }.write(bytes)?;
+    }
     Ok(found)
 }
 

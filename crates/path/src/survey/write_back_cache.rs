@@ -5,10 +5,10 @@ use plumb_linux::tree::Tree;
 use serde::Deserialize;
 
 use super::device::application;
-use super::file_system::attached_drive;
+use super::mounts::attached_drive;
 use super::surveyor::Surveyor;
 use crate::facts::{Log, Mark, Node};
-use crate::model::{Cache, LayerKind, Survey};
+use crate::model::{Cache, Flush, LayerKind, Survey};
 use crate::rules;
 
 /// The mode in which the log is not flushed.
@@ -34,6 +34,61 @@ pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &s
     });
     let nodes = surveyor.nodes_under(vec![application(target)], target);
     Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![rules::judge(target, &nodes)] }
+}
+
+/// How much an acknowledged write to a device of a log that is not flushed is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnflushedLog {
+    /// Nothing volatile is below it.
+    Kept,
+    /// A power cut takes it, and why.
+    Lost(String),
+    /// It cannot be told, and why.
+    Unknown(String),
+}
+
+/// Judges whether the device or file `path` keeps what it has acknowledged without a flush, as the log of a
+/// cache in the mode `protected` has to.
+pub fn survey_unflushed_log(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> UnflushedLog {
+    let target = format!("a log on {path}");
+    let mut surveyor = Surveyor::new(tree, probe);
+    surveyor.ensure(&target, |surveyor| {
+        let mut node = Node::new(LayerKind::WriteBackCache, &target);
+        let (uuid, mode) = (String::new(), PROTECTED.to_owned());
+        let config = Config { uuid, mode, backing: path.to_owned(), legs: vec![path.to_owned()] };
+        surveyor.plumb_cache_of(&mut node, &target, config, path);
+        node
+    });
+    let judged = rules::judge(&target, &surveyor.nodes_under(vec![application(&target)], &target));
+    let flush = judged.layers.iter().find(|layer| layer.name == target).map(|layer| layer.flush);
+    let holders = |cache: Cache| {
+        let layers = judged.layers.iter().filter(|layer| layer.name != target && layer.cache == cache);
+        layers.map(|layer| layer.name.clone()).collect::<Vec<_>>().join(", ")
+    };
+    match flush {
+        Some(Flush::Dropped) => UnflushedLog::Lost(format!("{} is volatile", holders(Cache::Volatile))),
+        Some(Flush::Forwarded | Flush::Absorbed) => UnflushedLog::Kept,
+        Some(Flush::Unknown) | None => {
+            let found = judged.findings.iter().find(|finding| finding.id == "flush-dropped");
+            let why = found.map(|finding| finding.sentence.clone()).unwrap_or_default();
+            UnflushedLog::Unknown(why)
+        }
+    }
+}
+
+/// Returns the names of the disks below the device or file `path`: the last layers that this machine sees.
+pub fn disks_below(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> Vec<String> {
+    let Ok(judged) = super::survey_path(tree, probe, path) else { return Vec::new() };
+    let is_beyond = |kind| matches!(kind, LayerKind::Hypervisor | LayerKind::Controller | LayerKind::Remote);
+    let beyond: Vec<&String> =
+        judged.layers.iter().filter(|layer| is_beyond(layer.kind)).map(|layer| &layer.name).collect();
+    let disks = judged.layers.iter().filter(|layer| {
+        let is_last = layer.below.iter().all(|below| beyond.contains(&below));
+        is_last
+            && !is_beyond(layer.kind)
+            && !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache)
+    });
+    disks.map(|layer| layer.name.clone()).collect()
 }
 
 /// What the configuration in the file `path` says, if it can be read.
@@ -96,13 +151,19 @@ impl Surveyor<'_> {
     /// and of the backing device if something went past the log.
     pub(super) fn plumb_cache(&mut self, node: &mut Node, name: &str, config: &str) {
         node.kind = LayerKind::WriteBackCache;
-        let Some(Config { uuid, mode, backing, legs }) = read(self.tree, config) else {
+        let Some(found) = read(self.tree, config) else {
             node.cache = Cache::Unknown;
             node.mark(Mark::Unseen {
                 what: format!("the devices of the cache {name} are not known: {config} cannot be read"),
             });
             return;
         };
+        self.plumb_cache_of(node, name, found, config);
+    }
+
+    /// The same, as `config` says, which was read from `source`.
+    fn plumb_cache_of(&mut self, node: &mut Node, name: &str, config: Config, source: &str) {
+        let Config { uuid, mode, backing, legs } = config;
         node.identity = Some(uuid);
         let is_flushed = mode != PROTECTED;
         // What it holds is on its devices, which are below and speak for themselves.
@@ -114,7 +175,7 @@ impl Surveyor<'_> {
                  backing device is flushed where a write went past the log"
             }
         };
-        node.saw(config, format!("{mode}, log {}", legs.join(" ")), means);
+        node.saw(source, format!("{mode}, log {}", legs.join(" ")), means);
         let mut log = Log { cache: name.to_owned(), on: Vec::new(), is_hidden: false, is_flushed };
         for path in &legs {
             match self.below_cache(node, path) {

@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
 /// # Errors
 /// As [`apply`]; [`JournalError::Busy`] if somebody does.
 pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Report, PolicyError> {
-    apply_as(session, plan, (root, ""))
+    apply_as(session, plan, root, "")
 }
 
 /// As [`apply_in`], with a `prefix` before the time that the name of the journal begins with: the newest journal without one is what a rollback
@@ -63,7 +63,8 @@ pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Repor
 pub fn apply_as(
     session: &Session<'_>,
     plan: &Plan,
-    (root, prefix): (&Path, &str),
+    root: &Path,
+    prefix: &str,
 ) -> Result<Report, PolicyError> {
     let _lock = Lock::take(root)?;
     // A plan that is refused leaves no directory.

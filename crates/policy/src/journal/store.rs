@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::error::JournalError;
-use crate::file::{self, failed};
+use crate::file::{self, Lasting, Mode, failed};
 
 /// Files of one apply. Everything is durable when a call returns; after a failure nothing may be assumed.
 pub trait JournalStore: Send {
@@ -108,7 +108,7 @@ impl JournalStore for DirectoryStore {
     fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
         // An open descriptor would go on with the file that is replaced.
         self.open = None;
-        Ok(file::replace(&self.directory.join(name), bytes, 0o600)?)
+        Ok(file::replace(&self.directory.join(name), bytes, Mode::Exactly(0o600), Lasting::Durable)?)
     }
 
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError> {

@@ -7,17 +7,18 @@ use serde_json::Value;
 use super::document::Plan;
 use super::error::PlanError;
 use super::hash;
-use crate::file::{self, failed};
+use crate::file::failed;
 
-/// Writes a plan, for people and programs to read.
-///
-/// # Errors
-/// As the file system answers.
-pub fn save(plan: &Plan, path: &Path) -> Result<(), PlanError> {
-    let encoded = serde_json::to_vec_pretty(plan).map_err(std::io::Error::from);
-    let mut bytes = encoded.map_err(failed("write the plan", path))?;
-    bytes.push(b'\n');
-    Ok(file::replace(path, &bytes, 0o644)?)
+impl Plan {
+    /// Encodes the plan as the text of its file, for people and programs to read.
+    ///
+    /// # Errors
+    /// As [`serde_json::to_vec_pretty`].
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
 }
 
 /// Reads a plan.
@@ -66,7 +67,7 @@ mod tests {
     fn any_change_of_a_value_is_found_and_none_of_the_form() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("plan.json");
-        save(&plan(), &path).unwrap();
+        std::fs::write(&path, plan().to_json().unwrap()).unwrap();
         assert_eq!(load(&path).unwrap(), plan());
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace('\n', "").replace("  ", " ")).unwrap();

@@ -209,12 +209,13 @@ fn siblings(
 
 /// The order of all that is changed. Disks with one cache are as critical as the most critical of them.
 fn places(accepted: &[(DeviceView, Accepted)], wave_size: usize) -> Vec<WaveSlot> {
-    let disks: Vec<Cow<'_, DeviceView>> = accepted.iter().map(whole).collect();
+    let disks: Vec<Cow<'_, DeviceView>> =
+        accepted.iter().map(|(view, accepted)| whole(view, accepted)).collect();
     waves::arrange(&disks.iter().map(AsRef::as_ref).collect::<Vec<_>>(), wave_size)
 }
 
 /// A disk with what stands on those that have the same cache.
-fn whole((view, accepted): &(DeviceView, Accepted)) -> Cow<'_, DeviceView> {
+fn whole<'a>(view: &'a DeviceView, accepted: &Accepted) -> Cow<'a, DeviceView> {
     let mut whole = Cow::Borrowed(view);
     for sibling in &accepted.siblings {
         let view = whole.to_mut();

@@ -17,7 +17,7 @@ mod step;
 
 pub use document::{Asked, Plan, PlannedChange, PlannedStep, RefusedDisk, SharedCache, UnchangedDisk};
 pub use error::PlanError;
-pub use file::{load, save};
+pub use file::load;
 pub use make::{Ask, Wanted, make};
 
 pub(crate) use make::{boot_id, kernel_release};

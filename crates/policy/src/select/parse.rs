@@ -8,10 +8,9 @@
 use super::caret::SelectError;
 use super::expression::Expression;
 use super::field::{Field, Shape};
-use super::size;
 use super::token::{Kind, Operator, Token, cut};
 use crate::state::State;
-use plumb_block::nearest;
+use plumb_block::{Bytes, SizeBase, nearest};
 
 /// Nobody types more levels, and each takes stack.
 const DEPTH_MAX: usize = 64;
@@ -140,8 +139,9 @@ impl Parser<'_> {
             if operator == Operator::Like {
                 return Err(self.wrong_at(operator_at, "a size has no pattern: use = != < <= > or >="));
             }
-            let bytes = size::parse(&value).map_err(|message| self.wrong_at(value_at, message))?;
-            return Ok(Expression::Size { operator, bytes });
+            let bytes = Bytes::parse_in(&value, SizeBase::Decimal)
+                .map_err(|error| self.wrong_at(value_at, error.to_string()))?;
+            return Ok(Expression::Size { operator, bytes: bytes.0 });
         }
         if !operator.is_of_text() {
             return Err(self.wrong_at(operator_at, "only sizes are compared so: use = != or ~ here"));

@@ -87,9 +87,9 @@ model like ST* ;; 6 ;; Did you mean `~`
 role not root ;; 5 ;; Did you mean `!=`?
 size 4TB ;; 5 ;; expected = != < <= > or >= here
 size > 4T ;; 7 ;; 4TB
-size > 4XB ;; 7 ;; no size
-size > -1TB ;; 7 ;; no size
-size > big ;; 7 ;; such as 4TB
+size > 4XB ;; 7 ;; not a size
+size > -1TB ;; 7 ;; not a size
+size > big ;; 7 ;; 4TB and 512GB
 size ~ 4TB ;; 5 ;; no pattern
 size = ;; 6 ;; such as 4TB
 model < x ;; 6 ;; only sizes

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plumb_block::{Lba, LbaRange, Op};
 use plumb_report::document::proof::{Change, ChangeKind, Failure, FailureClass};
 
-use super::{LIMITS, trying, verified};
+use super::trial::{LIMITS, trying, verified};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explore::{Choice, reduce};
 use crate::judge::{Judge, Judged};

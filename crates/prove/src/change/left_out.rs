@@ -8,10 +8,10 @@ use std::sync::Arc;
 use plumb_block::Op;
 use plumb_report::document::proof::{Coverage, FlushesLeftOut};
 
-use super::trying;
+use super::trial::trying;
 use crate::error::Result;
 use crate::explore::{Explorer, Limits};
-use crate::proof::{Request, Watch, is_exhaustive};
+use crate::proof::{Request, Watch};
 use crate::recording::Event;
 use crate::session::Recorded;
 
@@ -33,7 +33,7 @@ pub(super) fn left_out(request: &Request<'_>, watch: Watch<'_>) -> Result<Option
     let doing = trying(&format!("{flushes} flushes left out"));
     let judged = request.explore(&changed, request.profile(), limits, &doing, watch)?;
     let left = FlushesLeftOut { flushes, explored: judged.counts.distinct, failing: judged.counts.failing };
-    Ok(Some(left).filter(|_| is_exhaustive(&judged)))
+    Ok(Some(left).filter(|_| judged.is_exhaustive()))
 }
 
 /// The recording without the flushes of the work, and how many they were.

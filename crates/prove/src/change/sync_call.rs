@@ -7,7 +7,7 @@ use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::{ChangeKind, FailureClass};
 
-use super::{trying, verified};
+use super::trial::{trying, verified};
 use crate::error::Result;
 use crate::proof::{Again, Request, Watch};
 use crate::session::record_traced;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use plumb_crash::{Run, Survivor, Window};
 
+use super::coverage::{Coverage, WindowCoverage};
 use super::image::{Image, hash_of};
 use super::replay::Moment;
-use super::{Coverage, WindowCoverage};
 use crate::recording::{Command, CommandId, Content, Recording};
 
 /// What survives or not, as a whole: one block of a command, or all blocks of a command that no cut tears.

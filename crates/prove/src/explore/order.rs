@@ -6,9 +6,9 @@ use plumb_crash::{Keep, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::coverage::{Coverage, Limits};
 use super::cursor::{Cursor, Show};
 use super::cut::Cut;
-use super::{Coverage, Explorer};
 
 /// At most so many orders of landing are tried for one choice of survivors.
 const ORDERS_MAX: usize = 64;
@@ -54,15 +54,16 @@ impl Pass {
         Self::Whole,
     ];
 
-    /// Shows the states of this pass. How much of the window is explored by that, with the passes before.
+    /// Shows the states of this pass. Returns how far this pass and those before it have explored the window.
     pub(super) fn explore(
         self,
         cut: &Cut<'_>,
-        of: &Explorer<'_>,
+        limits: Limits,
+        seed: u64,
         show: Show<'_>,
     ) -> ControlFlow<(), Coverage> {
         let mut cursor = Cursor::new(cut);
-        let (count, pieces, limits) = (cut.commands.len(), cut.pieces.len(), of.limits);
+        let (count, pieces) = (cut.commands.len(), cut.pieces.len());
         let pieces_max = if self == Self::Few { limits.pieces.min(FEW_PIECES) } else { limits.pieces };
         match self {
             Self::Edges => {
@@ -79,7 +80,7 @@ impl Pass {
             }
             Self::Tears => tears(&mut cursor, cut, show)?,
             Self::Pairs if count <= PAIRS_MAX => pairs(&mut cursor, count, show)?,
-            Self::Drawn => drawn(&mut cursor, cut, of.seed, show)?,
+            Self::Drawn => drawn(&mut cursor, cut, seed, show)?,
             Self::Subsets if count <= limits.commands as usize => {
                 let has_all = subsets(&mut cursor, count, &Cursor::flip_command, &mut |cursor| {
                     cursor.each_order(ORDERS_MAX, true, show)

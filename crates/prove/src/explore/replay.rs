@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 
 use plumb_block::Op;
-use plumb_crash::{FuaKept, Kind, Landing, Window};
+use plumb_crash::{FuaKept, Kind, Landing, Promise, Window};
 
-use super::Explorer;
 use super::image::Image;
-use crate::recording::{CommandId, Event};
+use crate::recording::{CommandId, Event, Recording};
 
 /// A moment at which the power may go.
 pub(super) struct Moment<'a> {
@@ -21,64 +20,76 @@ pub(super) struct Moment<'a> {
     pub(super) required: Option<u64>,
 }
 
-/// Calls for each moment of the interval just before something becomes durable, and for its end.
-pub(super) fn cuts(
-    explorer: &Explorer<'_>,
-    cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let Explorer { recording, promise, from, until, .. } = *explorer;
-    let until = until.min(recording.events.len());
-    let mut windows: Vec<_> = (0..=recording.further_drives.len()).map(|_| Window::new(promise)).collect();
-    let mut image = Image::default();
-    let drive_of = |id: &CommandId| recording.drive_of(recording.commands[id.0 as usize].range.lba.0);
-    let (mut required, mut has_grown) = (None, true);
-    for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
-        if let Event::Completed(id) = happened {
-            let op = recording.commands[id.0 as usize].op;
-            if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
-                cut(&Moment { event, windows: &windows, image: &image, required })?;
-                has_grown = false;
+/// Part of a recording in which cuts happen, and the drive that it is replayed for.
+#[derive(Clone, Copy)]
+pub(super) struct Replay<'a> {
+    pub(super) recording: &'a Recording,
+    /// Guarantees that the drive keeps.
+    pub(super) promise: Promise,
+    /// First event before which a cut may happen.
+    pub(super) from: usize,
+    /// Event after which no cut happens.
+    pub(super) until: usize,
+}
+
+impl Replay<'_> {
+    /// Calls `cut` just before each event by which something becomes durable, and at the end.
+    pub(super) fn cuts(&self, cut: &mut impl FnMut(&Moment<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let Self { recording, promise, from, until } = *self;
+        let until = until.min(recording.events.len());
+        let mut windows: Vec<_> =
+            (0..=recording.further_drives.len()).map(|_| Window::new(promise)).collect();
+        let mut image = Image::default();
+        let drive_of = |id: &CommandId| recording.drive_of(recording.commands[id.0 as usize].range.lba.0);
+        let (mut required, mut has_grown) = (None, true);
+        for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
+            if let Event::Completed(id) = happened {
+                let op = recording.commands[id.0 as usize].op;
+                if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
+                    cut(&Moment { event, windows: &windows, image: &image, required })?;
+                    has_grown = false;
+                }
             }
-        }
-        match happened {
-            Event::Submitted(id) => {
-                let command = &recording.commands[id.0 as usize];
-                let window = &mut windows[drive_of(id)];
-                match kind(command.op, promise.discard_zeroes) {
-                    Some(kind) if command.range.nlb > 0 => {
-                        window.submit(u64::from(id.0), kind, command.range, *id);
-                        has_grown = true;
+            match happened {
+                Event::Submitted(id) => {
+                    let command = &recording.commands[id.0 as usize];
+                    let window = &mut windows[drive_of(id)];
+                    match kind(command.op, promise.discard_zeroes) {
+                        Some(kind) if command.range.nlb > 0 => {
+                            window.submit(u64::from(id.0), kind, command.range, *id);
+                            has_grown = true;
+                        }
+                        _ => window.submit_flush(u64::from(id.0)),
                     }
-                    _ => window.submit_flush(u64::from(id.0)),
                 }
-            }
-            Event::Completed(id) => {
-                let mut store =
-                    |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
-                let window = &mut windows[drive_of(id)];
-                window.complete(u64::from(id.0), Landing::Unknown, &mut store);
-                // To a drive without FUA the kernel sends a flush behind the write.
-                if is_fua(recording.commands[id.0 as usize].op) && promise.fua == FuaKept::Ignored {
-                    let flush = u64::MAX - u64::from(id.0);
-                    window.submit_flush(flush);
-                    window.complete(flush, Landing::Unknown, &mut store);
+                Event::Completed(id) => {
+                    let mut store =
+                        |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
+                    let window = &mut windows[drive_of(id)];
+                    window.complete(u64::from(id.0), Landing::Unknown, &mut store);
+                    // To a drive without FUA the kernel sends a flush behind the write.
+                    if is_fua(recording.commands[id.0 as usize].op) && promise.fua == FuaKept::Ignored {
+                        let flush = u64::MAX - u64::from(id.0);
+                        window.submit_flush(flush);
+                        window.complete(flush, Landing::Unknown, &mut store);
+                    }
                 }
+                Event::Failed(id) => {
+                    windows[drive_of(id)].fail(u64::from(id.0));
+                    has_grown = true;
+                }
+                Event::Acknowledged(number) => {
+                    required = Some(*number);
+                    has_grown = true;
+                }
+                Event::Marked(_) => {}
             }
-            Event::Failed(id) => {
-                windows[drive_of(id)].fail(u64::from(id.0));
-                has_grown = true;
-            }
-            Event::Acknowledged(number) => {
-                required = Some(*number);
-                has_grown = true;
-            }
-            Event::Marked(_) => {}
         }
+        if !has_grown || until < from {
+            return ControlFlow::Continue(());
+        }
+        cut(&Moment { event: until, windows: &windows, image: &image, required })
     }
-    if !has_grown || until < from {
-        return ControlFlow::Continue(());
-    }
-    cut(&Moment { event: until, windows: &windows, image: &image, required })
 }
 
 const fn is_fua(op: Op) -> bool {

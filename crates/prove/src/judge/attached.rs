@@ -11,10 +11,10 @@ use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_targets::cache::CacheOnOneDrive;
 
-use super::Judge;
+use super::parameters::Judge;
 use super::switched::Switched;
 use crate::error::{Error, ErrorKind, Result, cannot};
-use crate::explore::OwnedState;
+use crate::explore::{Choice, OwnedState};
 use crate::file_system::{FileSystem, Mounted};
 use crate::mount_point::MountPoint;
 use crate::recording::Recording;
@@ -50,6 +50,19 @@ pub(super) struct Place {
 pub struct Held {
     mounted: Option<Mounted>,
     attached: Attached,
+}
+
+impl Judge<'_> {
+    /// Mounts a state until it is released.
+    ///
+    /// # Errors
+    /// If there is no such state, or it cannot be mounted.
+    pub fn hold(&self, choice: &Choice) -> Result<Held> {
+        self.may_mount()?;
+        let state = self.explorer().show(choice, &mut |state| state.to_owned());
+        let state = state.ok_or_else(|| self.no_such_state())?;
+        Attached::new(self)?.hold(state)
+    }
 }
 
 impl Attached {

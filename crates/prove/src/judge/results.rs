@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use plumb_linux::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
 
-use super::Judge;
+use super::parameters::Judge;
 use crate::error::{Error, Result, cannot};
 use crate::explore::State;
 use crate::recording::Content;

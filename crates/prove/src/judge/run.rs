@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use plumb_report::document::proof::{FailureClass, StateCounts};
 
+use super::judged::{FailingStates, Judged};
+use super::parameters::Judge;
 use super::results::{Checked, Key, Results, key};
 use super::workers::{STOPPED, Ticket, Workers};
-use super::{FailingStates, Judge, Judged};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::explore::{Choice, Coverage, State};
 use crate::observed::Observed;
 use crate::subject::Outcome;
@@ -69,8 +70,19 @@ struct Run<'r, 'a> {
     ended: Option<Ended>,
 }
 
+impl Judge<'_> {
+    /// Judges all states, and calls `progress` now and then.
+    ///
+    /// # Errors
+    /// If it could not begin. [`Judged::incomplete_because`] says what ended it later.
+    pub fn judge(&self, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
+        self.may_mount()?;
+        judged(self, progress)
+    }
+}
+
 /// Judges all states.
-pub(super) fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
+fn judged(judge: &Judge<'_>, progress: &mut dyn FnMut(StateCounts)) -> Result<Judged> {
     let mut results = Results::of(judge)?;
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let count = if judge.workers == 0 { 2 * processors() } else { judge.workers };
@@ -213,35 +225,5 @@ impl Run<'_, '_> {
             *known = found;
         }
         known.count = count;
-    }
-}
-
-/// One state after the other, each of them checked.
-pub(super) struct Single<'r, 'a> {
-    judge: &'r Judge<'a>,
-    workers: Workers,
-    results: Results,
-}
-
-impl<'r, 'a> Single<'r, 'a> {
-    pub(super) fn new(judge: &'r Judge<'a>) -> Result<Self> {
-        judge.may_mount()?;
-        Ok(Self { judge, workers: Workers::start(judge, 1)?, results: Results::default() })
-    }
-
-    /// What the checker says of a state.
-    pub(super) fn check(&mut self, state: &State<'_>) -> Result<Outcome> {
-        let key = key(state);
-        if let Some(known) = self.results.get(&key) {
-            return Ok(known.outcome.clone());
-        }
-        let checked = self.workers.take(&self.workers.give(state.to_owned()), self.judge.stop);
-        let checked = checked.and_then(|checked| self.results.add(key, &checked).map(|()| checked));
-        let checked = checked.map_err(|why| Error::new(ErrorKind::NotMeasured, why))?;
-        Ok(checked.outcome)
-    }
-
-    pub(super) fn end(self) -> Result<()> {
-        self.workers.end()
     }
 }

@@ -3,12 +3,13 @@
 //! The caches go by virtual time. So they have no threads, and no descriptors, which would be those of the thread that checks and
 //! not those of the one that serves; and what becomes of a state does not depend on the machine.
 
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_block::{
-    Clock as _, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Power, Queue, QueueFull,
-    QueueOptions, Request, Result, Time, Wait, wait_any,
+    Clock as _, Completion, Device, Layered, Nanos, Queue, QueueFull, QueueOptions, Request, Result, Time,
+    Wait, wait_any,
 };
 
 /// How far virtual time goes on at a time while something is in flight.
@@ -50,31 +51,17 @@ impl Switched {
     }
 }
 
-impl Device for Switched {
-    fn info(&self) -> DeviceInfo {
-        self.shown().device.info()
+impl Layered for Switched {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        self.shown().device
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
         let shown = self.shown();
         let queue = shown.device.open_queue(options.clone())?;
         Ok(Box::new(SwitchedQueue { queue, of: shown, switched: self.clone(), options, in_flight: 0 }))
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.shown().device.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.shown().device.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.shown().device.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.shown().device.power()
     }
 }
 

@@ -14,8 +14,8 @@ use plumb_report::document::proof::FailureClass;
 use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
-use super::Judge;
 use super::attached::{Attached, Place};
+use super::parameters::Judge;
 use super::results::Checked;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::OwnedState;

@@ -7,7 +7,7 @@ use plumb_block::{Bytes, Op};
 use plumb_linux::apart;
 use plumb_report::document::proof::{CommandRole, Fate, Lane, MinimalCase, TimelineItem};
 
-use super::Request;
+use super::request::Request;
 use crate::explore::{Choice, Image};
 use crate::recording::{Command, CommandId, Event, Recording};
 use crate::roles::Roles;

@@ -1,138 +1,123 @@
-//! What a proof goes by: states of the recording, and of others made from it, judged within the limits that were asked for.
+//! The proof: each profile judged, what fails made small, and changes looked for.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plumb_report::document::ProofDocument;
-use plumb_report::document::proof::{Coverage, Failure, FailureClass};
-use plumb_report::printable::shell_word;
+use plumb_report::document::proof::{CoverageCounts, FailureClass, ProfileResult, StateCounts, WindowResult};
 
-use super::{Done, INTERRUPTED, Request, Watch, minimal_case};
+use super::minimal_case::time_of;
+use super::request::{Done, INTERRUPTED, Request, Watch};
+use super::words::{begun, conclude, not_judged_because};
+use crate::change::put_changes;
 use crate::error::Result;
-use crate::explore::{Choice, Explorer, Limits};
-use crate::judge::{FailingStates, Judge, Judged};
-use crate::profile::DriveProfile;
+use crate::judge::Judged;
 use crate::session::Recorded;
-use crate::subject::Outcome;
 
-/// At most so many earlier moments are tried for a minimal case.
-const EARLIER_MAX: usize = 32;
+/// Reason why an interim document is not complete.
+const UNFINISHED: &str = "it had not ended when this was written: plumb was killed, or is still running";
+/// Interval between interim documents while states are explored.
+const KEEP_EVERY: Duration = Duration::from_secs(5);
 
-impl Request<'_> {
-    /// The profile of which all is told.
-    pub(crate) fn profile(&self) -> &DriveProfile {
-        &self.profiles[0]
-    }
-
-    /// Whether nothing more shall be explored.
-    pub(crate) fn is_over(&self) -> bool {
-        self.judge.stop.load(Ordering::Acquire)
-    }
-
-    /// Judges the states of a recording of the work, this one or another, until the budget is used up.
-    pub(crate) fn explore(
-        &self,
-        recorded: &Recorded,
-        profile: &DriveProfile,
-        limits: Limits,
-        doing: &str,
-        watch: Watch<'_>,
-    ) -> Result<Judged> {
-        watch(doing, None);
-        let halt = AtomicBool::new(false);
-        // What was checked is known by what was read of this recording alone.
-        let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
-        let results = self.judge.results.filter(|_| is_kept);
-        let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
-        let of = self.count(&judge.explorer());
-        let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
-        let mut judged = judge.judge(&mut |progress| {
-            let elapsed = began.elapsed();
-            if self.is_over() || elapsed >= budget {
-                halt.store(true, Ordering::Release);
+/// Judges the recording under each profile, and looks for changes that remove what fails.
+///
+/// # Errors
+/// If states could not be judged at all. A stop is not an error: the document then holds what was found.
+pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
+    let recorded = request.judge.recorded;
+    let mut document = begun(request);
+    for (place, profile) in request.profiles.iter().enumerate() {
+        let mut result = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
+        let hidden = not_judged_because(profile, &recorded.facts);
+        result.not_judged_because = hidden.or_else(|| request.is_over().then(|| INTERRUPTED.to_owned()));
+        if result.not_judged_because.is_none() {
+            let judged = explored(request, &document, &result, watch)?;
+            put_result(&mut result, &judged);
+            document.incomplete_because = document.incomplete_because.or(result.not_judged_because.clone());
+            if place == 0 {
+                put_states(&mut document, recorded, &judged);
+                request.put_failures(&mut document, &judged, watch)?;
             }
-            let rest = of.saturating_sub(progress.distinct) as f64;
-            let left = (progress.distinct > 0).then(|| elapsed.mul_f64(rest / progress.distinct as f64));
-            let left = left.map(|left| left.min(budget.saturating_sub(elapsed)));
-            watch(doing, Some(Done { progress, of, elapsed, left }));
-        })?;
-        if self.is_over() {
-            judged.incomplete_because = Some(INTERRUPTED.to_owned());
-        } else if halt.into_inner() {
-            judged.incomplete_because = None;
+            document.incomplete_because = document.incomplete_because.or(judged.incomplete_because);
         }
-        Ok(judged)
+        document.profiles.push(result);
+        keep(request, document.clone());
     }
-
-    /// How many distinct states there are. That takes a fraction of the time of judging them.
-    fn count(&self, explorer: &Explorer<'_>) -> u64 {
-        let mut count = 0;
-        explorer.explore(&mut |_| {
-            count += 1;
-            if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        count
+    let changed = match request.change && !request.is_over() {
+        true => put_changes(request, &mut document, watch),
+        false => Ok(()),
+    };
+    if request.is_over() {
+        document.incomplete_because.get_or_insert_with(|| INTERRUPTED.to_owned());
+    } else {
+        changed?;
     }
+    conclude(&mut document, request);
+    Ok(document)
+}
 
-    /// Puts down what fails, with its minimal case. A case that could not be made smaller, because it was interrupted, is
-    /// put down as it was found.
-    pub(super) fn put_failures(
-        &self,
-        document: &mut ProofDocument,
-        judged: &Judged,
-        watch: Watch<'_>,
-    ) -> Result<()> {
-        for class in FailureClass::ALL {
-            let Some(failing) = judged.failing.get(&class) else { continue };
-            watch(&format!("looking for the smallest case that is {}", class.name()), None);
-            let (choice, words) = match self.minimal(class, failing, judged) {
-                Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
-                minimal => minimal?,
-            };
-            let replay = match &self.run_directory {
-                Some(run) => format!("plumb prove replay {} {}", shell_word(run), class.name()),
-                None => "nothing was kept to show again: leave --no-record out".to_owned(),
-            };
-            document.failures.push(Failure {
-                class,
-                states: failing.count,
-                words,
-                required: minimal_case::required_at(&self.judge.recorded.recording, choice.event),
-                minimal: minimal_case::minimal_case(self, &choice),
-                seed: self.judge.seed,
-                replay,
-                change: None,
-            });
+/// Judges the states under the profile of `result`. Interim documents go to [`Request::keep`].
+fn explored(
+    request: &Request<'_>,
+    document: &ProofDocument,
+    result: &ProfileResult,
+    watch: Watch<'_>,
+) -> Result<Judged> {
+    let Request { profiles, judge, .. } = request;
+    let profile = &profiles[document.profiles.len()];
+    let mut kept = Instant::now();
+    let doing = format!("exploring what a {} drive may leave", profile.name);
+    request.explore(judge.recorded, profile, judge.limits, &doing, &mut |doing, done| {
+        watch(doing, done);
+        let Some(Done { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else { return };
+        kept = Instant::now();
+        let mut interim = document.clone();
+        let StateCounts { distinct, failing, .. } = progress;
+        if interim.profiles.is_empty() {
+            interim.states = StateCounts { explored: distinct, ..progress };
         }
-        Ok(())
-    }
+        interim.profiles.push(ProfileResult { explored: distinct, failing: Some(failing), ..result.clone() });
+        keep(request, interim);
+    })
+}
 
-    /// The fewest commands that have to be lost for a failure of this class, as early as that may be, and what the checker
-    /// says then.
-    fn minimal(
-        &self,
-        class: FailureClass,
-        failing: &FailingStates,
-        judged: &Judged,
-    ) -> Result<(Choice, String)> {
-        let choice = self.judge.minimise(&failing.example, class)?;
-        let submitted = minimal_case::submitted(&self.judge.recorded.recording, &choice);
-        let earlier = judged.windows.iter().map(|(window, _)| window.event);
-        let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));
-        for event in earlier.take(EARLIER_MAX).chain([choice.event]) {
-            let candidate = Choice { event, lost: choice.lost.clone() };
-            match self.judge.outcome(&candidate)? {
-                Outcome::Failed { class: found, words } if found == class => return Ok((candidate, words)),
-                Outcome::Failed { .. } | Outcome::Intact => {}
-            }
-        }
-        Ok((choice, failing.words.clone()))
+/// Hands out an interim document.
+fn keep(request: &Request<'_>, mut interim: ProofDocument) {
+    interim.incomplete_because.get_or_insert_with(|| UNFINISHED.to_owned());
+    conclude(&mut interim, request);
+    (request.keep)(&interim);
+}
+
+fn put_result(result: &mut ProfileResult, judged: &Judged) {
+    result.explored = judged.counts.distinct;
+    result.classes =
+        FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
+    result.exhaustive = judged.is_exhaustive();
+    // Of nothing that was judged nothing is known.
+    if judged.counts.distinct > 0 || result.exhaustive {
+        result.failing = Some(judged.counts.failing);
+    } else {
+        let budget = || "the budget was used up before a state was judged".to_owned();
+        result.not_judged_because = Some(judged.incomplete_because.clone().unwrap_or_else(budget));
     }
 }
 
-/// Whether every window was explored whole, and none was left out.
-pub(crate) fn is_exhaustive(judged: &Judged) -> bool {
-    judged.incomplete_because.is_none()
-        && judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Exhaustive)
+fn put_states(document: &mut ProofDocument, recorded: &Recorded, judged: &Judged) {
+    let time = |event| time_of(&recorded.recording, event);
+    document.states = judged.counts;
+    document.notes.extend(judged.notes.iter().cloned());
+    let mut from = time(recorded.from);
+    for (window, failing) in &judged.windows {
+        let until = time(window.event);
+        document.windows.push(WindowResult {
+            from,
+            until,
+            required: window.required,
+            at_risk: window.commands as u64,
+            states: window.states,
+            failing: *failing,
+            coverage: window.coverage,
+        });
+        from = until;
+    }
+    document.coverage = CoverageCounts::of(&document.windows);
 }

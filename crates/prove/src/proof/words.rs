@@ -4,7 +4,7 @@ use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::RecordingFacts;
 use plumb_report::quantity::count;
 
-use super::Request;
+use super::request::Request;
 use crate::profile::DriveProfile;
 
 /// A document with what is known before anything was explored.

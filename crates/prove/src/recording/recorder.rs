@@ -1,12 +1,13 @@
 //! A device that puts down what passes through it.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{
-    Clock, Completion, Device, DeviceInfo, Extent, Latch, LbaRange, Nanos, Op, Outcome, Payload, Power,
-    Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
+    Clock, Completion, Device, DeviceInfo, Layered, Nanos, Op, Outcome, Payload, Queue, QueueFull,
+    QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
 };
 
 use super::{CommandId, Event, Recording};
@@ -72,9 +73,11 @@ struct Recorded {
     recorder: Recorder,
 }
 
-impl Device for Recorded {
-    fn info(&self) -> DeviceInfo {
-        self.inner.info()
+impl Layered for Recorded {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.inner
     }
 
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
@@ -87,22 +90,6 @@ impl Device for Recorded {
             held: Vec::new(),
             next: 0,
         }))
-    }
-
-    fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
-        self.inner.extents(range)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.inner.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.inner.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.inner.power()
     }
 }
 

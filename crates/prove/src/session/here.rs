@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use plumb_block::Bytes;
 use plumb_linux::space::space_at;
 
-use super::RecordOptions;
+use super::recorded::RecordOptions;
 use crate::error::{Error, Result};
 
 /// What a mount point and the records of an attachment take at most.

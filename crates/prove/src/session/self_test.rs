@@ -12,7 +12,7 @@ use plumb_block::{Bytes, Op, Pool, PoolShape};
 use plumb_linux::apart;
 use rustix::fs::OFlags;
 
-use super::Drive;
+use super::drive::Drive;
 use crate::error::{Result, cannot};
 use crate::recording::{Event, Recording};
 

@@ -1,20 +1,20 @@
 //! A subject recorded while strace(1) tells of the system calls of its program, and sync calls are made in its place.
 
-use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use plumb_block::Nanos;
 
-use super::{RecordOptions, Recorded, record, work_recorded};
+use super::recorded::{RecordOptions, Recorded};
+use super::recording_run::{record, work_recorded};
+use super::strace::Trace;
 use crate::error::{ErrorKind, Result};
 use crate::recording::Event;
-use crate::subject::{AckBy, Program, Subject};
-use crate::trace::{Injection, Traced, Tracer, candidates, lane};
+use crate::subject::{Program, Subject};
+use crate::trace::{Injection, Traced, candidates, lane};
 
-/// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where they cannot be had
-/// it is recorded without them, and says why.
+/// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
+/// these cannot be traced, it records the work without them and says why.
 ///
 /// # Errors
 /// As [`record`].
@@ -33,7 +33,11 @@ pub fn record_with_calls(
     }
 }
 
-/// The same with sync calls that the program does not make, and its system calls as they were traced.
+/// Records the work with its system calls, and with sync calls that the program does not make. Returns the
+/// calls as traced, too.
+///
+/// # Errors
+/// As [`record`], and if the calls cannot be traced.
 pub(crate) fn record_traced(
     subject: &dyn Subject,
     program: &Program,
@@ -50,29 +54,4 @@ pub(crate) fn record_traced(
     let acknowledged: Vec<Nanos> = acknowledged.map(|(at, _)| at.saturating_add(began)).collect();
     recorded.missing_syncs = candidates(&traced, &acknowledged);
     Ok((recorded, traced))
-}
-
-/// The work of a program under strace.
-pub(super) struct Trace<'a> {
-    line: &'a str,
-    injections: &'a [Injection],
-}
-
-impl Trace<'_> {
-    /// Gets ready for the work at a place.
-    pub(super) fn begin(&self, place: &Path) -> Result<Tracer> {
-        Tracer::start(place, self.injections.to_vec())
-    }
-
-    /// The program, with strace before it.
-    pub(super) fn program(&self, tracer: &Tracer) -> Program {
-        let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(self.line);
-        let traced = tracer.command(&shell);
-        let words = std::iter::once(traced.get_program()).chain(traced.get_args());
-        // As every sh(1) takes it: not all know the $'...' of a word that is shown to people.
-        let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
-        let line = format!("exec {}", quoted.collect::<Vec<_>>().join(" "));
-        Program { line, ack: AckBy::ControlFile }
-    }
 }

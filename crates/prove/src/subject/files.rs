@@ -28,7 +28,7 @@ use std::path::Path;
 
 use plumb_report::document::proof::FailureClass;
 
-use super::named::{Settings, Values};
+use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result, cannot};
 

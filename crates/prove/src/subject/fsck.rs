@@ -5,7 +5,7 @@ use std::path::Path;
 use plumb_report::document::proof::FailureClass;
 
 use super::files::{CHURN, Files};
-use super::named::Settings;
+use super::options::Settings;
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;

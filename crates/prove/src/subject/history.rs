@@ -7,7 +7,7 @@
 use plumb_report::document::proof::FailureClass;
 
 use super::Outcome;
-use super::named::{Settings, Values};
+use super::options::{Settings, Values};
 use crate::error::{Error, Result};
 
 /// How many transactions of each kind, and what they write.

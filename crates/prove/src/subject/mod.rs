@@ -5,6 +5,7 @@ mod files;
 mod fsck;
 mod history;
 mod named;
+mod options;
 mod postgres;
 mod process;
 mod redb;
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Lines;
 pub use command::{AckBy, Program, Programs};
-pub use named::{Kind, SUBJECTS, Values, known, named};
+pub use named::{Kind, SUBJECTS, known, named};
+pub use options::Values;
 
 use crate::error::{Error, Result};
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Subject;
 use super::files::Files;
 use super::fsck::Fsck;
+use super::options::{Settings, Values};
 use super::postgres::Postgres;
 use super::redb::Redb;
 use super::sqlite::Sqlite;
@@ -15,27 +16,13 @@ use crate::error::{Error, Result};
 /// A kind of built-in subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// What stands before the colon.
+    /// Name before the colon.
     pub name: &'static str,
-    /// One line on what it does.
+    /// Description in one line.
     pub about: &'static str,
-    /// What may stand behind it, with commas between: `journal=wal`, or the bare value of the first option.
+    /// Options behind the colon, separated by commas: `journal=wal`, or the bare value of the first option.
     pub options: &'static [(&'static str, Values)],
     make: fn(&Settings<'_>) -> Result<Arc<dyn Subject>>,
-}
-
-/// What an option may be set to.
-#[derive(Debug, Clone, Copy)]
-pub enum Values {
-    /// One of these words; the first if it is left out.
-    OneOf(&'static [&'static str]),
-    /// A number from 1 (or 0, if that is what it is when left out) on.
-    Number {
-        /// What it is when left out.
-        default: u64,
-        /// The most it may be.
-        max: u64,
-    },
 }
 
 /// All built-in subjects.
@@ -72,7 +59,7 @@ pub const SUBJECTS: &[Kind] = &[
     },
 ];
 
-/// A line for each kind of subject, as it is typed.
+/// Lists each kind of subject as it is typed, with its description.
 pub fn known() -> String {
     let mut text = String::new();
     for kind in SUBJECTS {
@@ -85,34 +72,7 @@ pub fn known() -> String {
     text
 }
 
-impl std::fmt::Display for Values {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::OneOf(words) => f.write_str(&words.join("|")),
-            Self::Number { default, .. } => write!(f, "{default}"),
-        }
-    }
-}
-
-impl Values {
-    fn allow(&self, value: &str) -> bool {
-        match self {
-            Self::OneOf(words) => words.contains(&value),
-            Self::Number { default, max } => {
-                value.parse().is_ok_and(|number: u64| number >= (*default).min(1) && number <= *max)
-            }
-        }
-    }
-
-    fn default(&self) -> String {
-        match self {
-            Self::OneOf(words) => words.first().copied().unwrap_or_default().to_owned(),
-            Self::Number { default, .. } => default.to_string(),
-        }
-    }
-}
-
-/// The subject of a name.
+/// Returns the subject of a name.
 ///
 /// # Errors
 /// If there is none of that name, or it has no such option.
@@ -139,26 +99,7 @@ pub fn named(typed: &str) -> Result<Arc<dyn Subject>> {
     for (key, values) in kind.options {
         set.entry(key).or_insert_with(|| values.default());
     }
-    (kind.make)(&Settings { typed, set }).map_err(|error| unknown(error.to_string()))
-}
-
-/// The options of a subject, as they were typed or left out.
-pub(super) struct Settings<'a> {
-    /// The whole name.
-    pub(super) typed: &'a str,
-    set: HashMap<&'static str, String>,
-}
-
-impl Settings<'_> {
-    /// The word that an option of [`Values::OneOf`] is set to.
-    pub(super) fn word(&self, key: &str) -> &str {
-        self.set.get(key).map_or("", |value| value)
-    }
-
-    /// The number that an option of [`Values::Number`] is set to.
-    pub(super) fn number(&self, key: &str) -> u64 {
-        self.word(key).parse().unwrap_or_default()
-    }
+    (kind.make)(&Settings::new(typed, set)).map_err(|error| unknown(error.to_string()))
 }
 
 #[cfg(test)]

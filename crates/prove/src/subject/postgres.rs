@@ -14,7 +14,7 @@ use std::time::Duration;
 use plumb_report::document::proof::FailureClass;
 
 use super::history::History;
-use super::named::{Settings, Values};
+use super::options::{Settings, Values};
 use super::process::{Ended, Process};
 use super::{AckBy, Outcome, Program, Subject};
 use crate::error::{Error, Result};

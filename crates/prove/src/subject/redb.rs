@@ -15,7 +15,7 @@ use redb::{
 };
 
 use super::history::{History, Transaction};
-use super::named::{Settings, Values};
+use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 

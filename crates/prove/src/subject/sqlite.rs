@@ -13,7 +13,7 @@ use plumb_report::document::proof::FailureClass;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::history::{History, Transaction};
-use super::named::{Settings, Values};
+use super::options::{Settings, Values};
 use super::{Outcome, Subject};
 use crate::error::{Error, Result};
 

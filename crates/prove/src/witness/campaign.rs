@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plumb_crash::below;
-use plumb_measure::run::replace::replace;
+use plumb_state::whole_file::{Lasting, Mode, replace};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
@@ -261,7 +261,8 @@ impl Campaign {
         let path = self.directory.join("campaign.json");
         let bytes = serde_json::to_vec_pretty(document).map_err(std::io::Error::from);
         let bytes = bytes.map_err(cannot(format!("write {}", path.display())))?;
-        replace(&path, &bytes).map_err(|error| refused(plumb_block::in_one_line(&error)))
+        let replaced = replace(&path, &bytes, Mode::Kept, Lasting::Durable);
+        replaced.map_err(|error| refused(plumb_block::in_one_line(&error)))
     }
 
     /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only verified.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::Error as _;
 
 use super::check::CheckDocument;
+use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 
 /// A run as the JSON document that its schema names.
@@ -20,6 +21,15 @@ pub enum JsonView<'a> {
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Kind {
     pub(super) schema: String,
+    /// Present in every run document, and so in a check since it holds one.
+    spans: Option<serde::de::IgnoredAny>,
+}
+
+impl Kind {
+    /// Whether it is a check of a version that recorded its tables alone.
+    pub(super) fn is_of_tables(&self) -> bool {
+        self.schema == CheckDocument::SCHEMA && self.spans.is_none()
+    }
 }
 
 /// As indented JSON, ending in a newline.
@@ -46,15 +56,16 @@ impl RunDocument {
         pretty(&self.as_json())
     }
 
-    /// A document of any version that this one can read.
+    /// Reads the document of a run.
     ///
     /// # Errors
-    /// If it is no document of a run.
+    /// If it is not the document of a run.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        match serde_json::from_str::<Kind>(text)?.schema.as_str() {
-            CheckDocument::SCHEMA => serde_json::from_str::<CheckDocument>(text).map(Self::from),
-            Self::SCHEMA => serde_json::from_str(text),
-            other => Err(serde_json::Error::custom(format!("`{other}` is no run"))),
+        let kind = serde_json::from_str::<Kind>(text)?;
+        match kind.schema.as_str() {
+            _ if kind.is_of_tables() => serde_json::from_str::<RecordedCheck>(text).map(Self::from),
+            CheckDocument::SCHEMA | Self::SCHEMA => serde_json::from_str(text),
+            other => Err(serde_json::Error::custom(format!("`{other}` is not a run"))),
         }
     }
 }

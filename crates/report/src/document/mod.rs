@@ -2,8 +2,8 @@
 //!
 //! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that ran at the
 //! same time, and for each target of a job what the application and the storage saw. A check is such a run, whose spans
-//! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is a
-//! view of it ([`CheckDocument`]), converted both ways.
+//! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is
+//! the same with two tables made from it ([`CheckDocument`]).
 //!
 //! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did, [`StudyDocument`] what
 //! `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`] what `plumb observe` saw: documents of their own.
@@ -18,13 +18,14 @@ pub mod json;
 mod labels;
 pub mod observation;
 pub mod proof;
+mod recorded_check;
 pub mod recording;
 pub mod run;
 pub mod sides;
 pub mod span;
 pub mod study;
 
-pub use check::{CheckDocument, CheckEnvironment};
+pub use check::CheckDocument;
 pub use comparison::ComparisonDocument;
 pub use fleet::FleetDocument;
 pub use observation::ObservationDocument;

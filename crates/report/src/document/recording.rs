@@ -17,6 +17,7 @@ use super::fleet::FleetDocument;
 use super::json::Kind;
 use super::observation::ObservationDocument;
 use super::proof::ProofDocument;
+use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 use super::study::StudyDocument;
 
@@ -177,8 +178,8 @@ impl Recorded {
         let recording = Recording::open(directory)?;
         let Some(kind) = recording.result::<Kind>()? else { return Ok(None) };
         let document = match kind.schema.as_str() {
-            CheckDocument::SCHEMA => recording.result::<CheckDocument>()?.map(RunDocument::from),
-            RunDocument::SCHEMA => recording.result::<RunDocument>()?,
+            _ if kind.is_of_tables() => recording.result::<RecordedCheck>()?.map(RunDocument::from),
+            CheckDocument::SCHEMA | RunDocument::SCHEMA => recording.result::<RunDocument>()?,
             ProofDocument::SCHEMA => return boxed(&recording, Self::Proof),
             ComparisonDocument::SCHEMA => return boxed(&recording, Self::Comparison),
             ObservationDocument::SCHEMA => return boxed(&recording, Self::Observation),

@@ -15,9 +15,9 @@ use super::span::{RunJob, RunSpan};
 /// their windows. What belongs to one span alone is in `spans`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// Which JSON document it is: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
+    /// JSON document that it is written as: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
     pub schema: String,
-    /// What was named on the command line, as typed; empty in documents of older versions, where the targets tell.
+    /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// Where it is from, if another program has measured it; then it has no recording, and no seed.
@@ -47,8 +47,7 @@ pub struct RunDocument {
     /// Why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
-    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of older versions, and
-    /// in those of checks, where `path` is all.
+    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks, where `path` is all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<TargetPath>,
     /// Each target of each job.
@@ -183,6 +182,9 @@ pub struct Environment {
     pub plumb: String,
     /// The command line.
     pub argv: Vec<String>,
+    /// Seed of all random choices, in the document of a check; [`RunDocument::seed`] in every run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The directory that it was typed in, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -237,6 +239,11 @@ impl RunDocument {
     /// Whether it is of a check: its answer is what an fsync is worth, not a rate.
     pub fn is_check(&self) -> bool {
         self.schema == CheckDocument::SCHEMA
+    }
+
+    /// Returns the command that makes such a run.
+    pub fn command(&self) -> &'static str {
+        if self.is_check() { "check" } else { "load" }
     }
 
     /// The write path beneath `target`; `None` if it is not known.

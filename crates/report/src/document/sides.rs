@@ -122,6 +122,21 @@ impl Sides {
         if self.sync.is_used() { self.sync.ios } else { self.write.ios }
     }
 
+    /// Returns whether all that was done are writes that were each followed by a sync of their own. The last write in flight
+    /// may be without.
+    pub fn is_synced_one_by_one(&self) -> bool {
+        let writes = self.write.ios;
+        let durable = self.durable_latency.map_or(0, |latency| latency.count);
+        let is_each = |count: u64| count > 0 && count.saturating_add(self.in_flight_max.max(1)) >= writes;
+        self.read.ios + self.trim.ios == 0 && is_each(self.sync.ios) && is_each(durable)
+    }
+
+    /// Returns the time of one operation until it is done: of writes that are each synced, write and sync together.
+    pub fn operation_latency(&self) -> Option<Latency> {
+        let durable = self.durable_latency.filter(|_| self.is_synced_one_by_one());
+        durable.or(self.application.latency)
+    }
+
     /// Flushes of the devices for each sync; `None` if they were not counted, or nothing completed.
     pub fn flushes_per_sync(&self) -> Option<f64> {
         let flushes = self.storage.as_ref()?.flushes?;

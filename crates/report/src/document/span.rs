@@ -1,7 +1,6 @@
 //! What runs at the same time within a run: its jobs, its warm-up, its steadiness.
 
-use plumb_block::Caching;
-use plumb_measure::SyncMethod;
+use plumb_block::{Caching, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 use super::sides::{CpuSeconds, Sides};
@@ -39,7 +38,7 @@ pub struct RunJob {
     /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<SyncMethod>,
-    /// Bytes of each operation; null if they differ, or in documents of older versions.
+    /// Bytes of each operation; null if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
     /// Threads on each of its targets.

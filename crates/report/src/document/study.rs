@@ -80,6 +80,9 @@ pub struct StudyRow {
     pub came_out: Option<bool>,
     /// What makes it so.
     pub why: String,
+    /// Choices that ours rests on and that the field report does not tell: windows, sizes, orders. Empty if there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub chosen: String,
 }
 
 impl StudyRow {
@@ -208,6 +211,41 @@ impl StudyDocument {
     /// All figures.
     pub fn rows(&self) -> impl Iterator<Item = (&Study, &StudyRow)> {
         self.studies.iter().flat_map(|study| study.rows.iter().map(move |row| (study, row)))
+    }
+
+    /// Returns how many figures have an expectation and a value, and how many of these came out.
+    pub fn expected(&self) -> (usize, usize) {
+        let judged: Vec<bool> = self.rows().filter_map(|(_, row)| row.came_out).collect();
+        (judged.len(), judged.iter().filter(|came_out| **came_out).count())
+    }
+
+    /// Sets the level and the headline from the rows, and whether the studies are complete: not if there is a reason.
+    pub fn conclude(&mut self, incomplete_because: Option<String>) {
+        let (expected, came_out) = self.expected();
+        let all = self.rows().count();
+        let had = self.rows().filter(|(_, row)| row.ours.is_some()).count();
+        let far = self.rows().filter(|(_, row)| row.came_out != Some(false) && !row.is_reproduced());
+        let far = match far.count() {
+            0 => String::new(),
+            more => {
+                format!(
+                    "; {more} did not come out within a factor of {} of what was reported",
+                    StudyRow::NEAR
+                )
+            }
+        };
+        let on = &self.on;
+        let (level, headline) = match expected {
+            _ if self.studies.is_empty() => ("info", "nothing was measured".to_owned()),
+            0 => ("info", format!("{had} of {all} figures could be had on {on}{far}")),
+            expected => (
+                if expected == came_out { "none" } else { "warning" },
+                format!("{came_out} of {expected} figures with an expectation came out on {on}{far}"),
+            ),
+        };
+        (self.level, self.headline) = (level.to_owned(), headline);
+        self.complete = incomplete_because.is_none();
+        self.incomplete_because = incomplete_because;
     }
 }
 

@@ -117,7 +117,16 @@ impl Scale {
     }
 }
 
-pub(super) fn text(out: &mut String, (x, y): (f64, f64), class: &str, words: &str, room: f64) {
+/// Place in a drawing, in its units from the upper left corner.
+#[derive(Clone, Copy)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+}
+
+/// Draws `words` from `at` on, cut to `room` units.
+pub(super) fn text(out: &mut String, at: Point, class: &str, words: &str, room: f64) {
+    let Point { x, y } = at;
     let words = escape(&cut(words, room, FONT));
     out.push_str(&format!(
         r#"<text x="{x:.1}" y="{y:.1}" class="{class}" font-size="{FONT}">{words}</text>"#
@@ -144,7 +153,7 @@ fn forest(contrast: &Contrast, figure: &str) -> String {
     for (number, (name, ratio)) in rows.iter().enumerate() {
         let y = ROW * number as f64 + ROW / 2.0;
         let class = if number == 0 { "first" } else { "later" };
-        text(&mut out, (0.0, y + 4.0), class, name, NAMES - 6.0);
+        text(&mut out, Point { x: 0.0, y: y + 4.0 }, class, name, NAMES - 6.0);
         let from = scale.x(ratio.low.map_or(scale.low, f64::ln));
         let until = scale.x(ratio.high.map_or(scale.high, f64::ln));
         let middle = scale.x(ratio.median.ln());
@@ -158,7 +167,7 @@ fn forest(contrast: &Contrast, figure: &str) -> String {
     for (words, x) in words.into_iter().zip([NAMES, scale.x(0.0) - 22.0, WIDTH - 30.0]) {
         let is_apart = words == "the same" || (x - scale.x(0.0) + 22.0).abs() > 60.0;
         if is_apart {
-            text(&mut out, (x.min(WIDTH - 50.0), height - 3.0), "soft", words, 60.0);
+            text(&mut out, Point { x: x.min(WIDTH - 50.0), y: height - 3.0 }, "soft", words, 60.0);
         }
     }
     drawing(&out, height, "Ratios with their intervals; the table below has the figures")
@@ -193,7 +202,7 @@ fn waterfall(contrast: &Contrast) -> String {
             _ if until > from => "costs",
             _ => "saves",
         };
-        text(&mut out, (0.0, y + 15.0), "", name, NAMES - 6.0);
+        text(&mut out, Point { x: 0.0, y: y + 15.0 }, "", name, NAMES - 6.0);
         out.push_str(&format!(
             r#"<g><title>{}</title><rect class="{class}" x="{low:.1}" y="{:.1}" width="{:.1}" height="{}"/></g>"#,
             escape(&format!("{name}: {}", signed(until - from))),
@@ -281,10 +290,16 @@ fn distributions(levels: &[LevelResult]) -> String {
     let mut out = String::new();
     for (share, words) in [(0.5, "50%"), (0.9, "90%"), (0.99, "99%"), (0.999, "99.9%")] {
         out.push_str(&format!(r#"<path class="rail" d="M{LEFT} {0:.1}H{WIDTH}"/>"#, y(share)));
-        text(&mut out, (0.0, y(share) + 4.0), "soft", words, LEFT);
+        text(&mut out, Point { x: 0.0, y: y(share) + 4.0 }, "soft", words, LEFT);
     }
     for (part, at) in [(0.0, LEFT), (0.5, f64::midpoint(LEFT, WIDTH) - 16.0), (1.0, WIDTH - 52.0)] {
-        text(&mut out, (at, HEIGHT - 3.0), "soft", &duration((low + part * (high - low)).exp()), 60.0);
+        text(
+            &mut out,
+            Point { x: at, y: HEIGHT - 3.0 },
+            "soft",
+            &duration((low + part * (high - low)).exp()),
+            60.0,
+        );
     }
     for (number, level) in levels.iter().enumerate() {
         let points = level.distribution.iter().map(|point| (x(point.seconds), y(point.share)));

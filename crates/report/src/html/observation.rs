@@ -38,7 +38,8 @@ impl ObservationPage {
 
 /// Requests per second of each device, if there is anything to draw.
 fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
-    let lines: Vec<Line> = document.devices.iter().take(STYLES).enumerate().map(line).collect();
+    let lines: Vec<Line> =
+        document.devices.iter().take(STYLES).enumerate().map(|(style, device)| line(style, device)).collect();
     if lines.iter().all(|line| line.x.len() < 2) {
         return None;
     }
@@ -53,7 +54,7 @@ fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
     Some((ChartView::of(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
 }
 
-fn line((style, device): (usize, &ObservedDevice)) -> Line {
+fn line(style: usize, device: &ObservedDevice) -> Line {
     let parts: Vec<_> = device.over_time.chunks(device.over_time.len().div_ceil(STEPS_MAX).max(1)).collect();
     let per_second = |part: &&[crate::document::observation::OverTime]| {
         let (ios, seconds) =

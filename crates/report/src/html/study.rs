@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::chart_data::{Chart, Line};
 use super::charts::{ChartView, ranges};
-use super::comparison::{ROW, Scale, WIDTH, drawing, text};
+use super::comparison::{Point, ROW, Scale, WIDTH, drawing, text};
 use super::escape::escape;
 use super::frame::Frame;
 use super::style::STYLES;
@@ -81,7 +81,7 @@ fn beside(rows: &[StudyRow]) -> String {
     for (number, (row, ratio)) in both.iter().enumerate() {
         // The name has a line of its own above its ratio: it is a sentence.
         let y = 2.0 * ROW * number as f64 + 1.4 * ROW;
-        text(&mut out, (0.0, y - 0.55 * ROW), "", &printable(&row.figure), WIDTH);
+        text(&mut out, Point { x: 0.0, y: y - 0.55 * ROW }, "", &printable(&row.figure), WIDTH);
         let (from, until) = (scale.x(0.0), scale.x(*ratio));
         let class = if row.came_out == Some(false) { "costs" } else { "first" };
         let told =
@@ -93,7 +93,13 @@ fn beside(rows: &[StudyRow]) -> String {
             y - 4.0
         ));
     }
-    text(&mut out, ((scale.x(0.0) - 24.0).min(WIDTH - 50.0), height - 3.0), "soft", "reported", 60.0);
+    text(
+        &mut out,
+        Point { x: (scale.x(0.0) - 24.0).min(WIDTH - 50.0), y: height - 3.0 },
+        "soft",
+        "reported",
+        60.0,
+    );
     drawing(
         &out,
         height,

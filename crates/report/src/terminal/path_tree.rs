@@ -9,7 +9,7 @@ use plumb_path::WritePath;
 use super::Style;
 use super::pen::{self, Ink};
 use super::table::{Cell, Side, Table};
-use super::wrap::hang;
+use super::wrap::{columns, hang, start};
 use crate::levels::{self, Arrival, Levels, Node, Synced};
 use crate::printable::printable;
 use crate::wording;
@@ -155,8 +155,8 @@ fn marks(path: &WritePath) -> Vec<(usize, &'static str)> {
 }
 
 fn cut(name: &str) -> String {
-    if name.chars().count() <= NAME_MAX {
+    if columns(name) <= NAME_MAX {
         return name.to_owned();
     }
-    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
+    format!("{}…", start(name, NAME_MAX - 1))
 }

@@ -9,7 +9,7 @@ use super::path_tree::path_tree;
 use super::pen::Ink;
 use super::tables::{Group, durable_writes, side_table};
 use super::verdicts::verdicts;
-use super::wrap::{columns, hang};
+use super::wrap::{columns, end, hang, start};
 use super::{Style, Verbosity};
 use crate::document::{RunDocument, Sides};
 use crate::facts::{self, loses_synced};
@@ -30,8 +30,7 @@ pub fn run(document: &RunDocument, style: Style) -> String {
     if style.verbosity == Verbosity::Quiet {
         return style.finish(verdict_line(&headline, style));
     }
-    let what = if document.is_check() { "check" } else { "load" };
-    let title = format!("plumb {what} {}", names(document));
+    let title = format!("plumb {} {}", document.command(), names(document));
     let facts = masthead(&document.environment);
     if style.verbosity == Verbosity::Normal {
         return style.finish(brief(document, &headline, &title, &facts, style));
@@ -181,13 +180,10 @@ fn short(labels: &[String], most: usize) -> Vec<String> {
 
 /// The name without its middle if it is long: what tells names apart is mostly at their ends.
 fn cut(name: &str, most: usize) -> String {
-    let length = columns(name);
-    if length <= most {
+    if columns(name) <= most {
         return name.to_owned();
     }
-    let head: String = name.chars().take(most / 3).collect();
-    let tail: String = name.chars().skip(length - most.saturating_sub(most / 3 + 1)).collect();
-    format!("{head}…{tail}")
+    format!("{}…{}", start(name, most / 3), end(name, most.saturating_sub(most / 3 + 1)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The two tables of figures: the cost of a durable write, and application beside storage.
 
-use plumb_measure::{Latency, SyncMethod};
+use plumb_block::SyncMethod;
+use plumb_measure::Latency;
 
 use super::Style;
 use super::pen::Ink;

@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType};
 
-use super::draw::{colour_of, frame_of, ink};
+use super::paint::{colour_of, frame_of, ink};
 use super::view::LiveView;
 use crate::printable::printable;
 use crate::quantity;

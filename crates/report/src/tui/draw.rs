@@ -4,17 +4,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as Paint};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::Block;
 
+use super::paint::ink;
 use super::sample::{LivePhase, LiveSample};
 use super::view::LiveView;
 use super::{chart, table};
 use crate::printable::printable;
 use crate::quantity::{duration, percent};
-
-/// The colours of the lines, in the order of the targets; told apart on light and dark grounds.
-const COLOURS: [Color; 6] =
-    [Color::Cyan, Color::Yellow, Color::Magenta, Color::Green, Color::Blue, Color::Red];
 
 impl LiveView {
     /// Draws what was fed in last into the whole of `frame`, whatever its size.
@@ -98,21 +94,6 @@ fn progress_bar(view: &LiveView, width: u16) -> Line<'static> {
         ),
         Span::raw(text),
     ])
-}
-
-/// A box with a name.
-pub(super) fn frame_of(view: &LiveView, name: &'static str) -> Block<'static> {
-    Block::bordered().title(name).border_style(ink(view, Paint::new().add_modifier(Modifier::DIM)))
-}
-
-/// The colour of the target at `index`.
-pub(super) fn colour_of(index: usize) -> Paint {
-    Paint::new().fg(COLOURS[index % COLOURS.len()])
-}
-
-/// `paint`, if there are colours.
-pub(super) fn ink(view: &LiveView, paint: Paint) -> Paint {
-    if view.style.colour { paint } else { Paint::new() }
 }
 
 /// Replaces whatever is not ASCII by something of the same width.

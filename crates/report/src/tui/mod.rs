@@ -6,6 +6,7 @@
 
 mod chart;
 mod draw;
+mod paint;
 mod sample;
 mod table;
 mod terminal;

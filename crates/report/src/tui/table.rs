@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style as Paint};
 use ratatui::text::Line;
 use ratatui::widgets::{Row, Table};
 
-use super::draw::{colour_of, ink};
+use super::paint::{colour_of, ink};
 use super::sample::LivePercentiles;
 use super::view::LiveView;
 use crate::printable::printable;

@@ -2,8 +2,8 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::document::{DepthTried, LatencyTargetResult};
 use crate::quantity::{count, duration, or_dash, rate, three_digits};
 use crate::sentences;

@@ -2,8 +2,8 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::quantity::percent;
 
 /// A range counts as written from this share on: a file system may keep a last partial block apart.

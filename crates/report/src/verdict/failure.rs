@@ -2,8 +2,8 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::headline::{capital, sentence};
 use crate::quantity::count;
 

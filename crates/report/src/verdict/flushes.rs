@@ -7,7 +7,7 @@ use plumb_measure::StorageSide;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind, Severity, WritePath};
 
 use super::evidence::Evidence;
-use super::{Verdict, device_layers, list, lowest_devices};
+use super::outcome::{Verdict, device_layers, list, lowest_devices};
 use crate::document::{FlushMethod, RunJob, RunTarget, Sides};
 use crate::figures::FlushCount;
 use crate::quantity::count;

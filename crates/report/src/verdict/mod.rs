@@ -1,9 +1,9 @@
 //! The verdict rules: pure functions from what was seen to what it means.
 //!
-//! A rule has an id, a sentence with the figures in it, evidence and a remedy. What each means, from when on it fires and what is
-//! to be done stands in the catalogue (`rules.toml`, read by [`rules`]). No rule says that a path loses nothing
-//! because it is fast: it says what the figures are consistent with, and what would prove it. On a healthy machine no
-//! rule is above info, so that plumb exits with 0 there.
+//! A rule has an id, a sentence with the figures in it, evidence and a remedy. What each means, from when on
+//! it fires and what is to be done stands in the catalogue (`rules.toml`, read by [`rules`](crate::rules)).
+//! No rule says that a path loses nothing because it is fast: it says what the figures are consistent with,
+//! and what would prove it. On a healthy machine no rule is above info, so that plumb exits with 0 there.
 
 mod content;
 mod depth;
@@ -13,6 +13,7 @@ mod failure;
 mod fleet;
 mod flushes;
 mod neighbours;
+mod outcome;
 mod page_cache;
 mod platter;
 mod samples;
@@ -23,13 +24,13 @@ mod tests;
 mod verification;
 mod waiting;
 
-use plumb_path::{Finding, Flush, Layer, Severity, WritePath};
+use plumb_path::{Finding, Flush, Severity, WritePath};
 
 use self::evidence::Evidence;
 pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
+use self::outcome::Verdict;
 use crate::document::RunDocument;
 use crate::headline::Headline;
-use crate::{rules, wording};
 
 /// A rule: what it finds in a run, if anything.
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
@@ -111,49 +112,5 @@ fn add_evidence(surveyed: &mut Finding, verdict: Verdict) {
         if !surveyed.evidence.contains(&line) {
             surveyed.evidence.push(line);
         }
-    }
-}
-
-/// What a rule found. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
-struct Verdict {
-    severity: Severity,
-    sentence: String,
-    evidence: Vec<String>,
-    remedy: Option<String>,
-}
-
-impl Verdict {
-    fn new(severity: Severity, sentence: String, evidence: Vec<String>) -> Self {
-        Self { severity, sentence, evidence, remedy: None }
-    }
-
-    fn named(self, id: &str) -> Finding {
-        let remedy = self.remedy.or_else(|| Some(rules::find(id)?.remedy.clone()));
-        Finding {
-            id: id.to_owned(),
-            severity: self.severity,
-            sentence: self.sentence,
-            evidence: self.evidence,
-            remedy: remedy.unwrap_or_default(),
-        }
-    }
-}
-
-/// The layers from the first block device down.
-fn device_layers(path: &WritePath) -> impl Iterator<Item = &Layer> {
-    path.layers.iter().filter(|layer| !wording::is_above_devices(layer.kind))
-}
-
-/// The devices whose counters were read. Below them there may be an adapter, a hypervisor or a server.
-fn lowest_devices(path: &WritePath) -> impl Iterator<Item = &Layer> {
-    path.layers.iter().filter(|layer| path.is_lowest_device(layer))
-}
-
-/// Names in a sentence: `a`, `a and b`, `a, b and c`.
-fn list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
 }

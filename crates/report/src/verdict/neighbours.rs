@@ -3,8 +3,8 @@
 use plumb_measure::{Quality, StorageSide};
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::quantity::{bytes, count, percent};
 
 /// Others moved more than this share of all bytes, or asked for more than this share of all flushes.

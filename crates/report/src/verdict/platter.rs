@@ -3,7 +3,7 @@
 use plumb_path::{Cache, Layer, LayerKind, Severity, WritePath};
 
 use super::evidence::Evidence;
-use super::{Verdict, device_layers, lowest_devices};
+use super::outcome::{Verdict, device_layers, lowest_devices};
 use crate::quantity::duration;
 
 /// With the head over the right track, half of all rewrites wait for more than this part of a turn.

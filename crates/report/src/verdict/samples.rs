@@ -3,8 +3,8 @@
 use plumb_measure::Latency;
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::quantity::count;
 
 /// Below this no figure means much.

@@ -2,9 +2,9 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
 use super::neighbours::Foreign;
+use super::outcome::Verdict;
 use crate::quantity::{count, duration, percent};
 
 /// The share of operations that never started from which the load is above what the storage can do.

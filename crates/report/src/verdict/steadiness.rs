@@ -2,8 +2,8 @@
 
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::{Evidence, Phase};
+use super::outcome::Verdict;
 use crate::document::SteadyState;
 use crate::quantity::{duration, percent, rate};
 

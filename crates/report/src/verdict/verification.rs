@@ -4,7 +4,7 @@ use plumb_measure::{Verified, WrongBlock, WrongKind};
 use plumb_path::Severity;
 
 use super::evidence::Evidence;
-use super::{Verdict, list};
+use super::outcome::{Verdict, list};
 use crate::quantity::count;
 
 /// More examples than this are left to the document.

@@ -3,8 +3,8 @@
 use plumb_block::Nanos;
 use plumb_path::Severity;
 
-use super::Verdict;
 use super::evidence::Evidence;
+use super::outcome::Verdict;
 use crate::document::{RunTarget, Sides};
 use crate::figures::FlushCount;
 use crate::quantity::{count, duration, percent};

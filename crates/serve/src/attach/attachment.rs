@@ -5,74 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plumb_block::{Bytes, Device, Errno};
+use plumb_block::{Bytes, Device};
 use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
 
 use super::directory::{AttachmentDirectory, Base};
 use super::loop_queue::{self, Changed};
+use super::options::{AttachOptions, Threads};
 use super::served::Served;
-use super::session::{Session, Threads};
+use super::session::Session;
 use super::sweep::sweep_locked;
 use crate::claim::{claim, held, is_free_soon, readmit};
 use crate::error::{ExportError, Result, at};
 use crate::records::Swept;
-use crate::served_device::{REQUEST_TIMEOUT, REQUEST_TIMEOUT_CLOSING};
+use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
 /// How long all that is dirty may take once the device has to be taken away in any case.
 const FLUSH_TIMEOUT_FORCED: Duration = Duration::from_secs(15);
 /// How often whoever waits for a flush is asked whether it is forced.
 const ASK_EVERY: Duration = Duration::from_millis(50);
-
-/// How to attach.
-#[derive(Debug, Clone, Default)]
-pub struct AttachOptions {
-    /// How many threads, each with a queue of the device; 0: one for two processors, 1 to 4, since the kernel and who
-    /// sends the requests need as many again. A queue that carries out one request after the other needs as many as
-    /// requests are to be in flight.
-    pub queues: u32,
-    /// How many requests each thread may have in flight; 0: 64. Each takes address space for the largest
-    /// transfer, and memory as far as it is used.
-    pub depth: u32,
-    /// Where attachments have their directories; `None`: /run/plumb/attach, or a directory for temporary files if
-    /// that cannot be made. It is this user's alone (0700).
-    pub directory: Option<PathBuf>,
-    /// How long the device may leave a request unanswered before whoever waits for it gets EIO in its place; zero: 30 s.
-    pub request_timeout: Duration,
-    /// Whether the kernel reads nothing but what it was asked for, page by page: whoever looks at which blocks were read needs that.
-    pub no_read_ahead: bool,
-    /// Who is handed what is written to a [control file](Attachment::control_file); `None`: there is no such file.
-    pub control: Option<ControlFile>,
-}
-
-/// What takes the bytes of each write(2) to the control file; one of more than 4 KiB may come in pieces. The write returns after
-/// the function has, and as it says: so what a program writes there has its place in one order with the requests that the device
-/// is given. It is called by the threads that serve the device, which wait for it.
-#[derive(Clone)]
-pub struct ControlFile(pub Arc<TakeWrite>);
-
-/// What becomes of the bytes of a write: nothing more, or its error.
-type TakeWrite = dyn Fn(&[u8]) -> std::result::Result<(), Errno> + Send + Sync;
-
-impl std::fmt::Debug for ControlFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ControlFile")
-    }
-}
-
-impl AttachOptions {
-    pub(super) fn request_timeout(&self) -> Duration {
-        if self.request_timeout.is_zero() { REQUEST_TIMEOUT } else { self.request_timeout }
-    }
-
-    fn threads(&self) -> Threads {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Threads {
-            queues: if self.queues == 0 { (processors / 2).clamp(1, 4) as u32 } else { self.queues },
-            depth: if self.depth == 0 { 64 } else { self.depth },
-        }
-    }
-}
 
 /// A device that the kernel has as `/dev/loopN`.
 ///

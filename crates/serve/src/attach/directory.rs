@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{ExportError, Result, at};
-use crate::named::registry::is_name;
+use crate::name::is_name;
 use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
 
 const DEFAULT: &str = "/run/plumb/attach";

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
 
-use super::attachment::{AttachOptions, ControlFile};
+use super::options::{AttachOptions, ControlFile};
 use super::plan::{ENXIO, Geometry, Plan};
 use super::wire::{self, Answer, Frame, InitLimits};
 use crate::block_layer::{Grid, PAGE};

@@ -17,6 +17,7 @@ use plumb_linux::fuse_connection::{self, WhenIdle};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::files::Files;
+use super::options::Threads;
 use super::served::Served;
 use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
@@ -24,13 +25,6 @@ use crate::error::{Result, at};
 
 /// What the mount table calls it.
 const FILE_SYSTEM: &str = "fuse.plumb";
-
-/// How many threads, and how much each may have in flight.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Threads {
-    pub(super) queues: u32,
-    pub(super) depth: u32,
-}
 
 /// A mounted file system of one file, or two. Dropping it cuts the connection.
 pub(super) struct Session {

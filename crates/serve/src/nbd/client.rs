@@ -29,6 +29,7 @@ mod extents;
 mod handshake;
 mod jobs;
 mod link;
+mod options;
 mod queue;
 mod replies;
 mod single;
@@ -39,44 +40,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plumb_block::{
-    Clock, Device, DeviceInfo, Errno, Error, ErrorKind, Extent, Latch, LbaRange, Nanos, Queue, QueueOptions,
-    RealClock, Result,
+    Device, DeviceInfo, Errno, Error, ErrorKind, Extent, Latch, LbaRange, Queue, QueueOptions, Result,
 };
 
 pub use error::ConnectError;
+pub use options::Options;
 
 use super::uri::Uri;
 use connections::Connections;
+use error::NOT_CONNECTED;
 use extents::Unanswered;
 use queue::NbdQueue;
-
-/// ENOTCONN: what requests fail with when the connection is lost.
-const NOT_CONNECTED: Errno = Errno(107);
-
-/// How an export is opened.
-#[derive(Clone)]
-pub struct Options {
-    /// How many connections to make, at least 1. Made all at once, and only if the server says that what one of them
-    /// flushed is flushed for all (CAN_MULTI_CONN); otherwise there is one. Queues share them evenly.
-    pub connections: u32,
-    /// The clock of the queues. It must run in real time.
-    pub clock: Arc<dyn Clock>,
-    /// How long connecting and negotiating may take, and the answer to a question about extents.
-    pub connect_timeout: Nanos,
-    /// How long a queue that is dropped waits for answers. Afterwards they are thrown away when they come.
-    pub drop_patience: Nanos,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            connections: 4,
-            clock: Arc::new(RealClock::start()),
-            connect_timeout: Nanos::secs(10),
-            drop_patience: Nanos::secs(5),
-        }
-    }
-}
 
 /// An export, opened.
 pub struct NbdDevice {

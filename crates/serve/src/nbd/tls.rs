@@ -10,14 +10,13 @@
 //! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. The system's own authorities are not
 //! consulted: where they are differs between systems, and an export should be trusted because somebody said so.
 
-mod rsa;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::sign::any_supported_type;
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -264,15 +263,15 @@ fn roots(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
+/// Reads a private key that rustls can sign with.
 fn private_key(what: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     let key = PrivateKeyDer::from_pem_slice(pem)
         .map_err(|source| TlsError::Pem { what: what.to_owned(), source })?;
-    match rsa::bits(&key) {
-        // What the library signs with: its primes are multiples of 512 bits.
-        Some(bits) if ![2048, 3072, 4096].contains(&bits) => Err(TlsError::Unusable(format!(
-            "{what} is an RSA key of {bits} bits, and only those of 2048, 3072 and 4096 bits can be used: make another with \
-                 `openssl genrsa 3072`, and a certificate for it"
+    match any_supported_type(&key) {
+        Ok(_) => Ok(key),
+        Err(_) => Err(TlsError::Unusable(format!(
+            "rustls refuses the key in {what}: use an ECDSA or Ed25519 key, or an RSA key of 2048, 3072 or 4096 bits \
+             (`openssl genrsa 3072`), and a certificate for it"
         ))),
-        _ => Ok(key),
     }
 }

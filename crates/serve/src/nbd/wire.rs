@@ -9,6 +9,7 @@
 //! - `request`: the transmission phase, client to server.
 //! - `reply`: the transmission phase, server to client: simple replies and structured chunks.
 //! - `error`: error numbers as they travel.
+//! - `numbers`: the other numbers and the flags as types.
 //!
 //! Invariant: decoding never panics and never allocates more than the bytes that it was given, whatever they are.
 //! Numbers that this version does not know are kept as they are, so that a peer can answer "unsupported" and go on.
@@ -16,6 +17,7 @@
 mod cursor;
 mod error;
 mod handshake;
+mod numbers;
 mod option;
 mod reply;
 mod request;

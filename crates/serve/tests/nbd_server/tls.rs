@@ -133,7 +133,7 @@ fn papers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn rsa_keys_are_read_or_refused_with_their_length() {
+fn rsa_keys_that_rustls_refuses_are_named_with_the_lengths_that_it_takes() {
     if !has("openssl") {
         return;
     }
@@ -156,10 +156,7 @@ fn rsa_keys_are_read_or_refused_with_their_length() {
                 (2048 | 3072, Ok(_)) => {}
                 (1024 | 2100 | 8192, Err(error)) => {
                     let said = error.to_string();
-                    assert!(
-                        said.contains(&format!("RSA key of {bits} bits")) && said.contains("4096"),
-                        "{said}"
-                    );
+                    assert!(said.contains("rustls refuses the key") && said.contains("4096"), "{said}");
                 }
                 (_, other) => panic!("{bits} bits, {file}: {other:?}"),
             }

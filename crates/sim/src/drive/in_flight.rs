@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plumb_block::{LbaRange, Nanos, Op, Payload, Tag};
 
-use super::PortNumber;
+use super::port::PortNumber;
 use crate::command::CommandId;
 use crate::fault::Effect;
 

@@ -23,7 +23,9 @@
 
 mod counters;
 mod in_flight;
+mod port;
 mod power;
+mod promise;
 mod serve;
 mod submit;
 
@@ -45,17 +47,8 @@ use crate::timing::{Event, Timing};
 
 pub use counters::Counters;
 use in_flight::{InFlight, NEVER};
-
-/// Which queue a command came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PortNumber(pub(crate) u32);
-
-/// One queue's end at the drive.
-#[derive(Debug, Default)]
-struct Port {
-    is_open: bool,
-    ready: Vec<Completion>,
-}
+use port::Port;
+pub use port::PortNumber;
 
 /// How a drive is to be made.
 #[derive(Debug, Default)]
@@ -120,7 +113,7 @@ impl Drive {
         };
         let info = model.geometry.device_info(&model.name, size, VolatileCache::None);
         let shape = Shape { logical_block: info.logical_block, blocks: info.blocks() };
-        let promise = power::promise(&model.behaviour, model.kind, &info, wce);
+        let promise = promise::promise(&model.behaviour, model.kind, &info, wce);
         let contents = Contents::new(shape, promise, backing(model, options.backing))?;
         for fault in &options.faults {
             let wrong = |error: FaultError| {

@@ -1,44 +1,12 @@
 //! The power switch and the write-cache switch.
 
-use plumb_block::{DeviceInfo, Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Result, VolatileCache};
+use plumb_block::{Error, ErrorKind, LbaRange, Nanos, Op, Outcome, Result, VolatileCache};
 
 use super::Drive;
 use super::in_flight::NEVER;
-use crate::contents::{Atomicity, Data, FlushKept, FuaKept, Promise};
+use super::promise::promise;
+use crate::contents::{Data, FlushKept, Promise};
 use crate::cut::{Armed, CutWhen, Edge};
-use crate::model::{Behaviour, IgnoresFlush, Kind};
-
-/// Whether what a drive answers is in a cache that it wrongly believes to survive a power cut: it then does nothing about
-/// flushes and FUA. A buffer of flash that is protected is used whatever WCE says, the cache of a disk or of an array's
-/// controller when it is on.
-const fn is_deceived(behaviour: &Behaviour, kind: Kind, wce: Option<bool>) -> bool {
-    let is_used = match kind {
-        Kind::Ssd | Kind::Usb => true,
-        Kind::Hdd | Kind::Array => matches!(wce, Some(true)),
-        Kind::Null | Kind::Memory => false,
-    };
-    is_used && behaviour.is_deceived()
-}
-
-/// What a drive with this behaviour keeps of what it says.
-pub(super) fn promise(behaviour: &Behaviour, kind: Kind, info: &DeviceInfo, wce: Option<bool>) -> Promise {
-    let is_deceived = is_deceived(behaviour, kind, wce);
-    Promise {
-        volatile: is_deceived || wce == Some(true) && !behaviour.keeps_cache(),
-        fua: if behaviour.ignores_fua || is_deceived { FuaKept::Ignored } else { FuaKept::Honoured },
-        flush: match behaviour.ignores_flush {
-            _ if is_deceived || behaviour.driver_drops_flush => FlushKept::Never,
-            IgnoresFlush::Never => FlushKept::Always,
-            IgnoresFlush::Always => FlushKept::Never,
-            IgnoresFlush::Last(count) => FlushKept::AllButLast(count),
-        },
-        discard_zeroes: info.discard_zeroes,
-        atomicity: Atomicity {
-            unit: info.atomic_unit.0 / info.logical_block.0,
-            boundary: info.atomic_boundary.0 / info.logical_block.0,
-        },
-    }
-}
 
 impl Drive {
     /// Cuts the power when `when` says, instead of any cut asked for before.

@@ -60,6 +60,16 @@ impl FlashFigure {
     }
 }
 
+/// Commands of one kind that a drive is given.
+#[derive(Clone, Copy)]
+struct Commands {
+    /// Most that are in flight at a time.
+    depth: u64,
+    /// Number of all.
+    count: u64,
+    op: Op,
+}
+
 /// What is published about a model's class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedFigure {
@@ -140,11 +150,24 @@ impl FlashProbe<'_> {
         let mut drive = (self.made)();
         let mut probe = Probe::new(&mut *drive);
         match figure {
-            FlashFigure::Reads(depth) => self.random(&mut probe, (depth, 20_000), Op::Read, 1).iops(),
-            FlashFigure::Writes(depth) => self.random(&mut probe, (depth, 20_000), WRITE, 1).iops(),
+            FlashFigure::Reads(depth) => {
+                self.random(&mut probe, Commands { depth, count: 20_000, op: Op::Read }, 1).iops()
+            }
+            FlashFigure::Writes(depth) => {
+                self.random(&mut probe, Commands { depth, count: 20_000, op: WRITE }, 1).iops()
+            }
             FlashFigure::SteadyWrites => {
-                self.random(&mut probe, (256, 3 * self.size.0 / (SMALL * SECTOR.0)), WRITE, 1);
-                self.random(&mut probe, (32, self.size.0 / (4 * SMALL * SECTOR.0)), WRITE, 2).iops()
+                self.random(
+                    &mut probe,
+                    Commands { depth: 256, count: 3 * self.size.0 / (SMALL * SECTOR.0), op: WRITE },
+                    1,
+                );
+                self.random(
+                    &mut probe,
+                    Commands { depth: 32, count: self.size.0 / (4 * SMALL * SECTOR.0), op: WRITE },
+                    2,
+                )
+                .iops()
             }
             FlashFigure::SequentialRead => self.sequential(&mut probe, Op::Read, 0, 4000),
             FlashFigure::SequentialWrite => {
@@ -168,8 +191,9 @@ impl FlashProbe<'_> {
             .collect()
     }
 
-    /// At a depth so many 4 KiB commands, anywhere; where follows from `seed`.
-    fn random(&self, probe: &mut Probe<'_>, (depth, count): (u64, u64), op: Op, seed: u64) -> Taken {
+    /// Runs commands of 4 KiB at random places, which follow from `seed`.
+    fn random(&self, probe: &mut Probe<'_>, commands: Commands, seed: u64) -> Taken {
+        let Commands { depth, count, op } = commands;
         let blocks = self.size.0 / (SMALL * SECTOR.0);
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         probe.run(depth, count, |_| {

@@ -51,7 +51,8 @@ impl<'t> Probe<'t> {
         let start = self.now;
         let (mut answered, mut total) = (0, 0);
         for index in 0..depth.min(count) {
-            self.submit(next(index));
+            let (op, sectors) = next(index);
+            self.submit(op, sectors);
         }
         while answered < count {
             let Some(at) = self.timing.next_event() else { break };
@@ -63,7 +64,8 @@ impl<'t> Probe<'t> {
                 answered += 1;
                 total += at.since(self.submitted[(id.0 - self.earlier) as usize]).0;
                 if (self.submitted.len() as u64) < count {
-                    self.submit(next(self.submitted.len() as u64));
+                    let (op, sectors) = next(self.submitted.len() as u64);
+                    self.submit(op, sectors);
                 }
             }
             self.events = events;
@@ -80,7 +82,7 @@ impl<'t> Probe<'t> {
         }
     }
 
-    fn submit(&mut self, (op, sectors): (Op, Sectors)) {
+    fn submit(&mut self, op: Op, sectors: Sectors) {
         let id = CommandId(self.earlier + self.submitted.len() as u64);
         self.submitted.push(self.now);
         self.timing.submit(self.now, Command { id, op, sectors });

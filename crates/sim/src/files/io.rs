@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plumb_block::{
     Bytes, Completion, Device, Error, ErrorKind, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
-    PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VirtualClock, VolatileCache, Wait,
-    Waiter as _, wait_any,
+    PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VirtualClock, Wait, Waiter as _, wait_any,
 };
 
 use super::state::PAGE;
@@ -101,20 +100,12 @@ impl Io {
 
     /// Writes one page that is durable when this returns.
     pub(super) fn write_durable(&mut self, page: u64) -> Result<()> {
-        let run = [Pages { first: page, count: 1 }];
-        if self.is_volatile() && self.device.info().fua_native {
-            self.submit_all(Op::Write { fua: true }, &run, Kind::Awaited)?;
-            return self.settle("write");
-        }
-        self.write(&run)?;
-        self.flush()
+        self.submit_all(Op::Write { fua: true }, &[Pages { first: page, count: 1 }], Kind::Awaited)?;
+        self.settle("write")
     }
 
-    /// Flushes the drive, if it has a volatile cache that is on.
+    /// Flushes the device.
     pub(super) fn flush(&mut self) -> Result<()> {
-        if !self.is_volatile() {
-            return Ok(());
-        }
         self.submit(Op::Flush, LbaRange::EMPTY, Kind::Awaited)?;
         self.settle("flush")
     }
@@ -143,10 +134,6 @@ impl Io {
             self.wait_for_room()?;
         }
         self.settle("write")
-    }
-
-    fn is_volatile(&self) -> bool {
-        self.device.info().volatile_cache != VolatileCache::None
     }
 
     fn submit_all(&mut self, op: Op, runs: &[Pages], kind: Kind) -> Result<()> {

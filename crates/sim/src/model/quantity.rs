@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Nanos, SizeBase};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 /// A size: `"16 KiB"`, or a whole number of bytes. Units are powers of 1024.
@@ -39,8 +39,7 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-        scaled(typed, &units)
+        scaled(typed)
             .map(|ns| Self(Nanos(ns)))
             .ok_or_else(|| "expected a time such as \"60us\" or \"8.33 ms\"".to_owned())
     }
@@ -50,21 +49,18 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let units = [
-            ("kB/s", 1e3),
-            ("KiB/s", 1024.0),
-            ("MB/s", 1e6),
-            ("MiB/s", 1_048_576.0),
-            ("GB/s", 1e9),
-            ("GiB/s", 1_073_741_824.0),
-            ("B/s", 1.0),
-        ];
-        scaled(typed, &units).map(Self).ok_or_else(|| "expected a rate such as \"550 MB/s\"".to_owned())
+        let bytes = typed.trim().strip_suffix("B/s").map(|number| format!("{number}B"));
+        let rate = bytes.and_then(|bytes| Bytes::parse_in(&bytes, SizeBase::Decimal).ok());
+        rate.map(|rate| Self(rate.0)).ok_or_else(|| {
+            "expected a rate such as \"550 MB/s\" (powers of 1000) or \"512 MiB/s\" (powers of 1024)"
+                .to_owned()
+        })
     }
 }
 
-/// The number before one of `units`, times its factor, rounded; none if it is not finite, negative or beyond 2^53.
-fn scaled(typed: &str, units: &[(&str, f64)]) -> Option<u64> {
+/// Returns a number with a unit of time as nanoseconds, rounded; none if it is not finite, negative or beyond 2^53.
+fn scaled(typed: &str) -> Option<u64> {
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = typed.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);
@@ -145,6 +141,9 @@ mod tests {
         assert_eq!("8.33 ms".parse(), Ok(Time(Nanos(8_330_000))));
         assert_eq!("550 MB/s".parse(), Ok(Rate(550_000_000)));
         assert_eq!("1.5 GiB/s".parse(), Ok(Rate(1_610_612_736)));
+        for typed in ["550", "550 M/s", "550MB", "-1 MB/s", "fast"] {
+            assert!(typed.parse::<Rate>().is_err(), "{typed} was taken");
+        }
         for typed in ["60", "-1us", "1e9s", "us", "99999999999999s", "1.2.3ms", "5 m"] {
             assert!(typed.parse::<Time>().is_err(), "{typed} was taken");
         }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use plumb_block::{Bytes, Payload, Pool, PoolShape, RealClock, Request, Tag, Time};
 use plumb_cache::driver::carry_out;
-use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode};
+use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode, Uuid};
 
 use super::config::CacheConfig;
 use super::create::may_be_named;
+use super::marker::Marker;
 use super::member::Member;
-use super::named::NamedCache;
+use super::named::{NamedCache, Opening};
+use super::placement::are_different;
 use crate::error::{Error, Result};
 use crate::permission::Intent;
 
@@ -25,7 +27,7 @@ pub fn adopt(
     directory: &Path,
     name: &str,
     (backing, legs): (&str, &[String]),
-    mode: Option<Mode>,
+    (mode, unmarked): (Option<Mode>, Option<Uuid>),
 ) -> Result<CacheConfig> {
     let _alone = CacheConfig::alone(directory)?;
     let before = CacheConfig::load(directory, name).ok();
@@ -34,7 +36,14 @@ pub fn adopt(
     }
     let time = Time::Real(Arc::new(RealClock::start()));
     let mode = mode.or(before.as_ref().map(|before| before.mode)).unwrap_or(Mode::WriteBack);
-    let config = found(name, (backing, legs), (mode, before.as_ref()), &time)?.in_mode(mode)?;
+    let paths: Vec<&str> = legs.iter().map(String::as_str).chain([backing]).collect();
+    are_different(&paths)?;
+    let config = match unmarked {
+        None => found(name, (backing, legs), (mode, before.as_ref()), &time)?,
+        Some(cache) => marked_again(backing, legs, cache, &time)
+            .and_then(|()| found(name, (backing, legs), (mode, before.as_ref()), &time))?,
+    };
+    let config = config.in_mode(mode)?;
     if before.is_some_and(|before| before.uuid != config.uuid) {
         may_be_named(directory, name)?;
     }
@@ -47,10 +56,34 @@ pub fn adopt(
             return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
         }
     }
-    let open = NamedCache::look(config, Degraded::Any, false, &time)?;
+    let open = NamedCache::look(config, Opening { degraded: Degraded::Any, ..Opening::STRICT }, &time)?;
     let config = open.config().clone();
     config.save(directory)?;
     Ok(config)
+}
+
+/// Marks a copy of a backing device that was made without its attributes: as needing the cache `cache`, of
+/// which `legs` are the log.
+fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Result<()> {
+    let backing = Member::opened(backing, Intent::WRITE, time)?;
+    if !backing.markers()?.is_empty() {
+        return Ok(());
+    }
+    let mut leg = None;
+    for typed in legs {
+        leg = leg.or(leg_of(&Member::opened(typed, Intent::READ, time)?)?);
+    }
+    let Some(leg) = leg.filter(|leg| leg.settings.cache == cache) else {
+        let found = format!("no device that was named is of the log of cache {cache}");
+        return Err(Error::refused(&backing.shown, found, "name the devices of its log with --log"));
+    };
+    let (spot, size) = (backing.spot_of_new()?, leg.backing_size);
+    let has = backing.cached(spot.place()).info().size;
+    if has != size {
+        let found = format!("the log is for a device of {} bytes, and this has {}", size.0, has.0);
+        return Err(Error::refused(&backing.shown, found, "name a whole copy of the device that was cached"));
+    }
+    backing.set_marker(spot, Some(&Marker::new(cache, leg.settings.backing, size)))
 }
 
 /// What the devices say.
@@ -61,14 +94,16 @@ fn found(
     time: &Time,
 ) -> Result<CacheConfig> {
     let backing = Member::opened(backing, Intent::READ, time)?;
-    let (Some(marker), place) = backing.marker()? else {
-        let remedy = "name the device that was cached";
+    let Some((marker, spot)) = backing.markers()?.first().copied() else {
+        let remedy = "name the device that was cached; if it is a copy of that, made without its attributes while the cache was not served, \
+                      say --unmarked with the UUID of the cache";
         return Err(Error::refused(&backing.shown, "it does not say that it needs a cache", remedy));
     };
     let mut paths: Vec<Option<String>> = Vec::new();
     let mut known: Option<Leg> = None;
     for typed in legs {
         let member = Member::opened(typed, Intent::READ, time)?;
+        member.is_apart_from(&backing)?;
         let Some(leg) = leg_of(&member)?.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(
                 "it is no device of the log of cache {}, which {} needs",
@@ -105,7 +140,9 @@ fn found(
         layout: settings.layout,
         size: settings.size.0,
         backing: backing.path.clone(),
-        marker: place,
+        marker: spot.place(),
+        backing_size: Some(marker.size.0),
+        stopped: None,
         legs: paths.into_iter().enumerate().map(missing).collect(),
     })
 }

@@ -11,6 +11,7 @@ use super::create::{guarded, in_whole_blocks, without_made};
 use super::laying_out::{LayingOut, may_hold_log_of, reserve};
 use super::member::Member;
 use super::named::{NamedCache, refused};
+use super::placement::are_different;
 use crate::error::{Error, Result};
 use crate::permission::Permission;
 
@@ -33,6 +34,9 @@ impl NamedCache {
             let (found, count) = (format!("its log has no device {leg}"), before.legs.len());
             return Err(Error::usage(&shown, found, format!("name one of 0 to {}, or its path", count - 1)));
         };
+        let others = before.legs.iter().enumerate().filter(|(number, _)| *number != leg);
+        let others = others.map(|(_, path)| path.as_str());
+        are_different(&others.chain([before.backing.as_str(), typed]).collect::<Vec<_>>())?;
         let (size, own) = (Bytes(before.size), before.uuid);
         let mut open = || {
             let time = Time::Real(Arc::new(RealClock::start()));

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use plumb_cache::{Layout, Mode, Uuid};
-use plumb_linux::whole_file;
+use plumb_state::whole_file::{self, Lasting};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::witness::StopRecord;
 use crate::error::{Error, Result};
 
 /// Where a cache is.
@@ -35,6 +36,13 @@ pub struct CacheConfig {
     pub marker: MarkerPlace,
     /// The devices of the log, in order.
     pub legs: Vec<String>,
+    /// The size of the cached device in bytes; `None` in a configuration that plumb made before it kept that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_size: Option<u64>,
+    /// State of the backing device when the cache stopped; `None` while it is served, and after its server
+    /// was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StopRecord>,
 }
 
 /// Where the backing device says which cache it needs.
@@ -93,7 +101,13 @@ impl CacheConfig {
         })?;
         text.push(b'\n');
         whole_file::make_directory(directory, 0o700).map_err(failed)?;
-        whole_file::replace(&Self::path(directory, &self.name), &text, 0o600).map_err(failed)
+        whole_file::replace(
+            &Self::path(directory, &self.name),
+            &text,
+            whole_file::Mode::Exactly(0o600),
+            Lasting::Durable,
+        )
+        .map_err(failed)
     }
 
     /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one name, and the second configuration

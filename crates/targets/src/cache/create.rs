@@ -13,8 +13,9 @@ use super::adopt::leg_of;
 use super::config::{CacheConfig, MarkerPlace};
 use super::last_block::{is_left_free, take_off};
 use super::laying_out::{LayingOut, may_hold_log_of};
-use super::marker::Marker;
-use super::member::{Member, new_uuid};
+use super::marker::{Marker, last_block};
+use super::member::{Member, Spot, new_uuid};
+use super::placement::are_different;
 use crate::error::{Error, Kind, Result};
 use crate::name::{Name, Scheme};
 use crate::open::{Wanted, open_all};
@@ -66,17 +67,18 @@ pub fn create(
             return Err(Error::usage(typed, found, remedy));
         }
     }
+    let paths: Vec<&str> = wanted.legs.iter().map(String::as_str).chain([wanted.backing]).collect();
+    are_different(&paths)?;
     let backing = Member::open(wanted.backing, &time)?;
     let is_log = backing.is_log_that_goes(wanted.permission)?;
-    let (marked, place) = match backing.marker() {
+    let marked = may_be_cached(&backing, wanted.discard_dirty)?;
+    let spot = match backing.spot_of_new() {
         // The end of the log.
-        Err(error) if is_log && error.kind() == Kind::Refused => (None, MarkerPlace::LastBlock),
+        Err(error) if is_log && error.kind() == Kind::Refused => Spot::Block(last_block(&*backing.device)),
         found => found?,
     };
-    if let Some(marker) = marked.filter(|marker| Some(marker.cache) != wanted.discard_dirty) {
-        return Err(needs(&backing.shown, &marker));
-    }
-    if (marked, place) == (None, MarkerPlace::LastBlock) && !is_log {
+    let place = spot.place();
+    if marked.is_empty() && place == MarkerPlace::LastBlock && !is_log {
         is_left_free(&backing)?;
     }
     let permission = backing.without_own_name(wanted.permission);
@@ -89,19 +91,21 @@ pub fn create(
         layout: wanted.layout,
     };
     let opened = guarded(wanted.legs, wanted.size, (&permission, wanted.discard_dirty), &time)?;
-    let made = legs_of(wanted, (&settings, &info), &time, laying_out).and_then(|legs| {
+    let made = legs_of(wanted, (&settings, &info, &backing), &time, laying_out).and_then(|legs| {
         // Laying out takes long, and others need not wait for that.
         let _alone = CacheConfig::alone(directory)?;
         may_be_named(directory, wanted.name)?;
         let devices: Vec<_> = legs.iter().map(|leg| Arc::clone(&leg.device)).collect();
         driver::create(&settings, &devices, &info).map_err(|error| not_made(wanted.name, &error))?;
         let Settings { cache, backing: uuid, .. } = settings;
-        let marker = Marker { cache, backing: uuid, session: 0, size: info.size };
+        let marker = Marker::new(cache, uuid, info.size);
         if is_log {
             // As a part of the cached device it must not look like a log any more.
             driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
         }
-        backing.set_marker(place, Some(&marker))?;
+        backing.set_marker(spot, Some(&marker))?;
+        let others = marked.iter().filter(|(_, other)| *other != spot);
+        others.into_iter().try_for_each(|(_, other)| backing.set_marker(*other, None))?;
         let config = CacheConfig {
             schema: CacheConfig::SCHEMA.to_owned(),
             name: wanted.name.to_owned(),
@@ -113,11 +117,28 @@ pub fn create(
             backing: backing.path.clone(),
             marker: place,
             legs: legs.into_iter().map(|leg| leg.path).collect(),
+            backing_size: Some(info.size.0),
+            stopped: None,
         };
-        let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(place, marked.as_ref()));
+        let before = marked.iter().find(|(_, before)| *before == spot).map(|(marker, _)| marker);
+        let unmarked = |error: Error| error.after_clearing_up(backing.set_marker(spot, before));
         config.save(directory).map(|()| config).map_err(unmarked)
     });
     made.map_err(|error| without_made(error, opened))
+}
+
+/// The markers that go from a device to be cached: all that it bears, of the cache whose data may be lost.
+///
+/// # Errors
+/// The refusal, if it bears one of another cache, or another cache's configuration names it.
+fn may_be_cached(backing: &Member, discard_dirty: Option<Uuid>) -> Result<Vec<(Marker, Spot)>> {
+    let marked = backing.markers()?;
+    let by_mark = marked.iter().map(|(marker, _)| marker.cache);
+    let by_name = backing.known_caches().into_iter().map(|config| config.uuid);
+    match by_mark.chain(by_name).find(|cache| Some(*cache) != discard_dirty) {
+        Some(other) => Err(needs(&backing.shown, other)),
+        None => Ok(marked),
+    }
 }
 
 /// The error, with the files that [`guarded`] has made taken away, or as long as before.
@@ -159,17 +180,16 @@ pub fn clear_place_of_marker(backing: &str, permission: &Permission) -> Result<(
     let backing = Member::open(backing, &Time::Real(Arc::new(RealClock::start())))?;
     backing.is_log_that_goes(permission)?;
     // Only of something else than zeroes or a marker is it an error, which `create` tells, if it stays one.
-    let found = backing.marker();
-    if matches!(found, Ok((Some(_), _) | (_, MarkerPlace::Attribute))) {
+    let found = backing.spot_of_new();
+    if matches!(found, Ok(Spot::Attribute)) || !backing.markers()?.is_empty() {
         return Ok(());
     }
     take_off(&backing).map_err(|error| Error::device(&backing.shown, &error))?;
-    if found.is_err() { backing.set_marker(MarkerPlace::LastBlock, None) } else { Ok(()) }
+    if found.is_err() { backing.set_marker(Spot::Block(last_block(&*backing.device)), None) } else { Ok(()) }
 }
 
-/// The backing device says that it needs a cache.
-pub(super) fn needs(shown: &str, marker: &Marker) -> Error {
-    let Marker { cache, .. } = marker;
+/// The backing device says that it needs a cache, or the configuration of that says so.
+pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
     let found = format!("it needs the cache {cache}, which may hold the only copy of what was written to it");
     let remedy = format!(
         "serve that cache, or take it out with `plumb cache detach`; only if what it holds may be lost, say --discard-dirty {cache}"
@@ -202,18 +222,28 @@ pub(super) fn guarded(
     Ok(opened)
 }
 
+/// Refuses a cache of which two devices are the same storage.
+fn apart(backing: &Member, legs: &[Member]) -> Result<()> {
+    for (number, leg) in legs.iter().enumerate() {
+        leg.is_apart_from(backing)?;
+        legs[..number].iter().try_for_each(|other| leg.is_apart_from(other))?;
+    }
+    Ok(())
+}
+
 /// The devices of the log, laid out, if they do for the mode.
 fn legs_of(
     wanted: &CreateWanted<'_>,
-    (settings, backing): (&Settings, &DeviceInfo),
+    (settings, info, backing): (&Settings, &DeviceInfo, &Member),
     time: &Time,
     mut laying_out: Option<&mut LayingOut<'_>>,
 ) -> Result<Vec<Member>> {
     let legs = wanted.legs.iter().map(|typed| Member::open(typed, time)).collect::<Result<Vec<_>>>()?;
     legs.iter().try_for_each(|leg| may_hold_log_of(wanted.mode, &leg.path))?;
+    apart(backing, &legs)?;
     // All of them before anything is written.
     let infos: Vec<_> = legs.iter().map(|leg| leg.device.info()).collect();
-    Cache::create(settings, &infos, backing).map_err(|error| not_made(wanted.name, &error))?;
+    Cache::create(settings, &infos, info).map_err(|error| not_made(wanted.name, &error))?;
     legs.iter().try_for_each(|leg| leg.reserve_for_log(wanted.size))?;
     legs.iter().try_for_each(|leg| leg.take_for_log(wanted.size, laying_out.as_deref_mut()))?;
     Ok(legs)

@@ -22,6 +22,7 @@ use super::adopt::leg_of;
 use super::config::CacheConfig;
 use super::member::Member;
 use crate::error::{Error, Kind, Result};
+use crate::mark::mark_as_free;
 
 /// What a cache that was given up leaves behind.
 #[derive(Debug)]
@@ -50,13 +51,6 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
         Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
         Err(error) => return Err(error),
     };
-    let marked = match backing.as_ref().map(Member::marker) {
-        Some(Ok((Some(marker), place))) if marker.cache == uuid => Some(place),
-        None | Some(Ok(_)) => None,
-        // Something else is in its place by now.
-        Some(Err(error)) if error.kind() == Kind::Refused => None,
-        Some(Err(error)) => return Err(error),
-    };
     let mut not_erased = Vec::new();
     for path in &config.legs {
         match Member::open(path, &time) {
@@ -64,9 +58,8 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
             Err(error) => not_erased.push(error),
         }
     }
-    if let (Some(backing), Some(place)) = (backing, marked) {
-        backing.set_marker(place, None)?;
-    }
+    // Something else may be in its place by now.
+    backing.map_or(Ok(()), |backing| backing.unmark(uuid))?;
     CacheConfig::forget(directory, name)?;
     Ok(Discarded { not_erased, backing_gone })
 }
@@ -74,7 +67,9 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
 fn erase_if_of(cache: Uuid, leg: &Member) -> Result<()> {
     match leg_of(leg)? {
         Some(found) if found.settings.cache == cache => {
-            driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))
+            driver::erase(&*leg.device).map_err(|error| Error::device(&leg.shown, &error))?;
+            mark_as_free(&leg.path);
+            Ok(())
         }
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
-//! The marker of the backing device follows the log: when a device of the log is lost, a session begins, and nothing is acknowledged until the
-//! marker names it. The device that was lost cannot know that it is stale; by the marker it is refused.
+//! The marker of the backing device follows the log, as the cache asks for it. When a device of the log is
+//! lost, a session begins, and nothing is acknowledged until the marker names it: the device that was lost
+//! cannot know that it is stale; by the marker it is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,6 +8,8 @@ use std::thread::JoinHandle;
 
 use plumb_block::{Error, Result};
 use plumb_cache::driver::CachedDevice;
+
+use super::witness::Marking;
 
 /// A thread that writes the marker. It ends when this is dropped.
 pub(super) struct Follower {
@@ -16,18 +19,15 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Has `mark` write each later session of `device`, durably.
-    pub(super) fn start(
-        device: CachedDevice,
-        mark: impl Fn(u64) -> crate::Result<()> + Send + 'static,
-    ) -> Result<Self> {
+    /// Has `mark` write each mark that `device` asks for, durably.
+    pub(super) fn start(device: CachedDevice, marking: Arc<Marking>) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let (followed, ended) = (device.clone(), Arc::clone(&is_over));
         let thread = std::thread::Builder::new().name("plumb-marker".to_owned()).spawn(move || {
-            while let Some(session) = followed.wait_to_mark(&ended) {
-                let result = mark(session).map_err(|error| error.to_string());
+            while let Some(mark) = followed.wait_to_mark(&ended) {
+                let result = marking.write(mark).map_err(|error| error.to_string());
                 let has_failed = result.is_err();
-                followed.with(|core, now| core.marked(session, result, now));
+                followed.with(|core, now| core.marked(mark, result, now));
                 if has_failed {
                     // Nothing is written any more.
                     break;

@@ -8,6 +8,7 @@ use plumb_block::{Bytes, StorageCounters, StorageSnapshot, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{Layout, Mode, Settings, Uuid};
 use plumb_linux::FileOptions;
+use plumb_sim::kernel::{self, Flushes};
 
 use super::create::SEGMENT;
 use super::named::{NamedCache, options_of};
@@ -92,11 +93,10 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
     let typed = Typed::parse(&shown, rest)?;
     let open = |name: &Name| {
         // A drive of its own for each, also where two are typed alike.
-        let wanted = Wanted {
-            name: name.clone(),
-            intent: Intent::WRITE,
-            options: FileOptions::write_direct().shared(),
-        };
+        let mut options = FileOptions::write_direct().shared();
+        // The drives of a cache see what it asks of them.
+        options.opening.raw_flush = true;
+        let wanted = Wanted { name: name.clone(), intent: Intent::WRITE, options };
         let opened = open_all(&[wanted], &Permission::default(), time)?.pop();
         opened.ok_or_else(|| Error::usage(&shown, "a drive of it was not opened", ""))
     };
@@ -117,7 +117,8 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
 /// The cache as a target.
 pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened> {
     let example = "backing=sim:MODEL?size=";
-    in_this_process(want, (Arc::new(made.device), made.counters), time, ("its backing device", example))
+    let device = kernel::above(Arc::new(made.device), time, Flushes::Raw);
+    in_this_process(want, (device, made.counters), ("its backing device", example))
 }
 
 /// Opens a cache over simulated drives as a target, with the cache itself, which tells how it is.

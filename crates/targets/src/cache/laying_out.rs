@@ -17,6 +17,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::config::CacheConfig;
+use super::placement::keeps_unflushed;
 use crate::error::{Error, Result};
 
 /// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h, and the sources of ZFS and
@@ -73,22 +74,23 @@ impl CacheConfig {
     /// The same in another mode.
     ///
     /// # Errors
-    /// The refusal, if it is `protected` and a device of the log is a file on a file system that never writes in place.
+    /// The refusal, if it is `protected` and a device of the log does not do for that.
     pub fn in_mode(self, mode: Mode) -> Result<Self> {
         self.legs.iter().try_for_each(|leg| may_hold_log_of(mode, leg))?;
         Ok(Self { mode, ..self })
     }
 }
 
-/// Refuses the mode `protected` over a file on a file system that never writes in place. Other file systems are taken at their word, and what
-/// is not there is not looked at.
+/// Refuses the mode `protected` over what loses with the power what it has acknowledged, and over a file on a
+/// file system that never writes in place. Other file systems are taken at their word, and what is not there
+/// is not looked at.
 pub(super) fn may_hold_log_of(mode: Mode, leg: &str) -> Result<()> {
     let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
     if mode != Mode::Protected || !rustix::fs::stat(leg).is_ok_and(is_file) {
-        return Ok(());
+        return keeps_unflushed(mode, leg);
     }
     let system = rustix::fs::statfs(leg).ok().and_then(|system| writes_elsewhere(system.f_type as u64));
-    let Some(system) = system else { return Ok(()) };
+    let Some(system) = system else { return keeps_unflushed(mode, leg) };
     let found = format!(
         "it is a file on {system}, which writes elsewhere what is overwritten and notes where only with a flush: in the mode protected, \
          which sends none, a power cut would take back what was acknowledged"

@@ -1,62 +1,105 @@
-//! How a backing device says which cache it needs: one line of text, in an extended attribute of a file or in the last block of a
-//! device.
+//! How a backing device says which cache it needs: one line of text, in an extended attribute of a file or in
+//! a block behind the cached part of a device.
 //!
 //! ```text
-//! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n
+//! plumb-cache 2 CACHE-UUID BACKING-UUID SESSION SIZE TAIL DURABLE WITNESSES\n
+//! plumb-cache 1 CACHE-UUID BACKING-UUID SESSION SIZE\n                          as plumb wrote it before
 //! ```
 //!
-//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the log is lost. A log whose own number is lower is an old copy. SIZE is
-//! that of the cached device in bytes. The line is shorter than a sector, so that a power cut leaves the old one or the new one.
+//! SESSION is the number of the last session: one begins when the cache is opened, and when a device of the
+//! log is lost. SIZE is that of the cached device in bytes. TAIL and DURABLE are sequence numbers of records
+//! ([`Mark`]); WITNESSES is the CRC-32C of each [`witness`](super::witness) in 8 hexadecimal digits; 8 dashes
+//! where nothing is stated, 8 dots where it was discarded and may change by itself. The line is shorter than
+//! a sector, so that a power cut leaves the old one or the new one. A line of version 1 is read as one that
+//! states nothing of the log and of the contents, and replaced at the next opening.
 
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use plumb_block::{Bytes, Device, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag};
-use plumb_cache::Uuid;
 use plumb_cache::driver::carry_out;
+use plumb_cache::{Mark, Uuid, WITNESSES_MAX};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 /// The extended attribute.
 const ATTRIBUTE: &str = "user.plumb.cache";
-/// What the last block begins with; the guard knows it as a signature.
-const HEAD: &str = "plumb-cache 1 ";
-/// The length of the last block.
+/// Beginning of the line; the guard knows it as a signature.
+pub(super) const HEAD: &str = "plumb-cache ";
+/// The length of the block that a marker has.
 pub(super) const BLOCK: Bytes = Bytes::kib(4);
+/// The length of a sector, which a marker fits in.
+pub(super) const SECTOR: usize = 512;
+
+/// Stands for a witness of which nothing is stated, or nothing can be.
+const SILENT: &str = "--------";
+const DISCARDED: &str = "........";
+
+/// The CRC-32C of each witness, where it is stated.
+pub(super) type Contents = [Option<u32>; WITNESSES_MAX];
 
 /// What the backing device says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marker {
     pub(super) cache: Uuid,
     pub(super) backing: Uuid,
-    pub(super) session: u64,
+    /// The size of the cached device.
     pub(super) size: Bytes,
+    pub(super) mark: Mark,
+    pub(super) contents: Contents,
 }
 
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{HEAD}{} {} {} {}", self.cache, self.backing, self.session, self.size.0)
+        let Self { cache, backing, size, mark: Mark { session, tail, durable, .. }, contents } = self;
+        write!(f, "{HEAD}2 {cache} {backing} {session} {} {tail} {durable} ", size.0)?;
+        for (index, content) in contents.iter().enumerate() {
+            match content {
+                Some(crc) => write!(f, "{crc:08x}")?,
+                None if self.mark.discarded & 1 << index != 0 => f.write_str(DISCARDED)?,
+                None => f.write_str(SILENT)?,
+            }
+        }
+        f.write_str("\n")
     }
 }
 
 impl Marker {
-    /// What bytes say: `None` if they are no marker.
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let line = bytes.split(|byte| *byte == b'\n').next().and_then(|line| str::from_utf8(line).ok())?;
-        let mut words = line.strip_prefix(HEAD)?.split(' ');
-        let marker = Self {
-            cache: words.next()?.parse().ok()?,
-            backing: words.next()?.parse().ok()?,
-            session: words.next()?.parse().ok()?,
-            size: Bytes(words.next()?.parse().ok()?),
-        };
-        words.next().is_none().then_some(marker)
+    /// Returns the marker of a cache that was never served.
+    pub(super) const fn new(cache: Uuid, backing: Uuid, size: Bytes) -> Self {
+        let mark = Mark { session: 0, tail: 0, durable: 0, witnesses: 0, discarded: 0 };
+        Self { cache, backing, size, mark, contents: [None; WITNESSES_MAX] }
     }
 
-    /// What the attribute of a file says. `Err` where its file system has no attributes.
+    /// Reads a marker that `bytes` begin with: `None` if they are no marker.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let line = bytes.split(|byte| *byte == b'\n').next().and_then(|line| str::from_utf8(line).ok())?;
+        let mut words = line.strip_prefix(HEAD)?.split(' ');
+        let version = words.next()?;
+        let (cache, backing) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let session = words.next()?.parse().ok()?;
+        let mut marker = Self::new(cache, backing, Bytes(words.next()?.parse().ok()?));
+        marker.mark.session = session;
+        if version == "2" {
+            (marker.mark.tail, marker.mark.durable) =
+                (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let (contents, discarded) = contents(words.next()?)?;
+            marker.state(contents);
+            marker.mark.discarded = discarded;
+        }
+        (matches!(version, "1" | "2") && words.next().is_none()).then_some(marker)
+    }
+
+    /// Has the marker state these contents.
+    pub(super) fn state(&mut self, contents: Contents) {
+        let bits = contents.iter().enumerate().filter(|(_, content)| content.is_some());
+        (self.contents, self.mark.witnesses) = (contents, bits.fold(0, |bits, (index, _)| bits | 1 << index));
+    }
+
+    /// Returns what the attribute of a file says. `Err` where its file system has no attributes.
     pub(super) fn of_file(file: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
-        let mut line = [0; 256];
+        let mut line = [0; SECTOR];
         match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut line) {
             Ok(length) => Ok(Self::parse(&line[..length])),
             Err(Errno::NODATA) => Ok(None),
@@ -79,21 +122,27 @@ impl Marker {
         Ok(rustix::fs::fsync(&file)?)
     }
 
-    /// What the last block of a device holds.
+    /// Returns what the last block of a device holds.
     pub(super) fn of_device(device: &dyn Device) -> plumb_block::Result<InLastBlock> {
-        let (range, pool) = last_block(device)?;
+        let (range, pool) = block_at(device, last_block(device))?;
         let Some(buffer) = pool.take(BLOCK) else { return Ok(InLastBlock::Other) };
         let read = carry_out(device, [Request::read_into(Tag(0), range, buffer)])?;
         Ok(match read.first() {
             Some(Payload::Into(bytes)) if bytes.iter().all(|byte| *byte == 0) => InLastBlock::Nothing,
-            Some(Payload::Into(bytes)) => Self::parse(bytes).map_or(InLastBlock::Other, InLastBlock::Marker),
+            Some(Payload::Into(bytes)) => {
+                Self::parse(bytes).map_or(InLastBlock::Other, |_| InLastBlock::Marker)
+            }
             _ => InLastBlock::Other,
         })
     }
 
-    /// Writes this into the last block of a device, durably; `None` leaves zeroes there.
-    pub(super) fn set_on_device(marker: Option<&Self>, device: &dyn Device) -> plumb_block::Result<()> {
-        let (range, pool) = last_block(device)?;
+    /// Writes this into the block at byte `at` of a device, durably; `None` leaves zeroes there.
+    pub(super) fn set_on_device(
+        marker: Option<&Self>,
+        device: &dyn Device,
+        at: u64,
+    ) -> plumb_block::Result<()> {
+        let (range, pool) = block_at(device, at)?;
         let Some(mut buffer) = pool.take(BLOCK) else { return Ok(()) };
         buffer.fill(0);
         if let Some(marker) = marker {
@@ -105,14 +154,29 @@ impl Marker {
     }
 }
 
+/// Reads what is stated of the witnesses, and the bits of those that were discarded.
+fn contents(text: &str) -> Option<(Contents, u32)> {
+    let (mut contents, mut discarded) = ([None; WITNESSES_MAX], 0);
+    let is_whole = text.len() == 8 * WITNESSES_MAX && text.is_ascii();
+    for (index, content) in contents.iter_mut().enumerate().filter(|_| is_whole) {
+        let word = &text[8 * index..8 * index + 8];
+        discarded |= u32::from(word == DISCARDED) << index;
+        let is_silent = word == SILENT || word == DISCARDED;
+        *content = if is_silent { None } else { Some(u32::from_str_radix(word, 16).ok()?) };
+    }
+    is_whole.then_some((contents, discarded))
+}
+
 /// Has a file say no more that it needs a cache, durably.
 pub(crate) fn forget_marker(file: impl AsFd) -> io::Result<()> {
     if has_marker(file.as_fd()) { Marker::set_on_file(None, file) } else { Ok(()) }
 }
 
-/// Whether the attribute of a file says that it needs a cache.
+/// Returns whether a file has the attribute that says which cache it needs, whatever version of plumb wrote
+/// that.
 pub(crate) fn has_marker(file: BorrowedFd<'_>) -> bool {
-    matches!(Marker::of_file(file), Ok(Some(_)))
+    // Without a buffer only its length is told.
+    rustix::fs::fgetxattr(file, ATTRIBUTE, &mut [] as &mut [u8]).is_ok()
 }
 
 /// What the last block of a device holds.
@@ -121,16 +185,22 @@ pub(super) enum InLastBlock {
     /// Zeroes.
     Nothing,
     /// A marker.
-    Marker(Marker),
+    Marker,
     /// Something else.
     Other,
 }
 
-fn last_block(device: &dyn Device) -> plumb_block::Result<(LbaRange, Pool)> {
+/// Returns the byte at which the last block of a device begins.
+pub(super) fn last_block(device: &dyn Device) -> u64 {
     let info = device.info();
-    let nlb = BLOCK.0 / info.logical_block.0;
+    (info.blocks() * info.logical_block.0).saturating_sub(BLOCK.0)
+}
+
+/// Returns the block of a marker at byte `at`, and memory for it.
+fn block_at(device: &dyn Device, at: u64) -> plumb_block::Result<(LbaRange, Pool)> {
+    let block = device.info().logical_block.0;
     let pool = Pool::new(PoolShape { buffer: BLOCK, count: 1, alignment: BLOCK })?;
-    Ok((LbaRange::new(Lba(info.blocks().saturating_sub(nlb)), nlb), pool))
+    Ok((LbaRange::new(Lba(at / block), BLOCK.0 / block), pool))
 }
 
 #[cfg(test)]
@@ -139,16 +209,25 @@ mod tests {
 
     #[test]
     fn a_marker_reads_back_and_nothing_else_is_one() {
-        let marker = Marker { cache: Uuid([1; 16]), backing: Uuid([2; 16]), session: 7, size: Bytes(4096) };
+        let mut marker = Marker::new(Uuid([1; 16]), Uuid([2; 16]), Bytes(u64::MAX));
+        marker.mark =
+            Mark { session: u64::MAX, tail: u64::MAX, durable: u64::MAX, witnesses: 0, discarded: 1 << 3 };
+        let mut contents = [None; WITNESSES_MAX];
+        (contents[0], contents[7], contents[WITNESSES_MAX - 1]) = (Some(0), Some(0xabcd), Some(u32::MAX));
+        marker.state(contents);
+        assert_eq!(marker.mark.witnesses, 1 | 1 << 7 | 1 << (WITNESSES_MAX - 1));
         let line = marker.to_string();
+        assert!(line.len() <= SECTOR, "{} bytes do not fit into a sector", line.len());
         let mut block = line.clone().into_bytes();
         block.resize(4096, 0);
         assert_eq!(Marker::parse(&block), Some(marker));
         for cut in 0..line.len() - 1 {
-            let parsed = Marker::parse(&line.as_bytes()[..cut]);
-            assert!(parsed.is_none_or(|parsed| parsed.size != marker.size), "{cut}");
+            assert_eq!(Marker::parse(&line.as_bytes()[..cut]), None, "{cut}");
         }
-        for other in ["", "plumb-cache 2 x", "plumb-cache 1 x y 1 2", &line.replace(" 7 ", " -7 ")] {
+        let one = "plumb-cache 1 01010101-0101-0101-0101-010101010101 02020202-0202-0202-0202-020202020202 7 4096\n";
+        let parsed = Marker::parse(one.as_bytes()).expect("the version before is read");
+        assert_eq!((parsed.mark, parsed.size), (Mark { session: 7, ..Mark::default() }, Bytes(4096)));
+        for other in ["", "plumb-cache 3 x", "plumb-cache 1 x y 1 2", &one.replace(" 7 ", " -7 ")] {
             assert_eq!(Marker::parse(other.as_bytes()), None, "{other}");
         }
     }

@@ -15,13 +15,15 @@ use plumb_linux::tree::LiveTree;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::config::MarkerPlace;
+use super::config::{CacheConfig, MarkerPlace};
+use super::ends::{self, DeviceSource, InBlock};
+use super::known;
 use super::laying_out::{LayingOut, reserve};
-use super::marker::{BLOCK, InLastBlock, Marker};
+use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::facts::{Contents, Found, Use};
-use crate::guard::{judge_cached, no_swap, signs, unseen_words};
+use crate::guard::{judge_cached, kernel_file, never_written, signs, unseen_words};
 use crate::locate::locate;
 use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
@@ -30,6 +32,26 @@ use crate::network::contents_of;
 use crate::open::{HELD, Wanted, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
+use crate::storage::{nobody_claims_beneath, overlap};
+
+/// The place of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// The attribute of a file.
+    Attribute,
+    /// The block that begins at this byte.
+    Block(u64),
+}
+
+impl Spot {
+    /// Returns the word of a configuration for it.
+    pub(super) const fn place(self) -> MarkerPlace {
+        match self {
+            Self::Attribute => MarkerPlace::Attribute,
+            Self::Block(_) => MarkerPlace::LastBlock,
+        }
+    }
+}
 
 /// A device of a cache, open.
 pub struct Member {
@@ -87,6 +109,7 @@ impl Member {
         // Again, now that nobody can claim it any more.
         let found = facts(&machine, &located, looked_at.as_fd())?;
         judge(&located.shown, &found, intent)?;
+        nobody_claims_beneath(&machine, &found, &located.shown)?;
         let (contents, identities) = match found {
             Found::File(file) => (file.contents, file.identities),
             Found::Block(block) => (block.contents, block.identities),
@@ -102,7 +125,8 @@ impl Member {
         Ok(Self { device, shown: located.shown, path, is_block, contents, identities, held: Some(held) })
     }
 
-    /// What the kernel does not know: a simulated drive, an export. Whether it may be written is for whoever serves it to say.
+    /// Returns what the kernel does not know: a simulated drive, an export. Whether it may be written is for
+    /// whoever serves it to say.
     fn elsewhere(name: &Name, time: &Time) -> Result<Self> {
         let wanted = Wanted {
             name: name.clone(),
@@ -125,12 +149,26 @@ impl Member {
         })
     }
 
-    /// Whether it is a file, and holds the log of a cache and nothing else.
+    /// Refuses this one and `other` if writing to one changes the other: two names of one device, two loop
+    /// devices over one file.
+    ///
+    /// # Errors
+    /// The refusal; the system's failures.
+    pub(super) fn is_apart_from(&self, other: &Self) -> Result<()> {
+        let (Some(own), Some(held)) = (&self.held, &other.held) else { return Ok(()) };
+        if !overlap(own, held)? {
+            return Ok(());
+        }
+        let found = format!("it is the same storage as {}", other.shown);
+        Err(Error::refused(&self.shown, found, "name devices or files that are apart"))
+    }
+
+    /// Returns whether it is a file, and holds the log of a cache and nothing else.
     pub(super) fn is_log_file(&self) -> bool {
         !self.is_block && self.contents.is_log()
     }
 
-    /// Whether it is one of the log of a cache, which goes as `permission` says.
+    /// Returns whether it is one of the log of a cache, which goes as `permission` says.
     ///
     /// # Errors
     /// The refusal, if it is one and was not named to be destroyed.
@@ -139,26 +177,64 @@ impl Member {
         Ok(self.contents.is_of_a_log())
     }
 
-    /// What is allowed for the others, of which each word must name one.
+    /// Returns what is allowed for the others, of which each word must name one.
     pub(super) fn without_own_name(&self, permission: &Permission) -> Permission {
         let is_own = |typed: &String| Permission::is_one_of(typed, &self.identities);
         let destroy = permission.destroy.iter().filter(|typed| !is_own(typed)).cloned().collect();
         Permission { destroy, ..permission.clone() }
     }
 
-    /// What the device says of the cache that it needs, wherever it says so, and where a new cache would have it said.
-    pub(super) fn marker(&self) -> Result<(Option<Marker>, MarkerPlace)> {
-        if let Some(file) = self.file() {
-            match Marker::of_file(file.as_fd()) {
-                Ok(found) => return Ok((found, MarkerPlace::Attribute)),
-                Err(Errno::OPNOTSUPP) => {}
-                Err(errno) => return Err(Error::os(&self.shown, "read the mark of", errno)),
-            }
+    /// Returns the markers of the device, wherever they are, that of the latest session first: of one cache,
+    /// unless it was copied or cached in two ways.
+    pub(super) fn markers(&self) -> Result<Vec<(Marker, Spot)>> {
+        let attribute = self.attribute()?.flatten().map(|marker| (marker, Spot::Attribute));
+        let found =
+            ends::find(&DeviceSource(&*self.device), &known::sizes(&known::all())).map_err(|error| {
+                Error::os(&self.shown, "read", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            })?;
+        let in_blocks = found.into_iter().map(|InBlock { marker, at }| (marker, Spot::Block(at)));
+        let mut found: Vec<_> = attribute.into_iter().chain(in_blocks).collect();
+        found.sort_by_key(|(marker, _)| std::cmp::Reverse(marker.mark.session));
+        Ok(found)
+    }
+
+    /// Returns the caches whose configuration names this device as the one that they cache.
+    pub(super) fn known_caches(&self) -> Vec<CacheConfig> {
+        self.held.as_ref().map_or_else(Vec::new, |file| known::of_backing(file.as_fd(), known::all()))
+    }
+
+    /// Takes away every marker of this cache, durably.
+    pub(super) fn unmark(&self, cache: Uuid) -> Result<()> {
+        let own = self.markers()?.into_iter().filter(|(marker, _)| marker.cache == cache);
+        own.into_iter().try_for_each(|(_, spot)| self.set_marker(spot, None))
+    }
+
+    /// Returns the marker in the attribute of a file; `None` where it can have none.
+    fn attribute(&self) -> Result<Option<Option<Marker>>> {
+        let Some(file) = self.file() else { return Ok(None) };
+        match Marker::of_file(file.as_fd()) {
+            Ok(None) if has_marker(file.as_fd()) => Err(Error::refused(
+                &self.shown,
+                "its attribute user.plumb.cache says that it needs a cache, in words of another version of plumb",
+                "use the version that wrote it",
+            )),
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(Error::os(&self.shown, "read the mark of", errno)),
+        }
+    }
+
+    /// Returns the place at which a new cache has the device say that it needs it.
+    ///
+    /// # Errors
+    /// The refusal, where that is in use.
+    pub(super) fn spot_of_new(&self) -> Result<Spot> {
+        if self.attribute()?.is_some() {
+            return Ok(Spot::Attribute);
         }
         let found = Marker::of_device(&*self.device).map_err(|error| Error::device(&self.shown, &error))?;
         match found {
-            InLastBlock::Marker(marker) => Ok((Some(marker), MarkerPlace::LastBlock)),
-            InLastBlock::Nothing => Ok((None, MarkerPlace::LastBlock)),
+            InLastBlock::Marker | InLastBlock::Nothing => Ok(Spot::Block(last_block(&*self.device))),
             InLastBlock::Other => {
                 let found = "its last 4096 bytes are in use, where a cache marks the device that needs it";
                 let remedy = "make what is on it 4096 bytes shorter (a file system: resize2fs and the like; a partition: leave \
@@ -169,31 +245,40 @@ impl Member {
     }
 
     /// Writes the marker, or takes it away, durably.
-    pub(super) fn set_marker(&self, place: MarkerPlace, marker: Option<&Marker>) -> Result<()> {
-        match (place, &self.held) {
-            (MarkerPlace::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
+    pub(super) fn set_marker(&self, spot: Spot, marker: Option<&Marker>) -> Result<()> {
+        match (spot, &self.held) {
+            (Spot::Attribute, Some(file)) => Marker::set_on_file(marker, file).map_err(|error| {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 Error::os(&self.shown, "mark", errno)
             }),
-            (MarkerPlace::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
-            (MarkerPlace::LastBlock, _) => Marker::set_on_device(marker, &*self.device)
+            (Spot::Attribute, None) => Err(Error::usage(&self.shown, "it has no attributes", "")),
+            (Spot::Block(at), _) => Marker::set_on_device(marker, &*self.device, at)
                 .map_err(|error| Error::device(&self.shown, &error)),
         }
     }
 
-    /// The device that is cached: without the marker, if that is on it.
+    /// Returns the device that is cached: without the marker, if that is on it.
     pub(super) fn cached(&self, place: MarkerPlace) -> Arc<dyn Device> {
-        let device = Arc::clone(&self.device);
-        let info = device.info();
-        let size = match place {
+        let info = self.device.info();
+        self.part(match place {
             // A file may end within a block, which no request reaches.
             MarkerPlace::Attribute => info.size.round_down(info.logical_block),
             MarkerPlace::LastBlock => Bytes(info.size.0.saturating_sub(BLOCK.0)).round_down(BLOCK),
-        };
-        if size == info.size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
+        })
     }
 
-    /// The file, if it is one: read-write.
+    /// Returns the first `size` of the device: what was cached before it grew.
+    pub(super) fn part(&self, size: Bytes) -> Arc<dyn Device> {
+        let device = Arc::clone(&self.device);
+        if size == device.info().size { device } else { Arc::new(Part { device, first: Lba(0), size }) }
+    }
+
+    /// Returns the descriptor of a file or a block device.
+    pub(super) fn held(&self) -> Option<&OwnedFd> {
+        self.held.as_deref()
+    }
+
+    /// Returns the file, if it is one: read-write.
     pub(super) fn file(&self) -> Option<&Arc<OwnedFd>> {
         self.held.as_ref().filter(|_| !self.is_block)
     }
@@ -214,7 +299,7 @@ impl Member {
     }
 }
 
-/// Whether it may be opened by a cache: nobody else may use it.
+/// Returns whether it may be opened by a cache: nobody else may use it.
 fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
         Found::File(file) => (&file.uses, &file.unseen),
@@ -227,11 +312,12 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
             let remedy = "see that it is there under this name, by which the cache finds it";
             return Err(Error::new(crate::Kind::NotFound, shown, "there is no such file or device", remedy));
         }
+        Found::Kernel(system) => return Err(kernel_file(shown, system)),
         Found::Directory | Found::Other(_) => {
             return Err(Error::usage(shown, "it is neither a file nor a block device", "name one"));
         }
     };
-    no_swap(shown, uses)?;
+    never_written(shown, uses)?;
     if let Some(unseen) = unseen {
         let remedy = "run where /proc and /sys are those of the machine";
         return Err(Error::refused(shown, unseen_words(unseen), remedy));
@@ -245,7 +331,8 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))
 }
 
-/// The name below /dev/disk/by-id that leads to the node, the first of several; the node itself where there is none.
+/// Returns the name below /dev/disk/by-id that leads to the node, the first of several; the node itself where
+/// there is none.
 fn stable_name(node: &Path) -> PathBuf {
     let links =
         std::fs::read_dir("/dev/disk/by-id").into_iter().flatten().flatten().map(|entry| entry.path());

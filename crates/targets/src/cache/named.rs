@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time};
 use plumb_cache::driver::{self, CachedDevice, Members};
-use plumb_cache::{BUFFER, Cache, Degraded, Identity, Mode, Options, State};
+use plumb_cache::{BUFFER, Cache, Degraded, Identity, Mode, Options, State, WITNESSES_MAX};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{Survey, survey_cache};
@@ -15,8 +15,11 @@ use super::create::needs;
 use super::follower::Follower;
 use super::inline;
 use super::marker::Marker;
-use super::member::Member;
+use super::member::{Member, Spot};
+use super::placement;
+use super::witness::{self, Marking, StopRecord};
 use crate::error::{Error, Kind, Result};
+use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
 use crate::open::Wanted;
@@ -35,83 +38,125 @@ pub struct NamedCache {
     backing: Arc<Member>,
     /// The files of the log, by the number of the leg.
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
-    /// None of one that is only looked at.
+    /// What marks the backing device; none of one that is only looked at, or is detached.
     follower: Option<Follower>,
+    marking: Arc<Marking>,
+    /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
+    written_beside: Option<Error>,
+    /// Warnings about its devices, once somebody has asked for them.
+    warnings: Mutex<Option<Warnings>>,
 }
 
-/// What a cache is opened with, but for what only its log says.
+/// Warnings about the devices of a cache, with the mode and the devices of the log for which they hold.
+struct Warnings {
+    mode: Mode,
+    legs: Vec<String>,
+    sentences: Vec<String>,
+}
+
+/// How a cache is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// The devices of the log that may be missing beside those that the log calls lost.
+    pub degraded: Degraded,
+    /// Whether the log is taken up to the first durable record that is damaged or gone; what comes after it
+    /// is lost.
+    pub gives_up_lost: bool,
+    /// Whether what somebody else has written to the backing device since the cache was served may be lost.
+    pub discards_backing_writes: bool,
+}
+
+impl Opening {
+    /// As strictly as can be.
+    pub const STRICT: Self =
+        Self { degraded: Degraded::No, gives_up_lost: false, discards_backing_writes: false };
+}
+
+/// Returns what a cache is opened with, but for what only its log says.
 pub(super) fn options_of(mode: Mode) -> plumb_block::Result<Options> {
     let memory = Pool::new(PoolShape { buffer: BUFFER, count: BUFFERS, alignment: Bytes::kib(4) })?;
     Ok(Options { mode, ..Options::new(memory) })
 }
 
 impl NamedCache {
-    /// Opens the cache: recovers its log, and marks the backing device with the new session and each later one. `degraded` says which legs may
-    /// be missing beside those that the log calls lost.
+    /// Opens the cache: recovers its log, and marks the backing device as the log asks for it from then on.
     ///
     /// # Errors
-    /// The refusal: its devices are missing or in use, or do not belong together. Nothing was written then.
-    pub fn open(config: CacheConfig, degraded: Degraded, time: &Time) -> Result<Self> {
-        Self::served(config, |options| Options { degraded, ..options }, time)
-    }
-
-    /// Opens the cache with what its log has before the first durable record that is damaged or gone; what comes after it is lost.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn salvage(config: CacheConfig, time: &Time) -> Result<Self> {
-        Self::served(config, |options| Options { gives_up_lost: true, ..options }, time)
-    }
-
-    fn served(config: CacheConfig, how: impl FnOnce(Options) -> Options, time: &Time) -> Result<Self> {
-        let (mut open, marker) = Self::recovered(config, how, Intent::WRITE, time)?;
-        let session = open.device.look(Cache::session_durable).unwrap_or(marker.session);
-        let (backing, place) = (Arc::clone(&open.backing), open.config().marker);
-        let mark = move |session| backing.set_marker(place, Some(&Marker { session, ..marker }));
-        mark(session)?;
+    /// The refusal: its devices are missing or in use, do not belong together, or were used without each
+    /// other. Nothing was written to the backing device then.
+    pub fn open(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
+        let before = config.clone();
+        let mut open = Self::recovered(config, opening, Intent::WRITE, time)?;
+        if let Some(refusal) = open.written_beside.take() {
+            return Err(refusal);
+        }
+        // The record says nothing of the device once that is written.
+        open.config().stopped = None;
+        let now = open.config().clone();
+        if now != before {
+            now.save(&config::directory())?;
+        }
         let shown = open.shown();
-        let follower = Follower::start(open.device.clone(), mark);
-        open.follower = Some(follower.map_err(|error| Error::device(&shown, &error))?);
+        let failed = |error: plumb_block::Error| Error::device(&shown, &error);
+        open.follower =
+            Some(Follower::start(open.device.clone(), Arc::clone(&open.marking)).map_err(failed)?);
+        // The session is marked before anybody is served.
+        let marked = open.device.wait_for(|core| match core.state() {
+            State::Latched { because } => Some(Err(because)),
+            _ => core.is_session_marked().then_some(Ok(())),
+        });
+        marked.map_err(failed)?.map_err(|why| Error::refused(&shown, why, "see to the backing device"))?;
         Ok(open)
     }
 
-    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written. `degraded` as in [`open`](Self::open);
-    /// with `gives_up_lost` as [`salvage`](Self::salvage) would leave it.
+    /// Opens the cache to look at it: its whole log is read and checked, and nothing is written; what
+    /// `opening` allows is taken as done. [`written_beside`](Self::written_beside) says why opening it would
+    /// be refused all the same.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn look(config: CacheConfig, degraded: Degraded, gives_up_lost: bool, time: &Time) -> Result<Self> {
-        let how = |options| Options { degraded, dry_run: true, gives_up_lost, ..options };
-        Self::recovered(config, how, Intent::READ, time).map(|(open, _)| open)
+    pub fn look(config: CacheConfig, opening: Opening, time: &Time) -> Result<Self> {
+        Self::recovered(config, opening, Intent::READ, time)
     }
 
-    fn recovered(
-        config: CacheConfig,
-        how: impl FnOnce(Options) -> Options,
-        intent: Intent,
-        time: &Time,
-    ) -> Result<(Self, Marker)> {
+    /// Returns why the backing device is said to have been written by somebody else since the cache was
+    /// served; `None` if nothing is known of that.
+    pub fn written_beside(&self) -> Option<&Error> {
+        self.written_beside.as_ref()
+    }
+
+    fn recovered(config: CacheConfig, opening: Opening, intent: Intent, time: &Time) -> Result<Self> {
         let shown = format!("cache:{}", config.name);
-        let (backing, marker) = backing_of(&config, intent, time)?;
+        let (backing, mut marker, spot) = backing_of(&config, intent, time)?;
         let legs = legs_of(&config, intent, time)?;
-        let cached = backing.cached(config.marker);
-        let size = cached.info().size;
+        let size = backing.cached(spot.place()).info().size;
         if size < marker.size {
             let (now, before) = (size.0, marker.size.0);
             let found =
                 format!("it has {now} bytes and had {before} when it was cached: it was made smaller");
             return Err(Error::refused(&backing.shown, found, "give it its size back"));
         }
-        let identity =
-            Identity { cache: config.uuid, backing: config.backing_uuid, session_min: marker.session };
+        // What it has grown by is not cached.
+        let cached = backing.part(marker.size);
+        if opening.discards_backing_writes {
+            marker.state([None; WITNESSES_MAX]);
+        }
         let options = options_of(config.mode).map_err(|error| Error::device(&shown, &error))?;
-        let options = how(Options { identity: Some(identity), ..options });
+        let (cache, backing_uuid) = (config.uuid, config.backing_uuid);
+        let options = Options {
+            identity: Some(Identity { cache, backing: backing_uuid, marked: marker.mark }),
+            witnesses: witness::ranges(&*cached),
+            degraded: opening.degraded,
+            gives_up_lost: opening.gives_up_lost,
+            dry_run: !intent.writes,
+            ..options
+        };
         let missing: Vec<_> = config.legs.iter().zip(&legs).filter(|(_, leg)| leg.is_none()).collect();
         let missing =
             missing.into_iter().map(|(path, _)| format!("{path} is not there; ")).collect::<String>();
         let files = legs.iter().map(|leg| leg.as_ref()?.file().cloned()).collect();
         let legs = legs.iter().map(|leg| leg.as_ref().map(|leg| Arc::clone(&leg.device))).collect();
-        let members = Members { legs, backing: cached };
+        let members = Members { legs, backing: Arc::clone(&cached) };
         let device = CachedDevice::open(options, members, time.clone()).map_err(|error| {
             let refusal = refused(&shown, &error);
             match refusal.kind() {
@@ -121,16 +166,56 @@ impl NamedCache {
                 _ => refusal,
             }
         })?;
-        let (config, files) = (Mutex::new(config), Mutex::new(files));
-        Ok((Self { config, device, backing: Arc::new(backing), files, follower: None }, marker))
+        let since = config.stopped.as_ref().filter(|_| !opening.discards_backing_writes);
+        let since = since.and_then(|record| record.write_since(marker.mark.session, &backing));
+        let by_witness = || {
+            let at = witness::changed(&*cached, &marker.contents)?;
+            Some(format!("its contents at byte {at} are not those that the cache left there"))
+        };
+        let is_needed = device.look(Cache::status).is_some_and(|status| status.dirty.0 + status.zeroed.0 > 0);
+        let evidence = since.or_else(by_witness);
+        if evidence.is_some() {
+            // What a later mark states is read anew.
+            marker.state([None; WITNESSES_MAX]);
+        }
+        let written_beside = evidence.filter(|_| is_needed).map(|why| beside(&config, &backing, &why));
+        let config = CacheConfig { marker: spot.place(), backing_size: Some(marker.size.0), ..config };
+        let (config, files, backing) = (Mutex::new(config), Mutex::new(files), Arc::new(backing));
+        let marking = Arc::new(Marking::new(Arc::clone(&backing), spot, cached, marker));
+        Ok(Self {
+            config,
+            device,
+            backing,
+            files,
+            follower: None,
+            marking,
+            written_beside,
+            warnings: Mutex::default(),
+        })
     }
 
-    /// Where it is.
+    /// Returns what speaks against the way in which its devices lie, a sentence each.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let config = self.config().clone();
+        let mut known = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(known) if known.mode == config.mode && known.legs == config.legs => known.sentences.clone(),
+            _ => {
+                let sentences = placement::warnings(&config);
+                let CacheConfig { mode, legs, .. } = config;
+                *known = Some(Warnings { mode, legs, sentences: sentences.clone() });
+                sentences
+            }
+        }
+    }
+
+    /// Returns where it is.
     pub fn config(&self) -> MutexGuard<'_, CacheConfig> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files among the devices of the log, by the number of the leg: each is locked for as long as it is here, or its device is in use.
+    /// Returns the files among the devices of the log, by the number of the leg: each is locked for as long
+    /// as it is here, or its device is in use.
     pub(super) fn files(&self) -> MutexGuard<'_, Vec<Option<Arc<OwnedFd>>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,10 +231,21 @@ impl NamedCache {
     /// If that is not known to be so.
     pub fn stop(&self) -> plumb_block::Result<()> {
         self.device.with(Cache::stop);
-        self.stopped()
+        self.stopped()?;
+        let Some(mark) = self.device.look(Cache::mark_at_stop) else { return Ok(()) };
+        let failed = |error: Error| {
+            let place = self.config().name.clone();
+            plumb_block::Error::new(plumb_block::ErrorKind::Invalid, "mark the backing device of", place)
+                .because(error.to_string())
+        };
+        self.marking.write(mark).map_err(failed)?;
+        let stopped = StopRecord::now(mark.session, &self.backing);
+        let config = CacheConfig { stopped, ..self.config().clone() };
+        // Without the record the witnesses speak.
+        config.save(&config::directory()).or(Ok(()))
     }
 
-    /// Whether it has stopped, as it was told or because it cannot go on.
+    /// Returns whether it has stopped, as it was told or because it cannot go on.
     pub fn has_stopped(&self) -> bool {
         let state = self.device.look(Cache::state);
         !matches!(state, State::Recovering | State::Serving)
@@ -192,14 +288,16 @@ impl NamedCache {
             return Err(self.not_everything(&shown, &unreadable));
         }
         self.follower = None;
-        let CacheConfig { name, marker, .. } = self.config().clone();
-        self.backing.set_marker(marker, None)?;
+        let CacheConfig { name, uuid, legs: paths, .. } = self.config().clone();
+        self.backing.unmark(uuid)?;
         CacheConfig::forget(&config::directory(), &name)?;
         let legs = self.device.members().legs.clone();
-        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)
+        legs.iter().flatten().try_for_each(|leg| driver::erase(&**leg)).map_err(failed)?;
+        paths.iter().for_each(|path| mark_as_free(path));
+        Ok(())
     }
 
-    /// The refusal to detach a cache of which the backing device does not have everything.
+    /// Returns the refusal to detach a cache of which the backing device does not have everything.
     fn not_everything(&self, shown: &str, unreadable: &[LbaRange]) -> Error {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
@@ -223,15 +321,31 @@ impl NamedCache {
     }
 }
 
-/// The way out of a cache that cannot be opened.
+/// Returns the way out of a cache that cannot be opened.
 fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     format!(
         "only if what its log holds may be lost, give it up with `plumb cache detach {name} --discard-dirty {uuid}`"
     )
 }
 
-/// The backing device, and what it says of its cache.
-fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker)> {
+/// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
+fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
+    let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
+    let found = format!(
+        "it was written by something else than its cache (mounted, perhaps) since that was served: {why}. What only the log holds would be \
+         written over that"
+    );
+    let remedy = format!(
+        "decide which of the two counts: the backing device, without what only the log holds: `plumb cache detach {name} --discard-dirty \
+         {uuid}`; the log, written over what was written beside it: `plumb cache serve {name} --discard-backing-writes {uuid}`, then check \
+         the file system; to look at both before: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of {shown}, \
+         which changes nothing"
+    );
+    Error::refused(shown, found, remedy)
+}
+
+/// Returns the backing device, what it says of its cache, and where.
+fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Member, Marker, Spot)> {
     let backing = Member::opened(&config.backing, intent, time).map_err(|error| match error.kind() {
         Kind::NotFound => {
             let remedy = format!("bring it back under this name; {}", last_resort(config));
@@ -239,17 +353,13 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
         }
         _ => error,
     })?;
-    let found = match backing.marker() {
-        // Something that is no mark: it is another device.
-        Err(error) if error.kind() == Kind::Refused => (None, config.marker),
-        found => found?,
-    };
-    match found {
-        (Some(marker), place) if place == config.marker => {
-            let is_ours = marker.cache == config.uuid && marker.backing == config.backing_uuid;
-            if is_ours { Ok((backing, marker)) } else { Err(needs(&backing.shown, &marker)) }
-        }
-        _ => {
+    let found = backing.markers()?;
+    let is_ours = |marker: &Marker| marker.cache == config.uuid && marker.backing == config.backing_uuid;
+    let own = found.iter().find(|(marker, _)| is_ours(marker)).copied();
+    match (own, found.first()) {
+        (Some((marker, spot)), _) => Ok((backing, marker, spot)),
+        (None, Some((other, _))) => Err(needs(&backing.shown, other.cache)),
+        (None, None) => {
             let found = format!(
                 "it does not say that it needs the cache {}: it is another device, or was taken out of that cache and \
                  may have been written since",
@@ -265,7 +375,8 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
     }
 }
 
-/// The devices of the log, `None` for one that is not there, or does not answer: the others say whether it counts. One has to be there.
+/// Returns the devices of the log, `None` for one that is not there, or does not answer: the others say
+/// whether it counts. One has to be there.
 fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Option<Member>>> {
     let legs: Vec<_> = config.legs.iter().map(|path| Member::opened(path, intent, time)).collect();
     let is_any_there = legs.iter().any(Result::is_ok);
@@ -283,7 +394,7 @@ fn legs_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<Vec<Opti
     legs.collect()
 }
 
-/// What the core says when it does not open.
+/// Returns what the core says when it does not open.
 pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     match (&error.kind, &error.detail) {
         (plumb_block::ErrorKind::Invalid, Some(why)) => Error::refused(shown, why, ""),
@@ -291,8 +402,8 @@ pub(super) fn refused(shown: &str, error: &plumb_block::Error) -> Error {
     }
 }
 
-/// The way beneath the cache that is called `typed`, by its configuration: it is not opened, and may be served. `None` if that is no name
-/// of a cache that was made.
+/// Returns the way beneath the cache that is called `typed`, by its configuration: it is not opened, and may
+/// be served. `None` if that is no name of a cache that was made.
 ///
 /// # Errors
 /// If there is no cache of this name.
@@ -308,7 +419,7 @@ pub fn survey(typed: &str) -> Result<Option<Survey>> {
     }
 }
 
-/// Whether `name` is that of a cache.
+/// Returns whether `name` is that of a cache.
 pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Cache, .. })
 }
@@ -334,7 +445,7 @@ pub(crate) fn open_all(
                     true => inline::make(&want.name, rest, time)?,
                     false => {
                         let config = CacheConfig::load(&config::directory(), rest)?;
-                        let cache = NamedCache::open(config, Degraded::No, time)?;
+                        let cache = NamedCache::open(config, Opening::STRICT, time)?;
                         inline::Made {
                             device: cache.device.clone(),
                             counters: None,

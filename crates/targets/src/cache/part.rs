@@ -1,11 +1,12 @@
 //! A part of a device as a device: without its end, where the marker of its cache is; or one of the drives of a proof.
 
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Completion, Device, DeviceInfo, Extent, Latch, Lba, LbaRange, Power, Queue, QueueFull,
-    QueueOptions, Request, Result, Wait,
+    Bytes, Completion, Device, DeviceInfo, Extent, Layered, Lba, LbaRange, Queue, QueueFull, QueueOptions,
+    Request, Result, Wait,
 };
 
 /// Of a device `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end, as the core of a cache
@@ -17,7 +18,13 @@ pub(super) struct Part {
     pub(super) size: Bytes,
 }
 
-impl Device for Part {
+impl Layered for Part {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.device
+    }
+
     fn info(&self) -> DeviceInfo {
         DeviceInfo { size: self.size, ..self.device.info() }
     }
@@ -34,18 +41,6 @@ impl Device for Part {
         let mut extents = self.device.extents(LbaRange::new(Lba(range.lba.0 + self.first.0), range.nlb))?;
         extents.iter_mut().for_each(|extent| extent.range.lba.0 -= self.first.0);
         Ok(extents)
-    }
-
-    fn set_wce(&self, enabled: bool) -> Result<()> {
-        self.device.set_wce(enabled)
-    }
-
-    fn latched(&self) -> Option<Latch> {
-        self.device.latched()
-    }
-
-    fn power(&self) -> Power {
-        self.device.power()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plumb_block::{Bytes, LbaRange, Nanos, RealClock, Time};
-use plumb_cache::{Cache, Degraded, Figures, Findings, Layout, LegState, Mode, State, Status};
+use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::Refused;
 use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::changing::Changing;
 use super::config::{self, CacheConfig};
 use super::laying_out::LayingOut;
-use super::named::NamedCache;
+use super::named::{NamedCache, Opening};
+use super::placement::{keeps_unflushed, warnings};
 use crate::error::Result;
 use crate::permission::Permission;
 
@@ -122,6 +123,9 @@ pub struct CacheStatus {
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
+    /// What speaks against the way in which its devices lie, a sentence each.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// The control socket; null if it is not served.
     pub control: Option<String>,
     /// The process that serves it.
@@ -187,6 +191,10 @@ impl CacheStatus {
 
     /// Of a cache that is not served. What only its log says is unknown.
     pub fn unserved(config: &CacheConfig) -> Self {
+        Self { warnings: warnings(config), ..Self::without_warnings(config) }
+    }
+
+    fn without_warnings(config: &CacheConfig) -> Self {
         let leg = |path: &String| LegStatus { path: path.clone(), state: "unknown".to_owned() };
         Self {
             schema: Self::SCHEMA.to_owned(),
@@ -239,7 +247,7 @@ impl CacheStatus {
 
     /// Of a cache that is open.
     pub fn open(cache: &NamedCache) -> Self {
-        let unserved = Self::unserved(&cache.config());
+        let unserved = Self { warnings: cache.warnings(), ..Self::without_warnings(&cache.config()) };
         let backing = Arc::clone(&cache.device.members().backing);
         let block = backing.info().logical_block.0;
         let extents = |ranges: &[LbaRange]| {
@@ -333,11 +341,12 @@ pub struct CacheControls {
 /// See [`ServiceError`]; nothing is left behind. A refusal to open it is `Err` within.
 pub fn serve_cache(
     config: CacheConfig,
-    degraded: Degraded,
+    opening: Opening,
     service: ServiceOptions,
 ) -> std::result::Result<Result<Service<CacheControls>>, ServiceError> {
     let time = Time::Real(Arc::new(RealClock::start()));
-    let cache = match NamedCache::open(config, degraded, &time) {
+    let checked = config.legs.iter().try_for_each(|leg| keeps_unflushed(config.mode, leg));
+    let cache = match checked.and_then(|()| NamedCache::open(config, opening, &time)) {
         Ok(cache) => cache,
         Err(refusal) => return Ok(Err(refusal)),
     };

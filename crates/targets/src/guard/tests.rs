@@ -6,7 +6,7 @@ use crate::signature::Signature;
 const T: &str = "target";
 
 fn ext4() -> Contents {
-    Contents::Read(vec![Signature { name: "ext4", at: 1080 }])
+    Contents::Read(vec![Signature::new("ext4", 1080)])
 }
 
 fn mounted() -> Use {
@@ -19,6 +19,10 @@ fn held() -> Use {
 
 fn swap(device: &str) -> Use {
     Use::Swap { device: device.into() }
+}
+
+fn locked() -> Use {
+    Use::Locked { file: "/srv/m".into(), process: "7".into() }
 }
 
 fn behind() -> Use {
@@ -43,6 +47,7 @@ fn file(made_by_plumb: bool, contents: Contents, uses: Vec<Use>) -> Found {
         identities: vec!["/srv/x.dat".into()],
         size: Bytes::mib(1),
         made_by_plumb,
+        changed_since_made: false,
         contents,
         uses,
         unseen: None,
@@ -106,6 +111,11 @@ fn block_devices() {
         (block(C::BLANK, vec![held()]), w, destroy("SERIAL 1"), WRITE),
         (block(C::BLANK, vec![swap("sda")]), w, overwrite(), refused("swapoff /dev/sda")),
         (block(C::BLANK, vec![swap("sda")]), w, destroy("SERIAL 1"), refused("swapoff /dev/sda")),
+        (block(C::BLANK, vec![swap("/srv/a b")]), w, destroy("SERIAL 1"), refused("swapoff '/srv/a b'")),
+        (block(C::BLANK, vec![locked()]), w, overwrite(), refused("locked by process 7")),
+        (block(C::BLANK, vec![mounted(), locked()]), w, destroy("SERIAL 1"), refused("locked by process 7")),
+        (block(C::NamedByBlkid("x".into()), vec![]), w, overwrite(), refused("x (as blkid says)")),
+        (block(C::NamedByBlkid("x".into()), vec![]), w, destroy("SERIAL 1"), CLAIM),
         (block(C::Unreadable("EIO".into()), vec![]), w, overwrite(), refused("cannot be read")),
         (block(C::Unreadable("EIO".into()), vec![]), w, destroy("SERIAL 1"), CLAIM),
         (block(C::BLANK, vec![]), w.sized(Bytes::gib(2)), overwrite(), Err((Kind::Usage, "size"))),
@@ -142,7 +152,9 @@ fn files() {
     check(vec![
         (file(true, C::BLANK, vec![]), w, nothing(), WRITE),
         (file(true, ext4(), vec![]), w, nothing(), refused("somebody has used it since")),
-        (file(true, ext4(), vec![]), w, overwrite(), WRITE),
+        (file(true, ext4(), vec![]), w, overwrite(), refused("--destroy /srv/x.dat")),
+        (file(false, ext4(), vec![]), w, overwrite(), refused("it holds ext4")),
+        (file(false, ext4(), vec![]), w, destroy("/srv/x.dat"), WRITE),
         (file(false, C::BLANK, vec![]), w, nothing(), refused("--overwrite")),
         (file(false, C::BLANK, vec![]), w, overwrite(), WRITE),
         (file(false, C::BLANK, vec![]), w, destroy("/srv/x.dat"), WRITE),
@@ -185,6 +197,8 @@ fn what_is_not_there_or_no_target() {
         (missing(Missing::InDev), w.sized(Bytes(1)), overwrite(), Err((Kind::NotFound, "device"))),
         (Found::Directory, w.sized(Bytes(1)), overwrite(), Err((Kind::Usage, "directory"))),
         (Found::Other("FIFO"), r, overwrite(), Err((Kind::Usage, "FIFO"))),
+        (Found::Kernel("sysfs"), r, overwrite(), refused("sysfs")),
+        (Found::Kernel("proc"), w, destroy("/proc/x"), refused("stores nothing")),
     ]);
 }
 

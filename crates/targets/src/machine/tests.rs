@@ -40,7 +40,12 @@ impl Made {
     fn partition(&mut self, disk: &str, name: &str, number: &str) -> String {
         let at = format!("/sys/devices/{disk}/{name}");
         self.tree.put_text(&format!("{at}/partition"), number);
-        self.device(&at, name)
+        let device = self.device(&at, name);
+        // One after the other, each of 8 sectors.
+        self.tree.put_text(&format!("{at}/size"), "8\n");
+        let start = 8 * number.parse::<u64>().unwrap();
+        self.tree.put_text(&format!("{at}/start"), &format!("{start}\n"));
+        device
     }
 
     fn device(&mut self, at: &str, name: &str) -> String {

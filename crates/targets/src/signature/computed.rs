@@ -20,7 +20,27 @@ const DRBD: std::ops::RangeInclusive<u32> = 0x8374_026a..=0x8374_026d;
 /// All that `source` bears of them.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
-    for look in [ext, xfs_log, swap, gpt, boot_sector, md, zfs, drbd, nilfs, firmware_raid, cached, log_end] {
+    for look in [
+        ext,
+        xfs_log,
+        swap,
+        gpt,
+        boot_sector,
+        md,
+        zfs,
+        drbd,
+        nilfs,
+        firmware_raid,
+        cached,
+        log_end,
+        bcache,
+        udf,
+        sun,
+        atari,
+        ext_copy,
+        xfs_copy,
+        end_copy,
+    ] {
         found.extend(look(source)?);
     }
     Ok(found)
@@ -29,18 +49,43 @@ pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
 type Look = io::Result<Option<Signature>>;
 
 fn found(name: &'static str, at: u64) -> Look {
-    Ok(Some(Signature { name, at }))
+    Ok(Some(Signature::new(name, at)))
 }
 
 /// fs/ext4/ext4.h: `s_magic` at 0x38 of the superblock, `s_feature_compat` at 0x5c, `s_feature_incompat` at 0x60; and
 /// `s_log_block_size` at 0x18 is at most 6 (64 KiB), which tells the two bytes of the mark from noise.
 fn ext(source: &dyn Source) -> Look {
-    const SUPERBLOCK: u64 = 1024;
-    let Some([0x53, 0xef]) = bytes::<2>(source, SUPERBLOCK + 0x38)? else { return Ok(None) };
-    if bytes::<4>(source, SUPERBLOCK + 0x18)?.is_none_or(|log| u32::from_le_bytes(log) > 6) {
+    Ok(ext_at(source, KIB)?.map(|name| Signature::new(name, KIB + 0x38)))
+}
+
+/// The copies at the start of groups 1, 3, 5, 7 and 9, which `sparse_super` keeps too. `s_block_group_nr` at
+/// 0x5a says which group it is. A group has eight blocks for each byte of a block; blocks of 1 KiB are
+/// counted from 1.
+fn ext_copy(source: &dyn Source) -> Look {
+    if ext_at(source, KIB)?.is_some() {
         return Ok(None);
     }
-    let feature = |at| Ok::<_, io::Error>(bytes::<4>(source, SUPERBLOCK + at)?.map_or(0, u32::from_le_bytes));
+    for log in 0..=2_u32 {
+        let block = KIB << log;
+        for group in [1_u16, 3, 5, 7, 9] {
+            let first = if log == 0 { 1 } else { 0 };
+            let at = (u64::from(group) * 8 * block + first) * block;
+            let is_group = bytes::<2>(source, at + 0x5a)? == Some(group.to_le_bytes());
+            if let Some(name) = ext_at(source, at)?.filter(|_| is_group) {
+                return Ok(Some(Signature::copy(name, at + 0x38)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What the superblock of ext at `superblock` is of, if there is one.
+fn ext_at(source: &dyn Source, superblock: u64) -> io::Result<Option<&'static str>> {
+    let Some([0x53, 0xef]) = bytes::<2>(source, superblock + 0x38)? else { return Ok(None) };
+    if bytes::<4>(source, superblock + 0x18)?.is_none_or(|log| u32::from_le_bytes(log) > 6) {
+        return Ok(None);
+    }
+    let feature = |at| Ok::<_, io::Error>(bytes::<4>(source, superblock + at)?.map_or(0, u32::from_le_bytes));
     let (has_journal, is_journal, beyond_ext3) = (0x4, 0x8, !0x1f_u32);
     let (compatible, incompatible) = (feature(0x5c)?, feature(0x60)?);
     let name = if incompatible & is_journal != 0 {
@@ -52,12 +97,16 @@ fn ext(source: &dyn Source) -> Look {
     } else {
         "ext2"
     };
-    found(name, SUPERBLOCK + 0x38)
+    Ok(Some(name))
 }
 
 /// fs/xfs/libxfs/xfs_log_format.h: a log on a device of its own has no superblock, but records at multiples of 512 bytes.
 /// One is in the first 256 KiB, the largest that a record can be.
 fn xfs_log(source: &dyn Source) -> Look {
+    // A file system has its log within, and old records may be anywhere in it.
+    if bytes::<4>(source, 0)? == Some(*b"XFSB") {
+        return Ok(None);
+    }
     for at in (0..256 * KIB).step_by(512) {
         if bytes::<4>(source, at)? == Some([0xfe, 0xed, 0xba, 0xbe]) {
             return found("xfs log", at);
@@ -101,14 +150,18 @@ fn gpt(source: &dyn Source) -> Look {
         let last = (source.size() / block).checked_sub(1).map(|last| last * block);
         for at in [Some(block), last].into_iter().flatten() {
             if bytes::<8>(source, at)? == Some(*b"EFI PART") {
-                return found("GPT", at);
+                return Ok(Some(Signature { name: "GPT", at, is_copy: Some(at) == last }));
             }
         }
     }
     Ok(None)
 }
 
-/// The first sector: a FAT without its customary name, or a partition table, which ends in 55 AA.
+/// A first sector that ends as one does, without partitions.
+pub(super) const BOOT_SECTOR: &str = "boot sector";
+
+/// The first sector: a FAT without its customary name, or a partition table, which ends in 55 AA; also an
+/// empty one.
 fn boot_sector(source: &dyn Source) -> Look {
     let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
     let jumps = matches!(sector[0], 0xe9 | 0xeb);
@@ -121,7 +174,11 @@ fn boot_sector(source: &dyn Source) -> Look {
     let sane = entries.clone().all(|entry| entry[0] & 0x7f == 0);
     let is_used = |entry: &[u8]| entry[4] != 0 && entry[12..16] != [0; 4];
     let ends = sector[510..] == [0x55, 0xaa];
-    if ends && sane && entries.any(is_used) { found("MBR partitions", 510) } else { Ok(None) }
+    match ends {
+        true if sane && entries.any(is_used) => found("MBR partitions", 510),
+        true => found(BOOT_SECTOR, 510),
+        false => Ok(None),
+    }
 }
 
 /// drivers/md/md.c: version 1.0 is 8 to 12 KiB before the end, 0.90 in the last whole 64 KiB, in the byte order of
@@ -181,22 +238,145 @@ fn nilfs(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// RAID that a disk controller's firmware keeps in the last sectors.
+/// RAID that a disk controller's firmware keeps in the last sectors: its metadata begins so many sectors
+/// before the end, with the mark at a place in it.
 fn firmware_raid(source: &dyn Source) -> Look {
-    const MARKS: [(&str, u64, &[u8]); 4] = [
-        ("Intel RAID member", 2, b"Intel Raid ISM Cfg Sig. "),
-        ("NVIDIA RAID member", 2, b"NVIDIA"),
-        ("DDF RAID member", 1, &[0xde, 0x11, 0xde, 0x11]),
-        ("LSI RAID member", 1, b"$XIDE$"),
+    struct Mark(&'static str, u64, u64, &'static [u8]);
+    const MARKS: [Mark; 9] = [
+        Mark("Intel RAID member", 2, 0, b"Intel Raid ISM Cfg Sig. "),
+        Mark("NVIDIA RAID member", 2, 0, b"NVIDIA"),
+        Mark("DDF RAID member", 1, 0, &[0xde, 0x11, 0xde, 0x11]),
+        Mark("LSI RAID member", 1, 0, b"$XIDE$"),
+        Mark("Adaptec RAID member", 1, 0, &[0x37, 0xfc, 0x4d, 0x1e]),
+        Mark("HighPoint RAID member", 11, 0, &[0xf3, 0x16, 0x78, 0x5a]),
+        Mark("HighPoint RAID member", 11, 0, &[0xfd, 0x16, 0x78, 0x5a]),
+        Mark("JMicron RAID member", 1, 0, b"JM"),
+        Mark("Silicon Image RAID member", 1, 0x60, &[0, 0, 0, 0x2f]),
     ];
     for sector in [512, 4 * KIB] {
-        for (name, sectors, mark) in MARKS {
-            let Some(at) = source.size().checked_sub(sectors * sector) else { continue };
+        for Mark(name, sectors, place, mark) in MARKS {
+            let Some(at) = (source.size() / sector).checked_sub(sectors) else { continue };
+            let at = at * sector + place;
             let mut there = [0; 24];
             let there = &mut there[..mark.len()];
             if all(source, at, there)? && there == mark {
                 return found(name, at);
             }
+        }
+    }
+    match promise(source)? {
+        None => via(source),
+        found => Ok(found),
+    }
+}
+
+/// Promise keeps its metadata at one of several places before the end, by the size of the disk.
+fn promise(source: &dyn Source) -> Look {
+    const SECTORS: [u64; 13] = [63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951, 3087];
+    for back in SECTORS {
+        let Some(at) = (source.size() / 512).checked_sub(back).map(|sector| sector * 512) else { continue };
+        if bytes::<24>(source, at)?.as_ref() == Some(b"Promise Technology, Inc.") {
+            return found("Promise RAID member", at);
+        }
+    }
+    Ok(None)
+}
+
+/// VIA: the two bytes of a boot sector at the start of the last one, a version of at most 2, and the sum of
+/// the first 50 bytes behind them, without which any boot sector's copy would do.
+fn via(source: &dyn Source) -> Look {
+    let Some(at) = (source.size() / 512).checked_sub(1).map(|sector| sector * 512) else { return Ok(None) };
+    let Some(metadata) = bytes::<51>(source, at)? else { return Ok(None) };
+    let sum = metadata[..50].iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    let is_via = metadata[..2] == [0x55, 0xaa] && metadata[2] <= 2 && sum == metadata[50];
+    if is_via { found("VIA RAID member", at) } else { Ok(None) }
+}
+
+/// drivers/md/bcache: the UUID that stands for a magic number, at byte 24 of the superblock at 4 KiB.
+pub(super) const BCACHE: [u8; 16] =
+    [0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
+
+/// bcache, and bcachefs of before it had a mark of its own. The superblock says at which sector it is, at
+/// byte 8 of that of bcache, at byte 104 of that of bcachefs.
+fn bcache(source: &dyn Source) -> Look {
+    let says_sector = |at| Ok::<_, io::Error>(bytes::<8>(source, 4 * KIB + at)? == Some(8_u64.to_le_bytes()));
+    if bytes::<16>(source, 4 * KIB + 24)? != Some(BCACHE) {
+        return Ok(None);
+    }
+    let is_file_system = !says_sector(8)? && says_sector(104)?;
+    found(if is_file_system { "bcachefs" } else { "bcache" }, 4 * KIB + 24)
+}
+
+/// ECMA-167 part 2, 8 and 9: volume structure descriptors from 32 KiB on, of 2 KiB or as long as a longer
+/// block. NSR02 or NSR03 among them says UDF, also beside those of ISO 9660.
+fn udf(source: &dyn Source) -> Look {
+    const DESCRIPTORS: u64 = 64;
+    for at in (0..DESCRIPTORS).map(|number| (32 + 2 * number) * KIB + 1) {
+        if bytes::<4>(source, at)? == Some(*b"NSR0") {
+            return found("UDF", at);
+        }
+    }
+    if bytes::<5>(source, 32 * KIB + 1)? == Some(*b"BEA01") { found("UDF", 32 * KIB + 1) } else { Ok(None) }
+}
+
+/// block/partitions/sun.h: the label is the first sector, the mark DABE at byte 508, and all its words of two
+/// bytes together are zero by exclusive or.
+fn sun(source: &dyn Source) -> Look {
+    let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
+    let sum = sector.chunks_exact(2).fold([0, 0], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
+    if sector[508..510] == [0xda, 0xbe] && sum == [0, 0] { found("Sun partitions", 508) } else { Ok(None) }
+}
+
+/// block/partitions/atari.c: there is no mark, so an entry counts that is active, has a type in use, and lies
+/// on the disk.
+fn atari(source: &dyn Source) -> Look {
+    const TYPES: [&[u8]; 9] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW", b"XGM", b"F32", b"UNX", b"MNX"];
+    let Some(sector) = bytes::<512>(source, 0)? else { return Ok(None) };
+    let number = |entry: &[u8], at: usize| {
+        entry[at..at + 4].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+    };
+    for (index, entry) in sector[0x1c6..0x1f6].chunks_exact(12).enumerate() {
+        let (start, sectors) = (number(entry, 4), number(entry, 8));
+        let is_on_disk = sectors > 0 && start + sectors <= source.size() / 512;
+        if entry[0] & 1 == 1 && TYPES.contains(&&entry[1..4]) && is_on_disk {
+            return found("Atari partitions", 0x1c6 + 12 * index as u64);
+        }
+    }
+    Ok(None)
+}
+
+/// The superblocks of the other allocation groups of xfs, where mkfs.xfs puts them by itself: in 4 groups; in
+/// 8, 16 or 32 on a striped disk, rounded to blocks of 4 KiB; or at each TiB.
+fn xfs_copy(source: &dyn Source) -> Look {
+    const BLOCK: u64 = 4 * KIB;
+    const TIB: u64 = 1 << 40;
+    let quarter = |groups: u64| (source.size() / BLOCK).div_ceil(groups) * BLOCK;
+    let groups = [4, 8, 16, 32].into_iter().map(quarter).chain([TIB - BLOCK, TIB]);
+    for at in groups.flat_map(|group| [group, 2 * group, 3 * group]).filter(|at| *at > 0) {
+        if bytes::<4>(source, at)? == Some(*b"XFSB") {
+            return Ok(Some(Signature::copy("xfs", at)));
+        }
+    }
+    Ok(None)
+}
+
+/// Copies in the last sectors: the boot sector of NTFS, the volume header of HFS+, the header of a dynamic
+/// disk.
+fn end_copy(source: &dyn Source) -> Look {
+    struct Mark(&'static str, u64, u64, &'static [u8]);
+    const MARKS: [Mark; 5] = [
+        Mark("NTFS", 512, 3, b"NTFS    "),
+        Mark("NTFS", 4 * KIB, 3, b"NTFS    "),
+        Mark("HFS+", KIB, 0, b"H+\0"),
+        Mark("HFS+", KIB, 0, b"HX\0"),
+        Mark("Windows dynamic disk", 512, 0, b"PRIVHEAD"),
+    ];
+    for Mark(name, back, place, mark) in MARKS {
+        let Some(at) = (source.size() & !511).checked_sub(back) else { continue };
+        let mut there = [0; 8];
+        let there = &mut there[..mark.len()];
+        if all(source, at.saturating_add(place), there)? && there == mark {
+            return Ok(Some(Signature::copy(name, at + place)));
         }
     }
     Ok(None)

@@ -1,7 +1,8 @@
 //! Marks at fixed places from the start.
 //!
-//! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the on-disk
-//! format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS.
+//! Sources: the superblock structures in fs/*/ and drivers/md/ of Linux, include/uapi/linux/magic.h, and the
+//! on-disk format documents of LVM2, LUKS2, BlueStore, VMFS, APFS, ASM and ReFS. Windows keeps dynamic disks
+//! as block/partitions/ldm.h of Linux describes.
 
 use std::io;
 
@@ -14,6 +15,8 @@ pub(super) struct Magic {
     pub(super) name: &'static str,
     /// The places it may be found at, in bytes from the start.
     pub(super) at: &'static [u64],
+    /// The places of copies, which may be left when the first is erased.
+    pub(super) copies: &'static [u64],
     /// At most [`BYTES_MAX`].
     pub(super) bytes: &'static [u8],
 }
@@ -22,7 +25,14 @@ pub(super) struct Magic {
 const BYTES_MAX: usize = 24;
 
 const fn magic(name: &'static str, at: &'static [u64], bytes: &'static [u8]) -> Magic {
-    Magic { name, at, bytes }
+    Magic { name, at, copies: &[], bytes }
+}
+
+impl Magic {
+    /// The mark, with copies at `copies`.
+    const fn copied(self, copies: &'static [u64]) -> Self {
+        Self { copies, ..self }
+    }
 }
 
 const KIB: u64 = 1 << 10;
@@ -33,38 +43,42 @@ const GIB: u64 = 1 << 30;
 pub(super) const MAGICS: &[Magic] = &[
     magic("xfs", &[0], b"XFSB"),
     magic("xfs", &[0], b"EXFS"),
-    magic("btrfs", &[64 * KIB + 0x40, 64 * MIB + 0x40, 256 * GIB + 0x40], b"_BHRfS_M"),
-    magic("f2fs", &[KIB, 5 * KIB], &[0x10, 0x20, 0xf5, 0xf2]),
+    magic("btrfs", &[64 * KIB + 0x40], b"_BHRfS_M").copied(&[64 * MIB + 0x40, 256 * GIB + 0x40]),
+    magic("f2fs", &[KIB], &[0x10, 0x20, 0xf5, 0xf2]).copied(&[5 * KIB]),
     magic("LVM2 physical volume", &[0, 512, 1024, 1536], b"LABELONE"),
     magic("LVM1 physical volume", &[0], b"HM\x01\0"),
     magic("LVM1 physical volume", &[0], b"HM\x02\0"),
     magic("md 1.1 member", &[0], &[0xfc, 0x4e, 0x2b, 0xa9]),
     magic("md 1.2 member", &[4 * KIB], &[0xfc, 0x4e, 0x2b, 0xa9]),
     magic("LUKS", &[0], b"LUKS\xba\xbe"),
-    magic(
-        "LUKS",
-        &[16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB],
-        b"SKUL\xba\xbe",
-    ),
+    magic("LUKS", &[], b"SKUL\xba\xbe").copied(&[
+        16 * KIB,
+        32 * KIB,
+        64 * KIB,
+        128 * KIB,
+        256 * KIB,
+        512 * KIB,
+        MIB,
+        2 * MIB,
+        4 * MIB,
+    ]),
     magic(super::CACHE_LOG, &[0, 4 * KIB], b"plumbwbc"),
-    magic("bcache", &[4 * KIB + 24], &BCACHE),
     magic("bcachefs", &[4 * KIB + 24], &BCACHEFS),
     magic("BlueStore", &[0], b"bluestore block device"),
     magic("NTFS", &[3], b"NTFS    "),
-    magic("exFAT", &[3], b"EXFAT   "),
+    // The copies of the boot sector are the twelfth sector, and of FAT32 the sixth.
+    magic("exFAT", &[3], b"EXFAT   ").copied(&[12 * 512 + 3, 12 * 4 * KIB + 3]),
     magic("ReFS", &[3], b"ReFS\0"),
     magic("BitLocker", &[3], b"-FVE-FS-"),
     magic("FAT", &[0x36], b"FAT12   "),
     magic("FAT", &[0x36], b"FAT16   "),
     magic("FAT", &[0x36], b"FAT     "),
     magic("FAT", &[0x36], b"MSDOS"),
-    magic("FAT", &[0x52], b"FAT32   "),
+    magic("FAT", &[0x52], b"FAT32   ").copied(&[6 * 512 + 0x52, 6 * 4 * KIB + 0x52]),
     magic("FAT", &[0x52], b"MSWIN"),
     magic("ISO 9660", &[32 * KIB + 1], b"CD001"),
     magic("ISO 9660", &[32 * KIB + 9], b"CDROM"),
-    magic("UDF", &[32 * KIB + 1], b"BEA01"),
-    magic("UDF", &[32 * KIB + 1, 34 * KIB + 1, 36 * KIB + 1], b"NSR0"),
-    magic("JFS", &[32 * KIB], b"JFS1"),
+    magic("JFS", &[32 * KIB], b"JFS1").copied(&[60 * KIB]),
     magic("ReiserFS", &[64 * KIB + 0x34, 8 * KIB + 0x34, 8 * KIB + 0x14], b"ReIsEr"),
     magic("Reiser4", &[64 * KIB], b"ReIsEr4"),
     magic("VMFS volume", &[MIB], &[0x0d, 0xd0, 0x01, 0xc0]),
@@ -75,11 +89,22 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("HFS", &[KIB], b"BD"),
     magic("HPFS", &[8 * KIB], &[0x49, 0xe8, 0x95, 0xf9]),
     magic("BeFS", &[32, 512 + 32], b"BFS1"),
+    magic("BeFS", &[32, 512 + 32], b"1SFB"),
+    magic("SCO bfs", &[0], &[0xce, 0xfa, 0xad, 0x1b]),
+    magic("NSS", &[4 * KIB], b"SPB5"),
+    magic("UBI", &[0], b"UBI#"),
+    magic("UBIFS", &[0], &[0x31, 0x18, 0x10, 0x06]),
     magic("minix", &[KIB + 16], &[0x7f, 0x13]),
     magic("minix", &[KIB + 16], &[0x8f, 0x13]),
     magic("minix", &[KIB + 16], &[0x68, 0x24]),
     magic("minix", &[KIB + 16], &[0x78, 0x24]),
     magic("minix", &[KIB + 24], b"ZM"),
+    // Made on a machine of the other byte order.
+    magic("minix", &[KIB + 16], &[0x13, 0x7f]),
+    magic("minix", &[KIB + 16], &[0x13, 0x8f]),
+    magic("minix", &[KIB + 16], &[0x24, 0x68]),
+    magic("minix", &[KIB + 16], &[0x24, 0x78]),
+    magic("minix", &[KIB + 24], b"MZ"),
     magic("squashfs", &[0], b"hsqs"),
     magic("squashfs", &[0], b"sqsh"),
     magic("erofs", &[KIB], &[0xe2, 0xe1, 0xf5, 0xe0]),
@@ -87,7 +112,13 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("cramfs", &[0], &[0x28, 0xcd, 0x3d, 0x45]),
     magic("romfs", &[0], b"-rom1fs-"),
     magic("zonefs", &[0], b"SFOZ"),
-    magic("OCFS2", &[KIB, 2 * KIB, 4 * KIB, 8 * KIB], b"OCFSV2"),
+    magic("OCFS2", &[KIB, 2 * KIB, 4 * KIB, 8 * KIB], b"OCFSV2").copied(&[
+        GIB,
+        4 * GIB,
+        16 * GIB,
+        64 * GIB,
+        256 * GIB,
+    ]),
     magic("OCFS", &[8 * KIB], b"OracleCFS"),
     magic("GFS2", &[64 * KIB], &[0x01, 0x16, 0x19, 0x70]),
     magic("UFS", &[8 * KIB + 1372], &[0x54, 0x19, 0x01, 0x00]),
@@ -103,16 +134,28 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("HighPoint RAID member", &[9 * 512 + 32], &[0xfd, 0x16, 0x78, 0x5a]),
     magic("TuxOnIce image", &[0], &[0xed, 0xc3, 0x02, 0xe9, 0x98, 0x56, 0xe5, 0x0c]),
     magic("dm-thin metadata", &[32], &[0xba, 0x52, 0x9c, 0x01]),
+    magic("dm-cache metadata", &[32], &0o6142003_u64.to_le_bytes()),
+    magic("dm-era metadata", &[32], &2_126_579_579_u64.to_le_bytes()),
+    magic("dm-clone metadata", &[32], &0x8af2_7f64_u64.to_le_bytes()),
+    magic("dm-writecache", &[0], &0x2348_9321_u32.to_le_bytes()),
+    magic("dm-log-writes log", &[0], &0x006a_7366_7773_6872_u64.to_le_bytes()),
     magic("dm-integrity", &[0], b"integrt\0"),
     magic("dm-verity", &[0], b"verity\0\0"),
     magic("dm-snapshot store", &[0], b"SnAp"),
-    magic("BSD disk label", &[512], &[0x57, 0x45, 0x56, 0x82]),
+    magic("Windows dynamic disk", &[6 * 512], b"PRIVHEAD"),
+    magic("Storage Spaces", &[0, 4 * KIB], b"SPACEDB "),
+    magic("SGI partitions", &[0], &[0x0b, 0xe5, 0xa9, 0x41]),
+    magic("DASD label", DASD, &[0xe5, 0xd6, 0xd3, 0xf1]),
+    magic("DASD label", DASD, &[0xd3, 0xd5, 0xe7, 0xf1]),
+    magic("DASD label", DASD, &[0xc3, 0xd4, 0xe2, 0xf1]),
+    magic("BSD disk label", &[64, 128, 512], &[0x57, 0x45, 0x56, 0x82]),
     magic("Apple partition map", &[512], b"PM\0\0"),
 ];
 
-/// drivers/md/bcache: the UUID that stands for a magic number.
-const BCACHE: [u8; 16] =
-    [0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
+/// block/partitions/ibm.c: VOL1, LNX1 and CMS1 in EBCDIC, at the second or third block of 512 to 4096 bytes,
+/// behind a key of four bytes or without one.
+const DASD: &[u64] =
+    &[512, 516, KIB, KIB + 4, 2 * KIB, 2 * KIB + 4, 4 * KIB, 4 * KIB + 4, 8 * KIB, 8 * KIB + 4];
 /// fs/bcachefs/bcachefs_format.h.
 const BCACHEFS: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];
@@ -125,7 +168,12 @@ pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
         let bytes = &mut bytes[..magic.bytes.len()];
         for &at in magic.at {
             if all(source, at, bytes)? && bytes == magic.bytes {
-                found.push(Signature { name: magic.name, at });
+                found.push(Signature::new(magic.name, at));
+            }
+        }
+        for &at in magic.copies {
+            if all(source, at, bytes)? && bytes == magic.bytes {
+                found.push(Signature::copy(magic.name, at));
             }
         }
     }

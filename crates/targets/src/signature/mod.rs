@@ -13,6 +13,7 @@ mod extent;
 mod magics;
 mod source;
 
+use std::fmt;
 use std::io;
 
 pub use extent::{OF_KNOWN_LENGTH, end_of_file_system};
@@ -32,9 +33,38 @@ pub struct Signature {
     pub name: &'static str,
     /// Where its mark is, in bytes from the start.
     pub at: u64,
+    /// Whether it is a copy of a superblock whose first one is not there: what erasing the start leaves
+    /// behind.
+    pub is_copy: bool,
 }
 
-/// Everything that `source` bears the marks of, each name once, at its first place.
+impl Signature {
+    /// A mark at its first place.
+    pub const fn new(name: &'static str, at: u64) -> Self {
+        Self { name, at, is_copy: false }
+    }
+
+    /// A mark at the place of a copy.
+    const fn copy(name: &'static str, at: u64) -> Self {
+        Self { name, at, is_copy: true }
+    }
+}
+
+/// `ext4`, `ext4 (a copy of its superblock at byte 134217784)`.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        if self.is_copy { write!(f, " (a copy of its superblock at byte {})", self.at) } else { Ok(()) }
+    }
+}
+
+/// Marks that count only where there is no other: what they mark is within or beside it.
+const ALONE: [&str; 1] = [computed::BOOT_SECTOR];
+/// Pairs of names of which the second is how the first is also readable, and says less.
+const SAYS_MORE: [(&str, &str); 1] = [("UDF", "ISO 9660")];
+
+/// Everything that `source` bears the marks of, each name once, at its first place; a copy only where the
+/// first is gone.
 ///
 /// # Errors
 /// If a part cannot be read; places beyond the end hold nothing.
@@ -42,11 +72,19 @@ pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found: Vec<Signature> = Vec::new();
     let source = Ended::over(source);
     let fixed = magics::find(&source)?;
-    for signature in fixed.into_iter().chain(computed::find(&source)?) {
+    let (first, copies): (Vec<_>, Vec<_>) =
+        fixed.into_iter().chain(computed::find(&source)?).partition(|signature| !signature.is_copy);
+    for signature in first.into_iter().chain(copies) {
         if !found.iter().any(|known| known.name == signature.name) && !is_noise(&source, signature.at)? {
             found.push(signature);
         }
     }
+    let names: Vec<&str> = found.iter().map(|found| found.name).collect();
+    found.retain(|found| {
+        let is_beside = ALONE.contains(&found.name) && names.len() > 1;
+        let is_said = SAYS_MORE.iter().any(|(more, less)| *less == found.name && names.contains(more));
+        !is_beside && !is_said
+    });
     Ok(found)
 }
 
@@ -84,7 +122,7 @@ mod tests {
     #[test]
     fn every_fixed_mark_is_found_alone_and_nothing_else_is() {
         for magic in magics::MAGICS {
-            for &at in magic.at {
+            for &at in magic.at.iter().chain(magic.copies) {
                 let at = usize::try_from(at).unwrap();
                 // The copies far behind are left to sparse files in the tests of the crate.
                 if at < 64 * MIB {
@@ -125,6 +163,37 @@ mod tests {
             ("NILFS2", &[(5 * MIB + 6, &[0x34, 0x34])]),
             ("Intel RAID member", &[(size - 1024, b"Intel Raid ISM Cfg Sig. ")]),
             ("DDF RAID member", &[(size - 512, &[0xde, 0x11, 0xde, 0x11])]),
+            ("Adaptec RAID member", &[(size - 512, &[0x37, 0xfc, 0x4d, 0x1e])]),
+            ("HighPoint RAID member", &[(size - 11 * 512, &[0xf3, 0x16, 0x78, 0x5a])]),
+            ("HighPoint RAID member", &[(size - 11 * 512, &[0xfd, 0x16, 0x78, 0x5a])]),
+            ("JMicron RAID member", &[(size - 512, b"JM")]),
+            ("Silicon Image RAID member", &[(size - 512 + 0x60, &[0, 0, 0, 0x2f])]),
+            ("Promise RAID member", &[(size - 63 * 512, b"Promise Technology, Inc.")]),
+            ("Promise RAID member", &[(size - 3087 * 512, b"Promise Technology, Inc.")]),
+            // 0x55 + 0xaa + 1 = 0x100.
+            ("VIA RAID member", &[(size - 512, &[0x55, 0xaa, 1])]),
+            ("Windows dynamic disk", &[(size - 512, b"PRIVHEAD")]),
+            ("Sun partitions", &[(508, &[0xda, 0xbe, 0xda, 0xbe])]),
+            ("Atari partitions", &[(0x1c6, &[1, b'G', b'E', b'M', 0, 0, 0, 2, 0, 0, 4, 0])]),
+            ("UDF", &[(32768, b"\0BEA01\x01"), (34816, b"\0NSR02\x01")]),
+            (
+                "UDF",
+                &[
+                    (32768, b"\x01CD001\x01"),
+                    (34816, b"\xffCD001\x01"),
+                    (36864, b"\0BEA01"),
+                    (38912, b"\0NSR03"),
+                ],
+            ),
+            ("UDF", &[(32768, b"\0BEA01\x01"), (36864, b"\0NSR02\x01")]),
+            ("ISO 9660", &[(32768, b"\x01CD001\x01")]),
+            ("bcache", &[(4096 + 8, &[8]), (4096 + 24, &computed::BCACHE)]),
+            ("bcachefs", &[(4096 + 24, &computed::BCACHE), (4096 + 104, &[8])]),
+            ("xfs", &[(0, b"XFSB"), (512 * 77, &[0xfe, 0xed, 0xba, 0xbe])]),
+            ("NTFS", &[(size - 512 + 3, b"NTFS    ")]),
+            ("HFS+", &[(size - 1024, b"H+\0\x04")]),
+            // A quarter of the whole blocks of 4096 bytes, rounded up.
+            ("xfs", &[((size / 4096).div_ceil(4) * 4096, b"XFSB")]),
         ] {
             assert_eq!(names(&image(size, parts)), [name], "{parts:?}");
         }
@@ -177,10 +246,28 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_boot_sector_without_partitions_is_nothing() {
-        assert!(names(&image(MIB, &[(510, &[0x55, 0xaa])])).is_empty());
+    fn the_end_of_a_boot_sector_counts_where_nothing_else_is() {
+        assert_eq!(names(&image(MIB, &[(510, &[0x55, 0xaa])])), ["boot sector"]);
         let wild = [0x12, 0, 0, 0, 0x83, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0];
-        assert!(names(&image(MIB, &[(446, &wild), (510, &[0x55, 0xaa])])).is_empty());
+        assert_eq!(names(&image(MIB, &[(446, &wild), (510, &[0x55, 0xaa])])), ["boot sector"]);
+        assert_eq!(names(&image(MIB, &[(3, b"NTFS    "), (510, &[0x55, 0xaa])])), ["NTFS"]);
+    }
+
+    #[test]
+    fn a_copy_counts_where_the_first_is_gone() {
+        let found = |parts: &[(usize, &[u8])]| find(&&image(9 * MIB, parts)[..]).unwrap();
+        let (first, copy) = ((4096 + 0x38, b"\x53\xef"), (8193 * 1024 + 0x38, &[0x53, 0xef][..]));
+        assert!(found(&[(first.0, first.1)]).is_empty(), "not the place of a superblock");
+        // The group that a copy says it is in.
+        let group = (8193 * 1024 + 0x5a, &[1, 0][..]);
+        assert_eq!(found(&[copy, group]), [Signature::copy("ext2", 8193 * 1024 + 0x38)]);
+        assert!(
+            found(&[copy]).is_empty(),
+            "the superblock of another file system, kept in a file of this one"
+        );
+        let superblock = (1024 + 0x38, &[0x53, 0xef][..]);
+        assert_eq!(found(&[superblock, copy, group]), [Signature::new("ext2", 1024 + 0x38)]);
+        assert_eq!(found(&[copy, group])[0].to_string(), "ext2 (a copy of its superblock at byte 8389688)");
     }
 
     #[test]

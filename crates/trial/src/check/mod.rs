@@ -14,8 +14,6 @@ use plumb_measure::{Out, RunDirectory};
 use plumb_targets::{Intent, Name, Permission, open};
 use plumb_workload::{Replays, Scenario};
 
-pub(crate) use plan::{PREPARE, method_of};
-
 use self::plan::On;
 use self::subject::Subject;
 use crate::accounts::CheckBegun;

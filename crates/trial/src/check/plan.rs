@@ -2,10 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use plumb_block::{Bytes, Caching, EngineChoice, Nanos, Opening};
-use plumb_measure::SyncMethod;
+use plumb_block::{Bytes, Caching, EngineChoice, Nanos, Opening, SyncMethod};
 use plumb_workload::{
-    Access, BlockSizes, ByteRange, Content, Durability, Job, PageCache, Scenario, Span, Stop, Workload,
+    Access, BlockSizes, ByteRange, Content, Durability, Job, PageCache, Role, Scenario, Span, Stop, Workload,
 };
 
 /// The block of the durable writes.
@@ -28,8 +27,8 @@ const CALIBRATE_SHARE: u64 = 1;
 const SYNC_SHARE: u64 = 13;
 const IO_SHARE: u64 = 12;
 
-/// The name of the part that makes ready.
-pub(crate) const PREPARE: &str = "prepare";
+/// Name of the job that makes a drive ready.
+const PREPARE: &str = "prepare";
 
 /// What a check runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +55,6 @@ const IO: [Io; 4] = [
     Io { name: "read-cached", write: false, caching: Caching::Cached },
     Io { name: "write-cached", write: true, caching: Caching::Cached },
 ];
-
-/// The way to make a write durable whose cost the job of this name measures.
-pub(crate) fn method_of(job: &str) -> Option<SyncMethod> {
-    METHODS.into_iter().find(|(name, _)| *name == job).map(|(_, method)| method)
-}
 
 /// Durable writes come first, on a device that nothing has warmed up yet.
 const METHODS: [(&str, SyncMethod); 3] = [
@@ -130,7 +124,7 @@ impl Plan<'_> {
             durability: Durability { flush_at_end: true, ..Durability::default() },
             ..Workload::over(ByteRange::ALL, block)
         };
-        self.job(PREPARE, workload, Opening::DIRECT)
+        Job { role: Role::Prepare, ..self.job(PREPARE, workload, Opening::DIRECT) }
     }
 
     /// One at a time by pwrite and fdatasync, because that is what databases do: the way through io_uring would add a
@@ -152,6 +146,7 @@ impl Plan<'_> {
         };
         let caching = if is_dsync { Opening::DIRECT } else { Opening::CACHED };
         let job = self.job(name, workload, Opening { engine: EngineChoice::Synchronous, ..caching });
+        let job = Job { role: Role::DurableWrites(method), ..job };
         match (appends, self.on) {
             (true, On::TestFile) => Job {
                 append: true,

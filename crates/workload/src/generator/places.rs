@@ -9,6 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
 use crate::access::Distribution;
+use crate::byte_range::ByteRange;
 use crate::generator::permutation::Permutation;
 use crate::generator::zipf::Zipf;
 use crate::generator::zones::Zones;
@@ -16,7 +17,7 @@ use crate::grid::Grid;
 use crate::invalid::Invalid;
 use crate::seed::{SCATTER, unit};
 use crate::share::Share;
-use crate::workload::{ByteRange, Workload};
+use crate::workload::Workload;
 
 /// A drawn place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::access::{Sequential, Walk};
+use crate::byte_range::ByteRange;
 use crate::grid::Grid;
-use crate::workload::ByteRange;
 
 /// The one position that interlocked workers share: make one for each target and clone it for each worker.
 #[derive(Debug, Clone, Default)]

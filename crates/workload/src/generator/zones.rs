@@ -10,11 +10,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
 use crate::access::{Access, Distribution, Zone, ZoneLength};
+use crate::byte_range::ByteRange;
 use crate::generator::places::{Place, Uniform};
 use crate::grid::Grid;
 use crate::invalid::Invalid;
 use crate::share::Share;
-use crate::workload::{ByteRange, Workload};
+use crate::workload::Workload;
 
 /// Percents that are typed as fractions rarely add up to the last bit.
 pub(crate) const PERCENT_SLACK: f64 = 1e-9;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::block_sizes::{BlockSizes, BlockSplit};
-use crate::workload::ByteRange;
+use crate::byte_range::ByteRange;
 
 /// The seeds whose arrivals are tested.
 const SEEDS: [u64; 5] = [0, 1, 7, 42, 1 << 60];

@@ -6,10 +6,11 @@ use plumb_block::{Bytes, Caching, EngineChoice, FlushCall, Nanos};
 
 use super::{Checked, trace};
 use crate::access::{Access, Walk};
+use crate::byte_range::ByteRange;
 use crate::invalid::Invalid;
 use crate::pace::Stop;
 use crate::scenario::{Affinity, Job, LatencyTarget, PageCache, Scenario, Span, Warmup};
-use crate::workload::{ByteRange, Workload};
+use crate::workload::Workload;
 
 /// The rounds over which a steady state is judged (SNIA PTS 2.0.2).
 const STEADY_ROUNDS: u32 = 5;

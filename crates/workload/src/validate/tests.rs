@@ -3,8 +3,9 @@
 use super::*;
 use crate::access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};
 use crate::block_sizes::BlockSizes;
+use crate::byte_range::ByteRange;
 use crate::pace::Arrival;
-use crate::workload::{ByteRange, Durability};
+use crate::workload::Durability;
 
 fn base() -> Workload {
     let range = ByteRange { offset: Bytes(0), length: Bytes::mib(1) };

@@ -3,10 +3,11 @@
 use plumb_block::Bytes;
 
 use super::Checked;
+use crate::byte_range::ByteRange;
 use crate::invalid::Invalid;
 use crate::scenario::{Job, Span};
 use crate::trace::TraceUse;
-use crate::workload::{ByteRange, Workload};
+use crate::workload::Workload;
 
 /// Checks a job that replays `trace`.
 pub(super) fn check(job: &Job, trace: &TraceUse) -> Checked {

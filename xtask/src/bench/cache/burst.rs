@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Asked;
-use super::setup::{Cache, WRITTEN, on, slow_disk};
+use super::setup::{Cache, CacheBench, WRITTEN, on, slow_disk};
 use crate::bench::fio::{self, Measured};
 use crate::bench::paired::verdict;
 
@@ -31,7 +30,7 @@ struct Figures {
 }
 
 /// Prints the table. All sizes and times are divided by `divisor`.
-pub(super) fn run(asked: &Asked<'_>, divisor: u64) -> Result<()> {
+pub(super) fn run(bench: &CacheBench<'_>, divisor: u64) -> Result<()> {
     println!(
         "64 KiB random writes at depth 8 for {} s; disk of {:.2} GiB with 150 operations and 150 MiB a second",
         SECONDS / divisor,
@@ -44,19 +43,19 @@ pub(super) fn run(asked: &Asked<'_>, divisor: u64) -> Result<()> {
     line("no cache", &raw, &raw, None);
     for (log, bar) in [(GIB, 4.0), (5 * GIB, 16.0)] {
         let disk = slow_disk(part(DISK, divisor))?;
-        let mut cache = Cache::create(asked.plumb, asked.directory, &disk.uri(), part(log, divisor))?;
+        let mut cache = Cache::create(bench.plumb, bench.directory, &disk.uri(), part(log, divisor))?;
         cache.serve()?;
         let cached = figures(&cache.uri(), divisor)?;
         line(&format!("log of {:.2} GiB", (log / divisor) as f64 / GIB as f64), &cached, &raw, Some(bar));
         say(&cache)?;
     }
-    synced(asked, &raw, divisor)
+    synced(bench, &raw, divisor)
 }
 
 /// 4 KiB writes, each synced, in an empty cache.
-fn synced(asked: &Asked<'_>, raw: &Figures, divisor: u64) -> Result<()> {
+fn synced(bench: &CacheBench<'_>, raw: &Figures, divisor: u64) -> Result<()> {
     let disk = slow_disk(part(DISK, divisor))?;
-    let mut cache = Cache::create(asked.plumb, asked.directory, &disk.uri(), part(5 * GIB, divisor))?;
+    let mut cache = Cache::create(bench.plumb, bench.directory, &disk.uri(), part(5 * GIB, divisor))?;
     cache.serve()?;
     let words = format!("{SYNCED} {}", timed(SECONDS / divisor, divisor));
     let got = fio::measured(&on(&cache.uri(), &words))?;

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Asked;
-use super::setup::{Cache, on, qemu_nbd};
+use super::setup::{Cache, CacheBench, on, qemu_nbd};
 use crate::bench::fio;
 use crate::bench::paired::{Pairs, Side};
 
@@ -60,12 +59,12 @@ const CASES: [Case; 5] = [
 ];
 
 /// Prints the ratios.
-pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
     println!(
         "no throttle; IOPS of the cache over NBD / of its peer, and their ratio ({} pairs)",
-        asked.pairs
+        bench.pairs
     );
-    let place = tempfile::tempdir_in(asked.directory).context("making a directory for files")?;
+    let place = tempfile::tempdir_in(bench.directory).context("making a directory for files")?;
     let (file, backing) = (place.path().join("file"), place.path().join("backing"));
     for path in [&file, &backing] {
         fio::rate(&on_file(
@@ -75,7 +74,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
     }
     let peer = qemu_nbd(&file)?;
     let backing = backing.to_str().context("a path that is no text")?;
-    let mut cache = Cache::create(asked.plumb, asked.directory, backing, LOG)?;
+    let mut cache = Cache::create(bench.plumb, bench.directory, backing, LOG)?;
     cache.serve()?;
     // The first lap of the log is written into blocks that the file system has yet to convert.
     let laps = LOG / SIZE + 1;
@@ -84,8 +83,8 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
         &format!("--rw=randwrite --bs=64k --iodepth=8 --size=1G --io_size={laps}G"),
     ))?;
     let mut cases: Vec<Pairs> = CASES.iter().map(|_| Pairs::default()).collect();
-    for pair in 1..=asked.pairs {
-        eprintln!("pair {pair} of {}", asked.pairs);
+    for pair in 1..=bench.pairs {
+        eprintln!("pair {pair} of {}", bench.pairs);
         for (case, rates) in CASES.iter().zip(&mut cases) {
             cache.drain()?;
             rates.measure(|side| match (side, case.on_file) {

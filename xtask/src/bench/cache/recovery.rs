@@ -2,10 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use super::Asked;
-use super::setup::{Cache, on, slow_disk};
-use crate::bench::MEMORY;
+use super::setup::{Cache, CacheBench, on, slow_disk};
 use crate::bench::fio;
+use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, verdict};
 
 /// How much is written.
@@ -16,17 +15,17 @@ const BAR: f64 = 0.5;
 const READ_RATE: f64 = 3e9;
 
 /// Prints the time for each GiB of log, and what it would be on such a device.
-pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
-    println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, asked.pairs);
+pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
+    println!("recovery of {} GiB in a log in memory after a kill ({} times)", DIRTY >> 30, bench.pairs);
     for block in ["64k", "4k"] {
         let disk = slow_disk(8 << 30)?;
         // Not destaged, and so not delayed: 4 KiB writes at depth 32 share headers.
-        let mut cache = Cache::create(asked.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
+        let mut cache = Cache::create(bench.plumb, MEMORY.as_ref(), &disk.uri(), 2 * DIRTY)?;
         cache.serve()?;
         let words = format!("--rw=randwrite --bs={block} --iodepth=32 --size=8G --io_size={DIRTY}");
         fio::rate(&on(&cache.uri(), &words))?;
         let mut seconds = Vec::new();
-        for _ in 0..asked.pairs {
+        for _ in 0..bench.pairs {
             let used = cache.status()?["log_used"].as_f64().context("no log_used")?;
             cache.kill()?;
             seconds.push(cache.serve()?.as_secs_f64() / used * f64::from(1 << 30));

@@ -9,10 +9,20 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::bench::MEMORY;
+use crate::bench::machine::MEMORY;
 use crate::bench::served::{Peer, uri};
 use crate::process;
 use crate::running::Running;
+
+/// Settings that all parts of the bench share.
+pub(in crate::bench) struct CacheBench<'a> {
+    /// Program that is measured.
+    pub(in crate::bench) plumb: &'a Path,
+    /// Directory for logs.
+    pub(in crate::bench) directory: &'a Path,
+    /// Number of pairs where two are compared.
+    pub(in crate::bench) pairs: usize,
+}
 
 /// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from nothing, without its
 /// throttle.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::places::NoiseFile;
-use crate::bench::MEMORY;
+use crate::bench::machine::MEMORY;
 use crate::bench::paired::verdict;
 use crate::{packages, process};
 

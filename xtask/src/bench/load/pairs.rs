@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::figures::{Figures, of_fio, of_plumb, plumb_load};
 use super::places::{NoiseFile, Zram};
-use crate::bench::MEMORY;
+use crate::bench::machine::MEMORY;
 use crate::bench::paired::{median, median_interval, verdict};
 use crate::packages;
 

@@ -3,15 +3,16 @@
 use super::*;
 use crate::settings::{Degraded, Identity};
 
-fn identity(session_min: u64) -> Options {
+fn identity(marked: Mark) -> Options {
     let (cache, backing) = (Uuid([1; 16]), Uuid([2; 16]));
-    Options { identity: Some(Identity { cache, backing, session_min }), degraded: Degraded::Any, ..options() }
+    Options { identity: Some(Identity { cache, backing, marked }), degraded: Degraded::Any, ..options() }
 }
 
 /// The leg that is lost first cannot know that the other one went on. The backing device does, before anything is acknowledged.
 #[test]
 fn a_leg_that_others_went_on_without_is_refused_alone() {
-    let mut rig = Rig::new(1, 2, Layout::Mirror, identity(0));
+    let mut rig = Rig::new(1, 2, Layout::Mirror, identity(Mark::default()));
+    rig.mark();
     rig.write(0, 8, 1);
     rig.failing = Some((Member::Leg(0), Purpose::LogRecord));
     let tag = rig.ask(Op::Write { fua: false }, 0, 8, 2);
@@ -20,26 +21,25 @@ fn a_leg_that_others_went_on_without_is_refused_alone() {
         !rig.answers.contains_key(&tag),
         "acknowledged, and the backing device does not name the session"
     );
-    let session = rig.cache.session_to_mark().expect("the log has a later session");
-    rig.cache.marked(session, Ok(()), rig.now);
-    rig.run();
+    let mark = rig.mark().expect("the log has a later session");
     assert_eq!(rig.answers.remove(&tag).map(|answer| answer.outcome), Some(Outcome::Done));
-    assert_eq!(rig.cache.session_to_mark(), None);
+    assert_eq!(rig.cache.to_mark(), None);
     rig.failing = None;
-    rig.reopen(identity(session), &[true, false]);
+    rig.reopen(identity(mark), &[true, false]);
     let State::Failed { because } = rig.cache.state() else { panic!("a stale leg was opened") };
     assert!(because.contains("device that was lost"), "{because}");
-    rig.reopen(identity(session), &[false, true]);
+    rig.reopen(identity(mark), &[false, true]);
     assert_eq!(rig.bytes(0, 8), [2; 4096]);
 }
 
 #[test]
 fn a_mark_that_is_not_taken_stops_writes() {
-    let mut rig = Rig::new(1, 2, Layout::Mirror, identity(0));
+    let mut rig = Rig::new(1, 2, Layout::Mirror, identity(Mark::default()));
+    rig.mark();
     rig.failing = Some((Member::Leg(0), Purpose::LogRecord));
     let tag = rig.ask(Op::Write { fua: false }, 0, 8, 2);
     rig.run();
-    rig.cache.marked(9, Err("read-only".to_owned()), rig.now);
+    rig.cache.marked(Mark::default(), Err("read-only".to_owned()), rig.now);
     rig.run();
     assert_eq!(rig.answers.remove(&tag).map(|answer| answer.outcome), Some(Outcome::Failed(Errno::EIO)));
     assert!(matches!(rig.cache.state(), State::Latched { because } if because.contains("read-only")));

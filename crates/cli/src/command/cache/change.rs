@@ -7,7 +7,9 @@ use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
 use plumb_targets::Permission;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache};
+use plumb_targets::cache::{
+    self, CacheConfig, CacheOrder, CacheStatus, LaidOut, LayingOut, NamedCache, Opening,
+};
 
 use super::follow::Followed;
 use super::laying_out::watched;
@@ -108,7 +110,7 @@ fn changed(
         CacheOrder::ReplaceLeg { leg, .. } => Degraded::Without(*leg),
         _ => Degraded::No,
     };
-    let open = NamedCache::open(config, degraded, &time).map_err(refused)?;
+    let open = NamedCache::open(config, Opening { degraded, ..Opening::STRICT }, &time).map_err(refused)?;
     let before = CacheStatus::open(&open);
     watched(&interrupted, |laying_out| change(&open, laying_out))?;
     let look = || Ok(Some(CacheStatus::open(&open)));

@@ -12,10 +12,11 @@ use crate::{stop, terminal};
 
 /// Makes a cache known again.
 pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
-    let AdoptArguments { name, backing, log, mode } = arguments;
+    let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
     let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
-    let adopted = cache::adopt(&cache::directory(), name, (backing, log), mode).map_err(refused)?;
+    let adopted =
+        cache::adopt(&cache::directory(), name, (backing, log), (mode, *unmarked)).map_err(refused)?;
     if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not say in which it was (`plumb cache mode` changes it)",
@@ -49,6 +50,9 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
     let create =
         |laying_out: &mut LayingOut<'_>| cache::create(&cache::directory(), &wanted, Some(laying_out));
     let config = watched(&interrupted, create)?;
+    for warning in CacheStatus::unserved(&config).warnings {
+        terminal::say(&format!("plumb: warning: {warning}"));
+    }
     if json {
         let status = CacheStatus::unserved(&config);
         let schema = CacheStatus::SCHEMA_CREATE.to_owned();

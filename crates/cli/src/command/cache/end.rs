@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plumb_block::{Bytes, RealClock, Time};
-use plumb_cache::{Degraded, Uuid};
+use plumb_cache::Uuid;
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache, Opening};
 use serde::Serialize;
 
 use super::follow::{Followed, left};
@@ -60,16 +60,21 @@ struct Detached<'a> {
     given_up_bytes: u64,
 }
 
+/// Losses of data that the user accepts, each for the cache of this UUID alone.
+#[derive(Clone, Copy)]
+pub(super) struct AcceptedLosses {
+    /// Detach without writing back what only the log holds.
+    pub(super) discard_dirty: Option<Uuid>,
+    /// Detach although the log could not read some blocks, of which the backing device has older ones.
+    pub(super) give_up_unreadable: Option<Uuid>,
+}
+
 /// Takes a cache away.
-pub(super) fn detach(
-    name: &str,
-    cut_off: bool,
-    (discard_dirty, give_up_unreadable): (Option<Uuid>, Option<Uuid>),
-    json: bool,
-) -> anyhow::Result<Exit> {
+pub(super) fn detach(name: &str, cut_off: bool, losses: AcceptedLosses, json: bool) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let directory = cache::directory();
     let config = CacheConfig::load(&directory, name).map_err(refused)?;
+    let AcceptedLosses { discard_dirty, give_up_unreadable } = losses;
     let gives_up = is_given_up(&config, give_up_unreadable)?;
     // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
     order(name, &Order::Detach { cut_off })?;
@@ -94,7 +99,7 @@ pub(super) fn detach(
         }
         None => {
             let time = Time::Real(Arc::new(RealClock::start()));
-            let open = NamedCache::open(config.clone(), Degraded::No, &time).map_err(refused)?;
+            let open = NamedCache::open(config.clone(), Opening::STRICT, &time).map_err(refused)?;
             open.begin_to_detach();
             let look = || Ok(Some(CacheStatus::open(&open)));
             let followed = Followed { look: &look, is_over: &|_| open.has_stopped(), what: &left };

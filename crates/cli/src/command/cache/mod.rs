@@ -18,6 +18,7 @@ use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 
+use self::end::AcceptedLosses;
 use crate::arguments::cache::{CacheArguments, CacheCommand};
 use crate::command::serving::clear_up;
 use crate::exit::{Exit, Refusal};
@@ -39,7 +40,9 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
         CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, json),
         CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
         CacheCommand::Detach { name, cut_off, discard_dirty, give_up_unreadable } => {
-            end::detach(name, *cut_off, (*discard_dirty, *give_up_unreadable), json)
+            let losses =
+                AcceptedLosses { discard_dirty: *discard_dirty, give_up_unreadable: *give_up_unreadable };
+            end::detach(name, *cut_off, losses, json)
         }
         CacheCommand::Verify { name } => offline::look(name, None, json),
         CacheCommand::Recover { name, dry_run: true, give_up_lost } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumb_block::{RealClock, Time};
 use plumb_cache::{Cache, Degraded, LegState, Uuid};
 use plumb_serve::named::control::Order;
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache, Opening};
 
 use super::{order, refused, status};
 use crate::exit::{Exit, Refusal};
@@ -35,23 +35,31 @@ pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::
     }
 }
 
-/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where recovery would go on; where
-/// recovery would refuse for the missing device, that is said. With `give_up_lost` as recovery would leave it.
+/// Reads and checks the whole log; nothing is written. Damage and a missing device are findings, also where
+/// recovery would go on; where recovery would refuse for the missing device, that is said; a backing device
+/// that somebody else has written to is a refusal, after what the log holds. With `give_up_lost` as recovery
+/// would leave it.
 pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let found = NamedCache::look(config.clone(), Degraded::Any, gives_up, &time).map_err(refused)?;
+    let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
+    let any = Opening { degraded: Degraded::Any, ..opening };
+    let found = NamedCache::look(config.clone(), any, &time).map_err(refused)?;
     let (is_sound, is_whole) = found.device.look(Cache::status).map_or((false, true), |status| {
         let is_whole = !status.legs.contains(&LegState::Lost);
         (status.findings.is_sound() && status.unreadable.is_empty() && is_whole, is_whole)
     });
     let shown = status::show(&CacheStatus::open(&found), json)?;
+    let beside = found.written_beside().map(|error| Refusal::from(error.clone()));
     drop(found);
-    if !is_whole && let Err(error) = NamedCache::look(config, Degraded::No, gives_up, &time) {
+    if !is_whole && let Err(error) = NamedCache::look(config, opening, &time) {
         terminal::say(&format!("plumb: recovered or served as it is, it is refused: {error}"));
     }
-    Ok(shown.and(if is_sound { Exit::Done } else { Exit::Finding }))
+    match beside {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(shown.and(if is_sound { Exit::Done } else { Exit::Finding })),
+    }
 }
 
 /// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
@@ -59,11 +67,8 @@ pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, json: bool) -> any
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
-    let open = match gives_up {
-        true => NamedCache::salvage(config, &time),
-        false => NamedCache::open(config, Degraded::No, &time),
-    };
-    let open = open.map_err(refused)?;
+    let opening = Opening { gives_up_lost: gives_up, ..Opening::STRICT };
+    let open = NamedCache::open(config, opening, &time).map_err(refused)?;
     let found = CacheStatus::open(&open);
     open.stop()?;
     Ok(status::show(&found, json)?.and(status::finding_of_data(&found)))

@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use plumb_cache::Degraded;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
-use plumb_targets::cache::{self, CacheConfig, CacheStatus, serve_cache};
+use plumb_targets::cache::{self, CacheConfig, CacheStatus, Opening, serve_cache};
 
+use super::offline::is_given_up;
 use super::{order, refused, sockets};
 use crate::arguments::cache::ServeArguments;
 use crate::command::serving::{refusal, service_options};
@@ -30,7 +31,9 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     });
     let service = ServiceOptions { directory, name: Some(name.clone()), ublk, ..service };
     let degraded = if arguments.degraded { Degraded::Any } else { Degraded::No };
-    let service = serve_cache(config, degraded, service).map_err(refusal)?.map_err(refused)?;
+    let discards_backing_writes = is_given_up(&config, arguments.discard_backing_writes)?;
+    let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
+    let service = serve_cache(config, opening, service).map_err(refusal)?.map_err(refused)?;
     announce(service.status(), json)?;
     service.serve(Ending { stop: &stop, cut_off: &cut_off }).map_err(refusal)?;
     Ok(Exit::Done)

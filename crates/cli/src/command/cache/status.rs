@@ -147,6 +147,7 @@ fn text(status: &CacheStatus) -> String {
         )),
     }
     lines.extend(status.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
+    lines.extend(status.warnings.iter().map(|why| format!("WARNING: {why}")));
     lines.extend(status.recovery.iter().flat_map(|found| recovery(status, found)));
     if status.served {
         let flushes = status.flushes;

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use plumb_compare::setting;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_linux::whole_file;
 use plumb_path::{WritePath, survey_path};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::LiveGateway;
+use plumb_state::whole_file;
 use plumb_targets::{Name, cache};
 
 use crate::arguments::policy::JOURNALS;

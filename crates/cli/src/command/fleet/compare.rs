@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
             let set = set.clone().map(|factor| Level { factor, number: level });
             let task = |number: usize| task(&scenario, number, &names[number], own, set.clone());
             let given = given(&scenario, &arguments.reach);
-            session.run(&|number| Some(task(number)), given, (kept, &mut progress))?;
+            session.run(&|number| Some(task(number)), given, kept, &mut progress)?;
             let measured = merge::document(&mut session.answers()?);
             // Fewer hosts would be another level.
             let lost = match session.stop.load(Ordering::Relaxed) {

@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         let mut answers = Vec::new();
         for step in &steps {
             let task = |number: usize| (number < *step).then(|| tasks[number].clone());
-            session.run(&task, given, (kept, &mut progress))?;
+            session.run(&task, given, kept, &mut progress)?;
             answers = session.answers()?;
             if !arguments.scale.is_empty() {
                 let scale = &mut kept.begun.scale;

@@ -194,7 +194,7 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
         |number: usize| Some(Task::Command { arguments: command(&names[number]), schema: schema.to_owned() });
     let begun = FleetDocument { command: named.join(" "), ..FleetDocument::default() };
     let (answers, recording) = session.recorded(begun, &What::Answers, |session, kept| {
-        session.run(&task, None, (kept, &mut Progress::lines()))?;
+        session.run(&task, None, kept, &mut Progress::lines())?;
         session.answers()
     })?;
     let as_json = typed.json || typed.arguments.iter().any(|word| word == "--json");

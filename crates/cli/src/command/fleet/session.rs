@@ -101,7 +101,8 @@ impl Session {
         &mut self,
         task: &dyn Fn(usize) -> Option<Task>,
         expected: Option<Nanos>,
-        (kept, progress): (&mut Kept, &mut Progress),
+        kept: &mut Kept,
+        progress: &mut Progress,
     ) -> anyhow::Result<()> {
         self.controller.begin(task, expected);
         self.drive(&Controller::is_done, &Arc::clone(&self.stop), &mut |controller, now| {
@@ -118,7 +119,7 @@ impl Session {
         watch: &mut dyn FnMut(&Controller, Nanos),
     ) -> anyhow::Result<()> {
         self.processes
-            .drive(&mut self.controller, is_over, (&MonotonicClock, stop), watch)
+            .drive(&mut self.controller, is_over, &MonotonicClock, stop, watch)
             .context("cannot wait for the hosts")
     }
 

@@ -146,7 +146,7 @@ fn observed(
         directory.filter(|_| arguments.requests).map(|directory| directory.path().join(requests::FILE_NAME));
     let mut file = kept
         .as_ref()
-        .map(|path| File::create(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
+        .map(|path| File::create_new(path).map(|file| BufWriter::with_capacity(1 << 20, file)))
         .transpose()?;
     let mut keep = file
         .as_mut()
@@ -169,7 +169,7 @@ fn observed(
         Some(view) => view.show(elapsed, look),
         None => {
             let bar = bar.get_or_insert_with(begun);
-            bar.set(elapsed.as_secs_f64() / seconds, words(elapsed, &of_all, so_far));
+            bar.set(elapsed.as_secs_f64() / seconds, &words(elapsed, &of_all, so_far));
         }
     };
     let around = Surroundings { clock: &clock, now: &monotonic, stop, progress: &mut progress };

@@ -148,7 +148,7 @@ fn plan(host: &Host, names: Vec<String>, state: State, means: Means) -> anyhow::
 fn apply(session: &Session<'_>, plan: &Plan, arguments: &EnforceArguments) -> anyhow::Result<Report> {
     let begun = Instant::now();
     loop {
-        match apply_as(session, plan, (&arguments.journal, JOURNAL)) {
+        match apply_as(session, plan, &arguments.journal, JOURNAL) {
             Err(PolicyError::Journal(JournalError::Busy { .. }))
                 if begun.elapsed() < LOCK_WAIT_MAX && !session.stop.load(Ordering::Relaxed) =>
             {

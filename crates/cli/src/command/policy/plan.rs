@@ -6,13 +6,16 @@ use super::host::{Host, filter, no_disk_of_this_machine, refusal};
 use super::{print, text};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
+use crate::{files, terminal};
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
+    let output = arguments.out.as_deref().map(|path| arguments.writing.file(path));
+    files::check(output)?;
     let host = Host::new(&arguments.shared)?;
     let plan = make(&host, arguments)?;
-    if let Some(path) = &arguments.out {
-        plan::save(&plan, path).map_err(|error| refusal(error.into()))?;
+    if let Some(output) = output {
+        let bytes = plan.to_json().map_err(anyhow::Error::new)?;
+        output.write(&bytes).map_err(Refusal::from)?;
     }
     print(arguments.shared.json, &plan, || {
         let page = text::plan::of(&plan, terminal::style(), arguments.explain);

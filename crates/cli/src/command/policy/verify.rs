@@ -15,6 +15,7 @@ use crate::exit::{Exit, Refusal};
 use crate::{files, terminal};
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
+    files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
     let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
     if !host.is_root {
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let verification = verify(&host.session(&stop, &Silent), &plan)
         .map_err(|unseen| Refusal::because(Exit::NotMeasured, PolicyError::from(unseen)))?;
     if let Some(path) = &arguments.prometheus_file {
-        files::write(path, verification.metrics().as_bytes())?;
+        arguments.writing.file(path).write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
     }
     print(arguments.shared.json, &verification, || {
         text::report::verification(&verification, terminal::style())

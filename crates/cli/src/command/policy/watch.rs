@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::host::Host;
 use crate::arguments::policy::{Chosen, WatchArguments};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::{files, stop, terminal};
 
 /// How long a signal waits at most.
@@ -26,6 +26,7 @@ struct Line<'a> {
 
 /// Watches until it is interrupted, or has looked often enough. That something has changed is a finding.
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
+    files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
     let first = Host::new(&arguments.shared)?.document(&arguments.chosen)?;
@@ -40,7 +41,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
             tell(&change, arguments.shared.json)?;
         }
         if let Some(path) = &arguments.prometheus_file {
-            files::write(path, watcher.metrics().as_bytes())?;
+            arguments.writing.file(path).write(watcher.metrics().as_bytes()).map_err(Refusal::from)?;
         }
         looks += 1;
         if arguments.looks == Some(looks) || !sleep(arguments.interval, &stop) {

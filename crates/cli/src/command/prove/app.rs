@@ -19,6 +19,7 @@ use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
 use super::progress::Shown;
 use super::window;
+use crate::arguments::output::OutputArguments;
 use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -139,6 +140,9 @@ pub(crate) struct AppArguments {
     junit: Option<PathBuf>,
 
     #[command(flatten)]
+    writing: OutputArguments,
+
+    #[command(flatten)]
     detail: Detail,
 
     #[command(flatten)]
@@ -154,6 +158,10 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         None => out(&typed.recorded_in, "prove"),
     };
     kept_run::check(&out)?;
+    let [keep, junit] =
+        [&typed.keep, &typed.junit].map(|path| path.as_deref().map(|path| typed.writing.file(path)));
+    files::check(keep)?;
+    files::check(junit)?;
     judging::private_mounts()?;
     let stop = stop::on_signals()?;
     let mut shown = Shown::of(Bar::on_stderr());
@@ -164,8 +172,8 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     let mut ready = Ready::of(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
     let run = KeptRun::begin(&out, &ready.kept, argv_begun, seed, &started_at, typed.resume.is_some())?;
-    if let Some(path) = &typed.keep {
-        kept_run::save(&ready.kept, path)?;
+    if let Some(output) = keep {
+        kept_run::keep_in(output, &ready.kept)?;
     }
     if let Some(window) = &typed.target {
         let work = window.within(&ready.kept.recorded)?;
@@ -209,6 +217,7 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         resume: typed.resume,
         json: typed.json,
         junit: typed.junit,
+        writing: typed.writing,
         detail: typed.detail,
         budget: typed.budget,
         keep: None,
@@ -273,10 +282,11 @@ fn block_size(typed: &str) -> Result<Bytes, String> {
 fn report(typed: &AppArguments, run: KeptRun, document: &ProofDocument) -> anyhow::Result<Exit> {
     let style = typed.detail.style();
     let kept = run.finish(document);
-    let junit = typed
-        .junit
-        .as_ref()
-        .map_or(Ok(()), |file| files::write(file, render(document, Format::Junit, style)?.as_bytes()));
+    let junit = typed.junit.as_deref().map(|path| typed.writing.file(path));
+    let junit = junit.map_or(Ok(()), |output| {
+        let text = render(document, Format::Junit, style)?;
+        output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
+    });
     terminal::show(document, typed.json, style)?;
     kept.and(junit)?;
     Ok(exit::of_proof(document))

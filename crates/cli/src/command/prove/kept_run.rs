@@ -8,6 +8,9 @@ use anyhow::Context as _;
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_prove::proof::Kept;
 use plumb_report::{ProofDocument, Record};
+use plumb_state::OutputFile;
+use plumb_state::output::WriteError;
+use plumb_state::whole_file::{Lasting, Mode, replace_with};
 
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
@@ -102,20 +105,25 @@ pub(super) fn recording_of(run: &Path) -> PathBuf {
     run.join(RECORDING)
 }
 
-/// Writes a recording to a file, durably, or not at all.
+/// Writes a recording into the run directory, durably, or not at all.
+fn save(kept: &Kept, path: &Path) -> anyhow::Result<()> {
+    let saved = replace_with(path, Mode::Kept, Lasting::Durable, |file| {
+        let mut out = BufWriter::new(file);
+        kept.save(&mut out).map_err(anyhow::Error::from)?;
+        Ok::<(), anyhow::Error>(out.flush()?)
+    });
+    saved.with_context(|| format!("cannot keep the recording in {}", path.display()))
+}
+
+/// Writes a recording to the file that the user named for it.
 ///
 /// # Errors
-/// As of the system, with the path.
-pub(super) fn save(kept: &Kept, path: &Path) -> anyhow::Result<()> {
-    let place = || format!("cannot keep the recording in {}", path.display());
-    let file = File::create(path).with_context(place)?;
-    let mut out = BufWriter::new(&file);
-    let saved = kept.save(&mut out).map_err(anyhow::Error::from);
-    let saved = saved.and_then(|()| Ok(out.flush()?)).and_then(|()| Ok(file.sync_all()?));
-    if saved.is_err() {
-        remove(path)?;
-    }
-    saved.with_context(place)
+/// As [`OutputFile::write_with`].
+pub(super) fn keep_in(output: OutputFile<'_>, kept: &Kept) -> anyhow::Result<()> {
+    output.write_with(|file| kept.save(file)).map_err(|error| match error {
+        WriteError::Output(error) => Refusal::from(error).into(),
+        WriteError::Content(error) => error.into(),
+    })
 }
 
 /// Reads a recording that was kept.

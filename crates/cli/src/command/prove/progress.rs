@@ -28,7 +28,7 @@ impl Shown {
         let share = elapsed.as_secs_f64() / (elapsed + left).as_secs_f64().max(1e-9);
         let left = left.as_secs_f64().ceil();
         let (distinct, failing) = (progress.distinct, progress.failing);
-        self.bar.set(share, format!("{doing}: {distinct} of {of} states, {failing} fail, {left:.0} s left"));
+        self.bar.set(share, &format!("{doing}: {distinct} of {of} states, {failing} fail, {left:.0} s left"));
     }
 
     pub(super) fn end(&self) {

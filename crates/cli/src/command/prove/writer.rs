@@ -25,7 +25,7 @@ const WINDOW: u64 = 256;
 #[command(
     after_help = "It writes until the power goes, or --seconds are over. Then: plumb prove verify TARGET --witness W.\n\
                         Writing to a disk, or to a file that plumb did not make, needs --overwrite; a disk that is in use or has \
-                        a signature needs --destroy with its serial."
+                        a signature needs --destroy with its serial, and a file that has one needs it with its path."
 )]
 pub(crate) struct WriterArguments {
     /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and stdout
@@ -70,11 +70,12 @@ pub(super) struct PatternArguments {
     #[arg(long, default_value_t = 25, value_name = "N")]
     fua_percent: u8,
 
-    /// Write to a file that plumb did not make, and to a disk without a signature
+    /// Write to a file that plumb did not make, and to a disk, if it has no signature
     #[arg(long)]
     overwrite: bool,
 
-    /// Write to the disk with this serial although it is in use or has a signature
+    /// Write to the disk with this serial, or to the file at this path, although it is in use or has a
+    /// signature
     #[arg(long, value_name = "SERIAL")]
     destroy: Vec<String>,
 }
@@ -155,6 +156,7 @@ pub(crate) fn run(arguments: &WriterArguments) -> anyhow::Result<Exit> {
     terminal::say(&format!("plumb: run {} writes to {}", plan.name(), opened.shown));
     let until = Until { time: arguments.seconds, ..Until::default() };
     let ended = write(&plan, &*opened.device, &time, &mut link, until, &stop)?;
+    opened.mark_as_left();
     let Ended { because, device_failed, writes, flushes } = ended;
     let run = plan.name();
     let said =

@@ -252,6 +252,7 @@ fn base(
             engine: queueing.engine,
             flush: sync.flush,
             durable_write: sync.durable_write,
+            raw_flush: false,
         },
         affinity: placement::affinity(options, machine)?,
         priority: placement::priority(options)?,

@@ -8,6 +8,7 @@ use plumb_load::{Direction, SpanResult};
 use super::entry::{self, Entry};
 use super::json::DIRECTIONS;
 use crate::Machine;
+use crate::fio::invocation::Logs;
 use crate::fio::{Invocation, LogKind};
 
 /// A log.
@@ -28,11 +29,7 @@ pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
         let epoch = if logs.unix_epoch { machine.started_unix * 1000 } else { 0 };
         for (kind, prefix) in &logs.files {
             let text = lines(entry, *kind, epoch);
-            for ending in endings(*kind) {
-                let name = match logs.per_job {
-                    true => format!("{prefix}_{ending}.{}.log", index + 1),
-                    false => format!("{prefix}_{ending}.log"),
-                };
+            for name in names(logs, *kind, prefix, index) {
                 match files.iter_mut().find(|file| file.name == name) {
                     Some(file) => file.text.push_str(&text),
                     None => files.push(LogFile { name, text: text.clone() }),
@@ -41,6 +38,43 @@ pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
         }
     }
     files
+}
+
+/// Returns the names of the files that [`logs`] makes, as far as they are known before the run: with a thread for each
+/// clone of a job.
+pub fn log_names(invocation: &Invocation) -> Vec<String> {
+    let mut names_of_all: Vec<String> = Vec::new();
+    let (mut index, mut groups) = (0, Vec::new());
+    for reported in &invocation.reported {
+        let jobs = invocation
+            .meaning
+            .scenario
+            .spans
+            .get(reported.span)
+            .and_then(|span| span.jobs.get(reported.jobs.clone()));
+        let clones = jobs.into_iter().flatten().map(|job| u64::from(job.threads)).sum::<u64>().max(1);
+        let entries = match reported.grouped {
+            true if groups.contains(&reported.group) => 0,
+            true => 1,
+            false => clones,
+        };
+        groups.extend(reported.grouped.then_some(reported.group));
+        for _ in 0..entries {
+            let files = reported.logs.files.iter();
+            names_of_all.extend(files.flat_map(|(kind, prefix)| names(&reported.logs, *kind, prefix, index)));
+            index += 1;
+        }
+    }
+    names_of_all
+}
+
+/// Returns the names of the files for one kind of log of the entry of this index.
+fn names(logs: &Logs, kind: LogKind, prefix: &str, index: usize) -> Vec<String> {
+    let name = |ending: &&str| match logs.per_job {
+        true => format!("{prefix}_{ending}.{}.log", index + 1),
+        false => format!("{prefix}_{ending}.log"),
+    };
+    endings(kind).iter().map(name).collect()
 }
 
 fn endings(kind: LogKind) -> &'static [&'static str] {

@@ -1,4 +1,4 @@
-//! What a fio command line prints: JSON and json+, terse lines, text for people, logs; and the command line itself.
+//! Results in fio's forms: JSON, json+, text for people and logs; and the command line that a job file stands for.
 
 mod command;
 mod direction;
@@ -9,14 +9,11 @@ mod logs;
 mod normal;
 mod read;
 mod steadystate;
-mod terse;
 mod time;
 
 pub use command::command;
 pub use json::{json, json_text};
-pub use logs::{LogFile, logs};
+pub use logs::{LogFile, log_names, logs};
 pub use normal::normal;
 pub(crate) use read::read_json_result;
 pub use steadystate::SteadyRound;
-pub(super) use terse::VERSIONS as TERSE_VERSIONS;
-pub use terse::terse;

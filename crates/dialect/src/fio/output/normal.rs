@@ -1,11 +1,13 @@
-//! fio's text for people.
+//! fio's text for people, of each job the lines that say what was measured: the head, its end and error, rates,
+//! latencies and percentiles of each direction and of syncs, the processor's share, errors, verification and the depth that
+//! a latency target gave; then groups and disks. Shares of buckets and depths and samples of rates stand in JSON alone.
 
 use std::fmt::{self, Write};
 
 use plumb_block::Bytes;
 use plumb_load::{Direction, SpanResult};
 use plumb_measure::Histogram;
-use plumb_report::export::fio::{DEPTHS, batches, depths, latency};
+use plumb_report::export::fio::latency;
 use plumb_workload::{BlockSplit, Job};
 
 use super::entry::{self, Entry};
@@ -50,7 +52,7 @@ fn write(
     writeln!(out, "Starting {processes} thread{}\n", if processes == 1 { "" } else { "s" })?;
     let entries = entry::entries(invocation, results);
     for entry in &entries {
-        write_entry(out, entry, &entries, machine)?;
+        write_entry(out, entry, machine)?;
     }
     write_groups(out, &entries)?;
     write_devices(out, results)
@@ -70,7 +72,7 @@ fn range(split: &BlockSplit) -> String {
     format!("{}-{}", block(split.min()), block(split.max()))
 }
 
-fn write_entry(out: &mut String, entry: &Entry<'_>, entries: &[Entry<'_>], machine: &Machine) -> fmt::Result {
+fn write_entry(out: &mut String, entry: &Entry<'_>, machine: &Machine) -> fmt::Result {
     let (reported, outcome) = (entry.reported, &entry.outcome);
     let error = first_error(outcome);
     writeln!(
@@ -87,27 +89,16 @@ fn write_entry(out: &mut String, entry: &Entry<'_>, entries: &[Entry<'_>], machi
     for (name, of) in DIRECTIONS {
         let direction = of(outcome);
         if direction.operations() > 0 {
-            let group = entries.iter().filter(|other| other.reported.group == reported.group);
-            let group =
-                group.map(|other| direction::mean_rates(of(&other.outcome), other.outcome.length).0).sum();
-            write_direction(out, name, direction, entry, group)?;
+            write_direction(out, name, direction, entry)?;
         }
     }
-    write_buckets(out, &outcome.operations().latency)?;
     if outcome.flush.operations() > 0 {
         writeln!(out, "  fsync/fdatasync/sync_file_range:")?;
         write_latency(out, "sync", &outcome.flush.latency)?;
         write_percentiles(out, "sync", &outcome.flush.latency, &reported.percentiles)?;
     }
     let (user, system) = (percent_of(entry.cpu.user, entry), percent_of(entry.cpu.system, entry));
-    writeln!(out, "  cpu          : usr={user:.2}%, sys={system:.2}%, ctx=0, majf=0, minf=0")?;
-    write_shares(out, "  IO depths    ", &depths(entry.depth), &DEPTHS.map(|(name, _)| name))?;
-    let names = ["0", "4", "8", "16", "32", "64", ">=64"];
-    write_shares(out, "     submit    ", &batches(entry.depth), &names)?;
-    write_shares(out, "     complete  ", &batches(entry.depth), &names)?;
-    let [read, write, trim] = DIRECTIONS.map(|(_, of)| of(outcome).operations());
-    let flush = outcome.flush.operations();
-    writeln!(out, "     issued rwts: total={read},{write},{trim},{flush} short=0,0,0,0 dropped=0,0,0,0")?;
+    writeln!(out, "  cpu          : usr={user:.2}%, sys={system:.2}%")?;
     if reported.continue_on_error {
         let failures = outcome.operations().failures();
         writeln!(out, "     errors    : total={failures}, first_error={error}")?;
@@ -120,22 +111,16 @@ fn write_entry(out: &mut String, entry: &Entry<'_>, entries: &[Entry<'_>], machi
             verified.lost, verified.torn, verified.misdirected, verified.stale
         )?;
     }
-    let (target, percentile) =
-        reported.latency_target.map_or((0, 100.0), |target| (target.latency.0 / 1000, target.percentile));
-    let (window, depth) = (reported.latency_window.0 / 1000, entry.depth);
+    let Some(target) = reported.latency_target else { return Ok(()) };
+    let (goal, window, percentile, depth) =
+        (target.latency.0 / 1000, reported.latency_window.0 / 1000, target.percentile, entry.depth);
     writeln!(
         out,
-        "     latency   : target={target}, window={window}, percentile={percentile:.2}%, depth={depth}"
+        "     latency   : target={goal}, window={window}, percentile={percentile:.2}%, depth={depth}"
     )
 }
 
-fn write_direction(
-    out: &mut String,
-    name: &str,
-    direction: &Direction,
-    entry: &Entry<'_>,
-    group: f64,
-) -> fmt::Result {
+fn write_direction(out: &mut String, name: &str, direction: &Direction, entry: &Entry<'_>) -> fmt::Result {
     let (reported, length) = (entry.reported, entry.outcome.length);
     let (bandwidth, iops) = direction::mean_rates(direction, length);
     let ((mib, mb), (moved, _)) = (bytes(bandwidth), bytes(direction.bytes.0 as f64));
@@ -149,21 +134,7 @@ fn write_direction(
     if reported.lat_percentiles {
         write_percentiles(out, "lat", &direction.latency, &reported.percentiles)?;
     }
-    let (bw, io) = direction::samples(direction, length, reported);
-    if bw.count == 0 {
-        return Ok(());
-    }
-    let share = if group > 0.0 { (bw.mean * 102_400.0 / group).min(100.0) } else { 0.0 };
-    writeln!(
-        out,
-        "   bw (  KiB/s): min={:5.0}, max={:5.0}, per={share:.2}%, avg={:5.2}, stdev={:5.2}, samples={}",
-        bw.min, bw.max, bw.mean, bw.deviation, bw.count
-    )?;
-    writeln!(
-        out,
-        "   iops        : min={:5.0}, max={:5.0}, avg={:5.2}, stdev={:5.2}, samples={}",
-        io.min, io.max, io.mean, io.deviation, io.count
-    )
+    Ok(())
 }
 
 /// The unit that fits: its name and how many nanoseconds it has.
@@ -214,33 +185,6 @@ fn write_percentiles(out: &mut String, name: &str, histogram: &Histogram, list: 
         }
     }
     Ok(())
-}
-
-/// The shares of all fixed buckets that hold any, five a line.
-fn write_buckets(out: &mut String, histogram: &Histogram) -> fmt::Result {
-    let bins = latency::bins(histogram);
-    for buckets in &latency::BUCKETS {
-        let filled: Vec<(String, f64)> =
-            buckets.shares(&bins).into_iter().filter(|(_, share)| *share > 0.0).collect();
-        for line in filled.chunks(5) {
-            let line: Vec<String> = line.iter().map(|(name, share)| format!("{name}={share:.2}%")).collect();
-            writeln!(out, "  lat ({})   : {}", buckets.unit, line.join(", "))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_shares(
-    out: &mut String,
-    name: &str,
-    shares: &serde_json::Map<String, serde_json::Value>,
-    names: &[&str],
-) -> fmt::Result {
-    let share = |name: &&str| {
-        let share = shares.get(*name).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
-        format!("{name}={share:.1}%")
-    };
-    writeln!(out, "{name}: {}", names.iter().map(share).collect::<Vec<_>>().join(", "))
 }
 
 fn write_groups(out: &mut String, entries: &[Entry<'_>]) -> fmt::Result {

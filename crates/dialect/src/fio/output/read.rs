@@ -1,6 +1,7 @@
 //! Results that fio has printed as JSON (`--output-format=json`).
 
-use plumb_measure::Latency;
+use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
+use plumb_measure::{Attribution, FlushWrites, FlushesOf, Latency, StorageSide, storage_side};
 use plumb_report::document::{CpuSeconds, Environment, RunJob};
 use plumb_workload::Caching;
 use serde_json::Value;
@@ -40,6 +41,9 @@ pub(crate) fn read_json_result(text: &str, file: &str) -> Result<Imported, Error
         });
         add(&mut spans[at].1, job, &root["global options"], &mut notes);
     }
+    if let [(_, span)] = &mut spans[..] {
+        span.storage = storage(&root["disk_util"], span.seconds);
+    }
     let started_at = started_at(&root, jobs, spans.iter().map(|(_, span)| span.seconds).sum());
     Ok(Imported {
         program: version.replacen("fio-", "fio ", 1),
@@ -56,6 +60,37 @@ fn started_at(root: &Value, jobs: &[Value], seconds: f64) -> String {
     let time = first.or(printed).and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| root["time"].as_str().unwrap_or_default().to_owned(), |time| time.to_string())
 }
+
+/// Returns what the devices were handed while the jobs ran, in so many seconds; `None` where fio printed no sectors. Devices
+/// that others lie beneath are left out.
+fn storage(disks: &Value, seconds: f64) -> Option<StorageSide> {
+    let device = |disk: &Value| {
+        let count = |key: &str| disk[key].as_u64();
+        Some(DeviceCounters {
+            name: disk["name"].as_str()?.to_owned(),
+            reads: count("read_ios")?,
+            read_merges: count("read_merges").unwrap_or(0),
+            read_bytes: Bytes(count("read_sectors")?.checked_mul(SECTOR)?),
+            writes: count("write_ios")?,
+            write_merges: count("write_merges").unwrap_or(0),
+            write_bytes: Bytes(count("write_sectors")?.checked_mul(SECTOR)?),
+            ..DeviceCounters::default()
+        })
+    };
+    let lowest = disks.as_array()?.iter().filter(|disk| disk["aggr_util"].is_null());
+    let devices = lowest.map(device).collect::<Option<Vec<_>>>().filter(|devices| !devices.is_empty())?;
+    let nothing =
+        |device: &DeviceCounters| DeviceCounters { name: device.name.clone(), ..Default::default() };
+    let before = StorageSnapshot { at: Nanos::ZERO, devices: devices.iter().map(nothing).collect() };
+    let after = StorageSnapshot { at: Nanos::from_secs_f64(seconds), devices };
+    let side = storage_side(&before, &after, FlushWrites::Unknown).ok()?;
+    let because = "fio prints the counts of all programs".to_owned();
+    let attribution = Attribution { flushes: FlushesOf::AllPrograms, because, ..Attribution::default() };
+    Some(StorageSide { attribution: Some(attribution), ..side })
+}
+
+/// Bytes of a sector in the kernel's counters, whatever the block of the device is.
+const SECTOR: u64 = 512;
 
 fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
     let option = |name: &str| job["job options"][name].as_str().or_else(|| global[name].as_str());
@@ -81,7 +116,9 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
     // Without group reporting each of them is printed by itself.
     let threads = option("numjobs").filter(|_| is("group_reporting"));
     let threads: u32 = threads.and_then(|text| text.parse().ok()).unwrap_or(1);
+    let busy = (threads == 1).then(|| Some((job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?) / 100.0));
     let mut figures = Figures {
+        worker_busy: busy.flatten(),
         read: read.0,
         write: write.0,
         trim: trim.0,
@@ -94,9 +131,8 @@ fn add(span: &mut Span, job: &Value, global: &Value, notes: &mut Vec<String>) {
     };
     let moved = [read.0, write.0, trim.0].into_iter().filter(|side| side.operations > 0);
     figures.latency = moved.reduce(Counted::and).and_then(|all| all.latency);
-    let block = option("bs")
-        .and_then(|text| text.split(',').next()?.parse::<plumb_block::Bytes>().ok())
-        .map(|bytes| bytes.0);
+    let block =
+        option("bs").and_then(|text| text.split(',').next()?.parse::<Bytes>().ok()).map(|bytes| bytes.0);
     let all = read.0.operations + write.0.operations;
     let percent = (write.0.operations * 100).checked_div(all).unwrap_or(0);
     let every =

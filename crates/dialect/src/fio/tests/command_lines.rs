@@ -56,13 +56,14 @@ fn what_concerns_the_output() {
     assert_eq!(output.file.as_deref(), Some("out"));
     assert_eq!(output.formats, [Format::Json, Format::Normal]);
     assert!(output.parse_only && output.progress == Some(false));
-    let terse = parse_in(&["--minimal", "--terse-version=5", "job.fio"], &files).unwrap().output;
-    assert_eq!((terse.formats.as_slice(), terse.terse_version), (&[Format::Terse][..], 5));
     assert!(parse_in(&["--max-jobs=4", "job.fio"], &files).unwrap().meaning.notes[0].contains("--max-jobs"));
     for (refused, hint) in [
         ("--append-terse", "json"),
+        ("--minimal", "json"),
+        ("--output-format=terse", "json"),
+        ("--output-format=json,terse", "json"),
         ("--output-format=yaml", "json"),
-        ("--terse-version=2", "3, 5"),
+        ("--terse-version=5", "json"),
         ("--client=host", "each host"),
         ("--otuput=x", "--output"),
         ("--iodpeth=4", "iodepth"),

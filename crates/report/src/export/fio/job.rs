@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::latency;
 
 /// The names of depths, and from which depth each counts.
-pub const DEPTHS: [(&str, u32); 7] =
+const DEPTHS: [(&str, u32); 7] =
     [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
 
 /// One job.
@@ -166,14 +166,14 @@ impl Samples {
 }
 
 /// All operations are at the depth that was asked for: how many there were less is not kept.
-pub fn depths(depth: u32) -> Map<String, Value> {
+fn depths(depth: u32) -> Map<String, Value> {
     let next = |level: u32| if level >= 64 { u32::MAX } else { level * 2 };
     let at = |level: u32| if (level..next(level)).contains(&depth) { 100.0 } else { 0.0 };
     DEPTHS.iter().map(|(name, level)| ((*name).to_owned(), json!(at(*level)))).collect()
 }
 
 /// How many were submitted or completed at once is known of a depth that fits the first bucket alone.
-pub fn batches(depth: u32) -> Map<String, Value> {
+fn batches(depth: u32) -> Map<String, Value> {
     let names = ["0", "4", "8", "16", "32", "64", ">=64"];
     let at = |name: &str| if name == "4" && depth <= 4 { 100.0 } else { 0.0 };
     names.iter().map(|name| ((*name).to_owned(), json!(at(name)))).collect()

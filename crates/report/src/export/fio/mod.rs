@@ -12,7 +12,7 @@ use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{Histogram, Latency};
 use serde_json::{Map, Value, json};
 
-pub use job::{DEPTHS, FioDirection, FioJob, Samples, batches, depths};
+pub use job::{FioDirection, FioJob, Samples};
 
 use crate::document::{DirectionResult, FlushMethod, Part, RunRecording, RunTarget};
 use crate::figures::bucket_seconds;

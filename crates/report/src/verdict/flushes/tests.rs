@@ -1,6 +1,7 @@
 //! The rules about flushes, each both ways, on checks; those of loads stand with the other rules.
 
-use plumb_measure::{Attribution, FlushesOf, SyncMethod};
+use plumb_block::SyncMethod;
+use plumb_measure::{Attribution, FlushesOf};
 
 use super::*;
 use crate::document::RunDocument;

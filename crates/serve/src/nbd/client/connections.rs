@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use plumb_block::{LbaRange, Nanos, Request, Tag};
 
-use super::Options;
 use super::error::ConnectError;
 use super::export::Export;
 use super::handshake::Handshake;
 use super::link::{Common, Link};
+use super::options::Options;
 use super::single;
 use super::socket;
 use crate::nbd::transport::Socket;

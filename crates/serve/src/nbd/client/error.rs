@@ -1,10 +1,13 @@
-//! Why an export could not be opened.
+//! Why an export could not be opened, and what requests fail with once its connection is lost.
 
 use std::io;
 
 use plumb_block::{Errno, Error, ErrorKind};
 
 use crate::nbd::wire::Malformed;
+
+/// ENOTCONN: the error of requests once the connection is lost.
+pub(super) const NOT_CONNECTED: Errno = Errno(107);
 
 /// Why an export could not be opened. `place` is its URI.
 #[derive(Debug, thiserror::Error)]

@@ -19,13 +19,14 @@ use plumb_block::{Clock, Completion, Errno, Latch, Nanos, Op, Outcome, Payload, 
 use rustix::net::{Shutdown, shutdown};
 
 use super::commands::Commands;
+use super::error::NOT_CONNECTED;
 use super::export::{Export, Plan};
 use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
 use super::replies::{Answer, Replies};
 use super::wakeups::Wakeups;
 use crate::nbd::output::Output;
 use crate::nbd::transport::Socket;
-use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie};
+use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
 
 /// What the connections of a device have in common.
 pub(super) struct Common {
@@ -44,9 +45,9 @@ impl Common {
     pub(super) fn not_connected(&self, request: Request) -> Completion {
         let now = self.clock.now();
         if request.op == Op::Flush {
-            self.flush_failed(super::NOT_CONNECTED, now);
+            self.flush_failed(NOT_CONNECTED, now);
         }
-        completion(request, Outcome::Failed(super::NOT_CONNECTED), now, now)
+        completion(request, Outcome::Failed(NOT_CONNECTED), now, now)
     }
 }
 
@@ -269,7 +270,8 @@ impl Drop for Link {
     fn drop(&mut self) {
         let mut state = self.state();
         if state.lost.is_none() && state.output.is_empty() {
-            let header = staging::header(Command::DISC, CommandFlags::default(), Cookie(0), 0, 0);
+            let (flags, cookie) = (CommandFlags::default(), Cookie(0));
+            let header = RequestHeader { flags, command: Command::DISC, cookie, offset: 0, length: 0 };
             let State { output, transport, .. } = &mut *state;
             output.head(&header.encode());
             // If it cannot be said, the end of the stream says it.
@@ -328,7 +330,7 @@ impl State {
                 (Wanted::No, _) => continue,
                 (Wanted::TooLate, _) => Mail::Released,
                 (Wanted::Yes, _) if job.plan.command == Command::BLOCK_STATUS => {
-                    Mail::Status(Err(super::NOT_CONNECTED))
+                    Mail::Status(Err(NOT_CONNECTED))
                 }
                 (Wanted::Yes, true) => Mail::Ended(job.into_completion(Outcome::Unknown, now)),
                 (Wanted::Yes, false) => Mail::Ended(common.not_connected(job.request)),

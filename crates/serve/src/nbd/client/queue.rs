@@ -10,6 +10,7 @@ use plumb_block::{
 };
 
 use super::connections::Connections;
+use super::error::NOT_CONNECTED;
 use super::jobs::{PortId, completion};
 use super::link::{Link, Mail};
 use super::wakeups::Wakeups;
@@ -47,7 +48,7 @@ impl NbdQueue {
         let wakeups = Arc::new(wakeups);
         let port = link.join(&wakeups).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
             let because = connections.why_lost().unwrap_or("the connection is lost").to_owned();
-            Error::new(ErrorKind::Os(super::NOT_CONNECTED), "open a queue to", place).because(because)
+            Error::new(ErrorKind::Os(NOT_CONNECTED), "open a queue to", place).because(because)
         })?;
         Ok(Self {
             connections,

@@ -2,7 +2,7 @@
 
 use plumb_block::Errno;
 
-use super::handshake::codes;
+use super::numbers::codes;
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -2,54 +2,12 @@
 
 use super::cursor::Cursor;
 use super::error::Malformed;
+use super::numbers::flags;
 
 /// ASCII `NBDMAGIC`.
 const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// ASCII `IHAVEOPT`: the newstyle handshake, and the start of every option.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-
-/// A number of the protocol. Others than those with a name may come.
-macro_rules! codes {
-    ($(#[$meta:meta])* $name:ident, $bits:ty; $($code:ident = $value:expr, $doc:literal;)*) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub struct $name(pub $bits);
-
-        impl $name {
-            $(#[doc = $doc] pub const $code: Self = Self($value);)*
-        }
-    };
-}
-pub(super) use codes;
-
-macro_rules! flags {
-    ($name:ident, $bits:ty, $doc:literal; $($flag:ident = $value:expr, $flag_doc:literal;)*) => {
-        #[doc = $doc]
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-        pub struct $name(pub $bits);
-
-        impl $name {
-            $(#[doc = $flag_doc] pub const $flag: Self = Self($value);)*
-
-            /// Whether all of `flags` are set.
-            pub const fn has(self, flags: Self) -> bool {
-                self.0 & flags.0 == flags.0
-            }
-
-            /// These and `flags`.
-            #[must_use]
-            pub const fn with(self, flags: Self) -> Self {
-                Self(self.0 | flags.0)
-            }
-
-            /// Whether any flag outside of `known` is set.
-            pub const fn has_beyond(self, known: Self) -> bool {
-                self.0 & !known.0 != 0
-            }
-        }
-    };
-}
-pub(super) use flags;
 
 flags! { HandshakeFlags, u16, "What the server can do in the handshake (\"Handshake flags\").";
     FIXED_NEWSTYLE = 1 << 0, "Options that the server does not know are answered and the handshake goes on.";

@@ -7,7 +7,8 @@
 
 use super::cursor::{Cursor, text};
 use super::error::Malformed;
-use super::handshake::{OPTION_MAGIC, TransmissionFlags, codes};
+use super::handshake::{OPTION_MAGIC, TransmissionFlags};
+use super::numbers::codes;
 
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 

@@ -10,7 +10,7 @@
 
 use super::cursor::{Cursor, text};
 use super::error::{Malformed, WireErrno};
-use super::handshake::codes;
+use super::numbers::codes;
 use super::request::Cookie;
 
 const SIMPLE_MAGIC: u32 = 0x6744_6698;

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::Malformed;
-use super::handshake::{codes, flags};
+use super::numbers::{codes, flags};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 

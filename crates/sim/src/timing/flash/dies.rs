@@ -3,7 +3,8 @@
 //! Each die keeps the time at which it is free for reads and for programs; a command reserves what it needs when it is
 //! admitted. A channel is a server of transfers in the order of admission.
 
-use super::ftl::mix;
+use plumb_block::mixed;
+
 use super::parameters::Parameters;
 use crate::model::Rate;
 
@@ -146,7 +147,7 @@ impl Dies {
     #[inline]
     fn read_part(&mut self, at: u64, stripe: u64, bytes: u64) -> u64 {
         let place = self.by_dies.split(stripe).1 as usize;
-        let spread = (u128::from(mix(stripe ^ self.seed)) * u128::from(self.read_band)) >> 64;
+        let spread = (u128::from(mixed(stripe ^ self.seed)) * u128::from(self.read_band)) >> 64;
         let cells = self.read + spread as u64;
         let die = &mut self.dies[place];
         let mut start = at.max(die.read_free);

@@ -7,6 +7,7 @@
 //!
 //! Limitation: a working set of a few pages is followed not at all or too well.
 
+use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -158,7 +159,7 @@ impl Ftl {
     #[inline]
     const fn followed_of(&self, group: u64) -> u64 {
         let mask = (1 << self.shift) - 1;
-        (group << self.shift) + (mix(group ^ self.seed) & mask)
+        (group << self.shift) + (mixed(group ^ self.seed) & mask)
     }
 
     fn rewrite(&mut self, page: usize) {
@@ -224,14 +225,6 @@ impl Ftl {
         self.is_erased[victim as usize] = true;
         self.erased.push(victim);
     }
-}
-
-/// Spreads a number over all 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
-pub(super) const fn mix(number: u64) -> u64 {
-    let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn bytes_end_a_stream_of_each_worker() {
     let split = BlockSplit(vec![(Bytes::kib(4), 90), (Bytes::kib(64), 10)]);
     let mixed = Workload { blocks: BlockSizes { read: split, ..one.blocks.clone() }, ..one };
     for (share, moved) in shares(3).zip(moved(&mixed)) {
-        let least = share.bytes_of(&mixed).unwrap();
+        let least = mixed.bytes_of(share).unwrap();
         assert!((least..least + Bytes::kib(64).0).contains(&moved), "{moved} bytes of at least {least}");
         assert_eq!(generator(&mixed, share).limit(), None);
     }

@@ -199,7 +199,7 @@ impl Exact {
         let mut arrivals = Vec::new();
         for share in Share::all(NonZeroU32::new(workers).unwrap()) {
             let mut schedule = Schedule::new(workload, share).unwrap();
-            for _ in 0..share.operations_of(workload).unwrap() {
+            for _ in 0..workload.operations_of(share).unwrap() {
                 arrivals.push(schedule.intended());
                 schedule.advance(Bytes::kib(4));
             }

@@ -7,13 +7,7 @@ use crate::nbd::client::commands::Asked;
 use crate::nbd::transport::Transport as _;
 use crate::nbd::wire::{Command, CommandFlags, Cookie, RequestHeader};
 
-pub(super) fn header(
-    command: Command,
-    flags: CommandFlags,
-    cookie: Cookie,
-    offset: u64,
-    length: u32,
-) -> RequestHeader {
+fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, length: u32) -> RequestHeader {
     RequestHeader { flags, command, cookie, offset, length }
 }
 

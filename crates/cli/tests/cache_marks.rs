@@ -1,0 +1,384 @@
+//! What plumb knows of a device that a cache has written data for: after it grew, under another name, copied,
+//! and written by somebody else. It guards against commands that write over what only a log holds, and
+//! against a log that is served over contents that it does not fit.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::cache_support::{Place, Server, refused};
+use crate::common::said;
+use crate::drive_support::{Kind, Mounted, cannot_attach};
+use crate::load_support::Zram;
+
+/// Loads a target, recording nothing; how that ended.
+fn load_may_fail(place: &Place, target: &str, words: &[&str]) -> Output {
+    let load = ["load", target, "--overwrite", "--no-record"];
+    place.plumb().args(load).args(words).output().unwrap()
+}
+
+/// The same, which must be done.
+fn load(place: &Place, target: &str, words: &[&str]) {
+    let output = load_may_fail(place, target, words);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+}
+
+/// A loop device over a file, which is detached when this is dropped.
+struct Attached(String);
+
+impl Attached {
+    /// `None` if this machine gives none, which is told.
+    fn over(file: &Path) -> Option<Self> {
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))
+            }
+            _ => {
+                plumb_testkit::skip("no loop device");
+                None
+            }
+        }
+    }
+
+    fn losetup(&self, option: &str) {
+        assert!(Command::new("losetup").args([option, &self.0]).status().unwrap().success());
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        Command::new("losetup").args(["--detach", &self.0]).status().ok();
+    }
+}
+
+fn grow(file: &Path, size: u64) {
+    File::options().write(true).open(file).unwrap().set_len(size).unwrap();
+}
+
+/// Makes the cache over this device; its UUID.
+fn create(place: &Place, backing: &str) -> String {
+    let create = ["create", "--name", &place.name, "--backing", backing, "--log", "log", "--size", "64M"];
+    place.cache(&create)["uuid"].as_str().unwrap().to_owned()
+}
+
+/// Writes to the cache, so that its log holds something, and stops it.
+fn fill_and_stop(place: &Place, server: Server) {
+    load(place, &server.uri(), &["--write", "100", "--random", "--count", "200"]);
+    place.cache(&["stop", &place.name]);
+    assert_eq!(server.wait(), Some(0));
+}
+
+/// Asserts that neither a load nor another cache gets this device.
+fn assert_kept(place: &Place, device: &str) {
+    let output = load_may_fail(place, device, &["--write", "100", "--count", "5"]);
+    assert_eq!(output.status.code(), Some(4), "a load of {device}: {}", said(&output));
+    let other = ["create", "--name", "other", "--backing", device, "--log", "other", "--size", "64M"];
+    refused(place, &other, 4, &["may hold the only copy", "--discard-dirty"]);
+}
+
+#[test]
+fn a_device_that_has_grown_is_kept_and_served_as_large_as_it_was() {
+    let place = Place::new(64 << 20);
+    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    create(&place, &device.0);
+    fill_and_stop(&place, place.serve());
+    assert_kept(&place, &device.0);
+    grow(&place.path("backing"), 80 << 20);
+    device.losetup("--set-capacity");
+    assert_kept(&place, &device.0);
+    // Another state directory has no configuration of it; the device by itself says nothing, but this one is
+    // read, too.
+    let server = place.serve();
+    assert_eq!(server.document["backing"]["size"], (64 << 20) - 4096);
+    drop(server);
+    place.cache(&["detach", &place.name]);
+    assert!(load_may_fail(&place, &device.0, &["--write", "100", "--count", "5"]).status.success());
+}
+
+/// The file system says where the device ended, where no configuration does.
+#[test]
+fn a_grown_device_without_configuration_is_kept_by_what_it_begins_with() {
+    if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
+        return plumb_testkit::skip(&why);
+    }
+    let place = Place::new(64 << 20);
+    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    let blocks = ((64 << 10) - 4).to_string() + "k";
+    assert!(
+        Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-b", "4096", &device.0, &blocks])
+            .status()
+            .unwrap()
+            .success()
+    );
+    create(&place, &device.0);
+    grow(&place.path("backing"), 80 << 20);
+    device.losetup("--set-capacity");
+    fs::rename(place.path("cache"), place.path("away")).unwrap();
+    refused(
+        &place,
+        &["create", "--name", "other", "--backing", &device.0, "--log", "other", "--size", "64M"],
+        4,
+        &["may hold the only copy"],
+    );
+}
+
+#[test]
+fn the_file_of_a_loop_device_is_known_and_so_is_a_loop_device_over_a_file() {
+    let place = Place::new(64 << 20);
+    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    create(&place, &device.0);
+    fill_and_stop(&place, place.serve());
+    drop(device);
+    assert_kept(&place, place.path("backing").to_str().unwrap());
+    // Under its other name it is the same cache.
+    let adopt = ["adopt", "--name", &place.name, "--backing", "backing", "--log", "log"];
+    place.cache(&adopt);
+    place.cache(&["detach", &place.name]);
+    place.create(&[]);
+    fill_and_stop(&place, place.serve());
+    let Some(device) = Attached::over(&place.path("backing")) else { return };
+    assert_kept(&place, &device.0);
+}
+
+#[test]
+fn a_copy_without_attributes_is_adopted_by_the_word_of_the_user() {
+    let place = Place::new(64 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    fill_and_stop(&place, place.serve());
+    fs::copy(place.path("backing"), place.path("copy")).unwrap();
+    fs::remove_file(place.path("backing")).unwrap();
+    fs::rename(place.path("copy"), place.path("backing")).unwrap();
+    // By its configuration it is known all the same.
+    assert_kept(&place, "backing");
+    let adopt = ["adopt", "--name", &place.name, "--backing", "backing", "--log", "log"];
+    refused(&place, &adopt, 4, &["made without its attributes", "--unmarked"]);
+    refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["does not say that it needs the cache"]);
+    let other = "00000000-0000-0000-0000-000000000000";
+    refused(&place, &[&adopt[..], &["--unmarked", other]].concat(), 4, &["no device that was named"]);
+    place.cache(&[&adopt[..], &["--unmarked", &uuid]].concat());
+    place.cache(&["detach", &place.name]);
+}
+
+/// Serves, mounts and writes through the cache, and stops or kills it; the device and the mount point.
+fn used_by_a_file_system(is_killed: bool) -> Option<(Place, Attached, String, tempfile::TempDir)> {
+    if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
+        plumb_testkit::skip(&why);
+        return None;
+    }
+    let place = Place::new(128 << 20);
+    let device = Attached::over(&place.path("backing"))?;
+    let uuid = create(&place, &device.0);
+    let at = tempfile::tempdir().unwrap();
+    let server = place.serve_as(&["--attach"]);
+    Kind::Ext4.make(server.device());
+    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    fs::write(at.path().join("through"), vec![1; 1 << 20]).unwrap();
+    drop(mounted);
+    // The file system is on the backing device, to be mounted there.
+    place.cache(&["drain", &place.name]);
+    let mounted = Mounted::new(Kind::Ext4, server.device(), at.path()).unwrap();
+    fs::write(at.path().join("again"), vec![2; 1 << 20]).unwrap();
+    drop(mounted);
+    if is_killed {
+        server.kill();
+    } else {
+        place.cache(&["stop", &place.name]);
+        assert_eq!(server.wait(), Some(0));
+    }
+    Some((place, device, uuid, at))
+}
+
+fn mounted_beside(is_killed: bool) {
+    let Some((place, device, uuid, at)) = used_by_a_file_system(is_killed) else { return };
+    // Nobody has written beside it yet.
+    place.serve().kill();
+    let mounted = Mounted::new(Kind::Ext4, &device.0, at.path()).unwrap();
+    fs::write(at.path().join("beside"), vec![3; 1 << 20]).unwrap();
+    drop(mounted);
+    let ways =
+        ["written by something else", "--discard-dirty", "--discard-backing-writes", "ro,noload", &uuid];
+    let name = place.name.as_str();
+    for command in
+        [&["serve", name, "--nbd", "s"][..], &["verify", name], &["detach", name], &["recover", name]]
+    {
+        refused(&place, command, 4, &ways);
+    }
+    let other = "00000000-0000-0000-0000-000000000000";
+    let wrong = ["serve", name, "--nbd", "s", "--discard-backing-writes", other];
+    refused(&place, &wrong, 4, &["its UUID is"]);
+    place.serve_as(&["--nbd", "socket", "--discard-backing-writes", &uuid]).kill();
+    // From then on the log counts, also without that word.
+    place.serve().kill();
+    place.cache(&["detach", name]);
+}
+
+#[test]
+fn a_backing_device_that_was_mounted_beside_a_stopped_cache_is_refused() {
+    mounted_beside(false);
+}
+
+#[test]
+fn a_backing_device_that_was_mounted_beside_a_killed_cache_is_refused() {
+    mounted_beside(true);
+}
+
+/// A file has no counters, and a copy in its place is another file: then its witnesses speak.
+#[test]
+fn a_file_that_was_written_beside_a_stopped_cache_is_refused() {
+    let place = Place::new(64 << 20);
+    place.create(&[]);
+    fill_and_stop(&place, place.serve());
+    let (name, backing) = (place.name.as_str(), place.path("backing"));
+    fs::set_permissions(&backing, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+    place.cache(&["verify", name]);
+    // Somewhere that no witness is.
+    File::options().write(true).open(&backing).unwrap().write_all_at(b"beside", 100_000).unwrap();
+    refused(&place, &["serve", name, "--nbd", "s"], 4, &["time of modification", "--discard-backing-writes"]);
+}
+
+/// Kills at any moment are no write by somebody else.
+#[test]
+fn a_hundred_kills_are_not_taken_for_a_write_beside_the_cache() {
+    let place = Place::new(8 << 20);
+    place.create(&[]);
+    for kill in 0..100_u32 {
+        let server = place.serve();
+        let count = (kill % 10 * 60 + 20).to_string();
+        let seed = kill.to_string();
+        let words = ["--write", "100", "--random", "--count", &count, "--seed", &seed];
+        load(&place, &server.uri(), &words);
+        if kill % 7 == 0 {
+            place.cache(&["drain", &place.name]);
+        }
+        server.kill();
+    }
+    place.cache(&["detach", &place.name]);
+}
+
+#[test]
+fn an_old_copy_of_the_log_is_refused_in_the_same_session() {
+    let place = Place::new(64 << 20);
+    let uuid = place.create(&[])["uuid"].as_str().unwrap().to_owned();
+    let server = place.serve();
+    let words = ["--write", "100", "--random", "--count", "200"];
+    load(&place, &server.uri(), &words);
+    fs::copy(place.path("log"), place.path("copy")).unwrap();
+    place.cache(&["drain", &place.name]);
+    load(&place, &server.uri(), &words);
+    server.kill();
+    fs::rename(place.path("log"), place.path("newest")).unwrap();
+    fs::rename(place.path("copy"), place.path("log")).unwrap();
+    let name = place.name.as_str();
+    for command in [&["serve", name, "--nbd", "s"][..], &["verify", name]] {
+        refused(&place, command, 4, &["is an old copy", "--discard-dirty", &uuid]);
+    }
+    fs::rename(place.path("newest"), place.path("log")).unwrap();
+    place.cache(&["detach", name]);
+}
+
+/// A cache of the version before has a shorter mark, and nothing of it in its configuration.
+#[test]
+fn a_mark_of_the_version_before_is_read_and_replaced() {
+    let place = Place::new(64 << 20);
+    place.create(&[]);
+    fill_and_stop(&place, place.serve());
+    let mark = |path: &Path| {
+        let output =
+            Command::new("getfattr").args(["--only-values", "-n", "user.plumb.cache"]).arg(path).output();
+        output.ok().map(|output| String::from_utf8(output.stdout).unwrap())
+    };
+    let Some(new) = mark(&place.path("backing")) else { return plumb_testkit::skip("there is no getfattr") };
+    let words: Vec<&str> = new.split_whitespace().collect();
+    assert_eq!((words[0], words[1], words.len()), ("plumb-cache", "2", 9), "{new}");
+    let old = format!("plumb-cache 1 {}\n", words[2..6].join(" "));
+    let set = Command::new("setfattr")
+        .args(["-n", "user.plumb.cache", "-v", &old])
+        .arg(place.path("backing"))
+        .status();
+    assert!(set.unwrap().success());
+    let config = place.path("cache").join(format!("{}.json", place.name));
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    for key in ["stopped", "backing_size"] {
+        document.as_object_mut().unwrap().remove(key);
+    }
+    fs::write(&config, document.to_string()).unwrap();
+    assert_kept(&place, "backing");
+    place.serve().kill();
+    assert!(mark(&place.path("backing")).unwrap().starts_with("plumb-cache 2 "));
+    place.cache(&["detach", &place.name]);
+}
+
+#[test]
+fn a_log_that_forgets_is_of_no_protected_cache() {
+    let place = Place::new(8 << 20);
+    let name = place.name.as_str();
+    let memory = tempfile::tempdir_in("/dev/shm");
+    let Ok(memory) = memory else { return plumb_testkit::skip("there is no /dev/shm") };
+    let log = memory.path().join("log");
+    let create =
+        ["create", "--name", name, "--backing", "backing", "--log", log.to_str().unwrap(), "--size", "32M"];
+    let protected = [&create[..], &["--mode", "protected"]].concat();
+    refused(&place, &protected, 4, &["is volatile", "protected", "write-back"]);
+    place.cache(&create);
+    let to_protected = ["mode", name, "protected"];
+    refused(&place, &to_protected, 4, &["is volatile"]);
+    let server = place.serve();
+    refused(&place, &to_protected, 4, &["is volatile"]);
+    drop(server);
+    place.cache(&["detach", name]);
+    let Some(zram) = Zram::new(64 << 20) else { return plumb_testkit::skip("there is no zram") };
+    let on = [
+        "create",
+        "--name",
+        name,
+        "--backing",
+        "backing",
+        "--log",
+        &zram.path,
+        "--size",
+        "32M",
+        "--overwrite",
+    ];
+    refused(&place, &[&on[..], &["--mode", "protected"]].concat(), 4, &["is volatile"]);
+}
+
+/// Both would be lost with the disk, and the log makes nothing faster.
+#[test]
+fn devices_on_one_disk_are_warned_of_and_one_device_twice_is_refused() {
+    let place = Place::new(8 << 20);
+    let name = place.name.as_str();
+    let with = |legs: &[&str]| {
+        let mut words = vec!["create", "--name", name, "--backing", "backing", "--size", "32M"];
+        legs.iter().for_each(|leg| words.extend(["--log", leg]));
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let refused_as_one = |legs: &[&str]| {
+        let words = with(legs);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        refused(&place, &words, 4, &["is the same device as"]);
+    };
+    fs::write(place.path("one"), vec![0; 1 << 20]).unwrap();
+    fs::hard_link(place.path("one"), place.path("hard")).unwrap();
+    std::os::unix::fs::symlink("one", place.path("soft")).unwrap();
+    refused_as_one(&["one", "hard"]);
+    refused_as_one(&["soft", "one"]);
+    refused_as_one(&["backing"]);
+    if let Some(device) = Attached::over(&place.path("backing")) {
+        refused_as_one(&[&device.0]);
+    }
+    let words = with(&["log", "log2"]);
+    let made = place.cache(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let warnings = made["warnings"].as_array().unwrap();
+    assert_eq!(
+        warnings.len(),
+        3,
+        "each log with the backing device, and one log with the other: {warnings:?}"
+    );
+    assert_eq!(place.cache(&["status", name])["warnings"], made["warnings"]);
+    let server = place.serve();
+    assert_eq!(place.cache(&["status", name])["warnings"], made["warnings"]);
+    drop(server);
+}

@@ -1,0 +1,129 @@
+//! Run directories that an earlier version wrote are reported in every format that their kind has, without losing a figure.
+//! Beside some of them stands what that version made of them: the columns of CSV and the names of Prometheus are promised.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::{plumb, said};
+
+/// Formats of every kind of run directory.
+const FORMATS: [&str; 4] = ["terminal", "html", "markdown", "json"];
+/// Formats of loads and checks.
+const FORMATS_OF_RUNS: [&str; 3] = ["csv", "prometheus", "fio"];
+
+/// The run directories, by name.
+fn recorded() -> Vec<PathBuf> {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs");
+    let mut runs: Vec<PathBuf> = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
+    runs.sort();
+    assert!(runs.len() >= 20, "{runs:?}");
+    runs
+}
+
+fn report(run: &Path, format: &str) -> String {
+    let output = plumb().args(["report", "--format", format]).arg(run).output().unwrap();
+    let has_reported = matches!(output.status.code(), Some(0 | 1));
+    assert!(has_reported && !output.stdout.is_empty(), "{} as {format}: {}", run.display(), said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn result(run: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(run.join("result.json")).unwrap()).unwrap()
+}
+
+/// Asserts that `new` says all that `old` says. Keys may be added.
+fn assert_says(new: &Value, old: &Value, place: &str) {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            for (key, value) in old {
+                assert_says(new.get(key).unwrap_or(&Value::Null), value, &format!("{place}.{key}"));
+            }
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            assert_eq!(new.len(), old.len(), "{place}");
+            for (index, (new, old)) in new.iter().zip(old).enumerate() {
+                assert_says(new, old, &format!("{place}[{index}]"));
+            }
+        }
+        _ => assert_eq!(new, old, "{place}"),
+    }
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn every_format_is_made_of_a_run_directory_of_an_earlier_version() {
+    for run in recorded() {
+        FORMATS.iter().for_each(|format| drop(report(&run, format)));
+        if matches!(result(&run)["schema"].as_str(), Some("plumb/load/1" | "plumb/check/1")) {
+            FORMATS_OF_RUNS.iter().for_each(|format| drop(report(&run, format)));
+        }
+    }
+}
+
+#[test]
+fn no_figure_of_an_earlier_version_is_lost() {
+    for run in recorded() {
+        let name = run.file_name().unwrap().to_str().unwrap();
+        let told = serde_json::from_str(&report(&run, "json")).unwrap();
+        assert_says(&told, &result(&run), name);
+    }
+}
+
+/// The operations of a run by the figures of its targets, and by the time series that are called the same.
+fn operations(csv: &str) -> Vec<(String, f64, f64)> {
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let of = |section: &[&str], name: &str, metric: &str| -> f64 {
+        let rows = rows.iter().filter(|row| section.contains(&row[0]) && row[1] == name && row[3] == metric);
+        rows.map(|row| row[4].parse::<f64>().unwrap()).sum()
+    };
+    let mut names: Vec<&str> = rows.iter().filter(|row| row[0] == "series").map(|row| row[1]).collect();
+    names.dedup();
+    let each = names.into_iter().map(|name| {
+        let operations = of(&["sync", "io"], name, "application_operations");
+        (name.to_owned(), operations, of(&["series"], name, "iops") / 10.0)
+    });
+    each.collect()
+}
+
+#[test]
+fn each_time_series_of_a_check_is_that_of_its_phase() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old_runs/check-directory");
+    each_phase_has_its_own_series(&run);
+}
+
+/// Asserts that what is drawn over time under the name of a phase is what that phase did, in the order in which phases ran.
+pub(crate) fn each_phase_has_its_own_series(run: &Path) {
+    let found = operations(&report(run, "csv"));
+    assert_eq!(found.len(), 7, "{found:?}");
+    for (name, operations, drawn) in &found {
+        assert!((operations - drawn).abs() < 0.5, "{name} did {operations}, {drawn} of them are drawn");
+    }
+    let page = report(run, "html");
+    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+    let accounts = result(run)["accounting"].clone();
+    let ran = accounts.as_array().unwrap().iter().map(|account| account["phase"].as_str().unwrap());
+    assert_eq!(names, ran.filter(|phase| names.contains(phase)).collect::<Vec<_>>());
+    let title = |name: &&str| page.find(&format!("{name}, operations per second over time")).expect(name);
+    assert!(names.iter().map(title).is_sorted(), "{names:?}");
+}
+
+#[test]
+fn columns_and_names_for_other_programs_stay() {
+    let mut compared = 0;
+    for (file, format) in [("report.csv", "csv"), ("report.prom", "prometheus")] {
+        for run in recorded() {
+            let Ok(before) = std::fs::read_to_string(run.join(file)) else { continue };
+            let now = report(&run, format);
+            assert_eq!(now.lines().next(), before.lines().next(), "{}", run.display());
+            assert_eq!(lines(&now), lines(&before), "{}", run.display());
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 12);
+}

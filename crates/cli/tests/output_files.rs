@@ -1,0 +1,334 @@
+//! Output files of every command: nothing that is there is changed without `--overwrite`, and what is not a
+//! regular file is never replaced. Once `plumb policy plan -o /dev/full` put a regular file in the place of
+//! the device node, and `plumb report -o` replaced whatever file was there.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+use crate::common::{document, entries, plumb, said, scratch};
+use crate::load_support::{LoopDevice, stderr, system};
+
+/// A command line with an output file.
+struct Case {
+    /// The words, in which `OUT` is the output file, `RUN` a recorded run and `PLAN` a plan.
+    words: &'static str,
+    /// The name of the output file: some commands choose it themselves.
+    file: &'static str,
+    /// Set where plumb recognises an earlier result by its contents.
+    is_recognised: bool,
+    /// Set where the whole command can be run here within a moment, not only refused.
+    runs: bool,
+}
+
+const fn case(words: &'static str) -> Case {
+    Case { words, file: "out", is_recognised: true, runs: true }
+}
+
+const CASES: [Case; 16] = [
+    case("report RUN --format html -o OUT"),
+    case("report RUN --format markdown -o OUT"),
+    case("report RUN --format json -o OUT"),
+    case("report RUN --format csv -o OUT"),
+    case("report RUN --format prometheus -o OUT"),
+    case("report RUN --format fio -o OUT"),
+    Case { is_recognised: false, ..case("report RUN -o OUT") },
+    case("policy plan off --all --out OUT"),
+    case("policy verify PLAN --prometheus-file OUT"),
+    case("policy watch --all --looks 1 --prometheus-file OUT"),
+    case("fio --name=x --filename=f --size=64k --rw=write --output=OUT --no-record"),
+    case("fio --name=x --filename=f --size=64k --rw=write --output=OUT --output-format=json --no-record"),
+    Case {
+        file: "log_bw.1.log",
+        is_recognised: false,
+        ..case(
+            "fio --name=x --filename=f --size=64k --rw=write --runtime=300ms --time_based --log_avg_msec=100 --write_bw_log=log --no-record",
+        )
+    },
+    Case { file: "plumb.1", ..case("manual .") },
+    Case { runs: false, ..case("prove app --subject files:rename-fsync-dirsync --keep OUT --no-record") },
+    Case { runs: false, ..case("prove app --subject files:rename-fsync-dirsync --junit OUT --no-record") },
+];
+
+/// A recorded run and a plan, made once.
+fn inputs() -> &'static (TempDir, PathBuf, PathBuf) {
+    static INPUTS: OnceLock<(TempDir, PathBuf, PathBuf)> = OnceLock::new();
+    INPUTS.get_or_init(|| {
+        let place = scratch();
+        let (run, plan) = (place.path().join("run"), place.path().join("plan.json"));
+        let load = ["load", "sim:consumer-nvme-ssd", "--count", "100", "--json", "--out"];
+        document(&plumb().args(load).arg(&run).output().unwrap());
+        let planned = plumb().args(["policy", "plan", "off", "--all", "--out"]).arg(&plan).output().unwrap();
+        assert!(plan.exists(), "{}", said(&planned));
+        (place, run, plan)
+    })
+}
+
+/// A directory with one command and its output file.
+struct Try<'a> {
+    case: &'a Case,
+    here: TempDir,
+}
+
+impl<'a> Try<'a> {
+    fn new(case: &'a Case) -> Self {
+        Self { case, here: scratch() }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.here.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.at(self.case.file)
+    }
+
+    fn run(&self, more: &[&str]) -> Output {
+        let (_, run, plan) = inputs();
+        let words = self.case.words.split(' ').map(|word| match word {
+            "RUN" => run.display().to_string(),
+            "PLAN" => plan.display().to_string(),
+            word => word.replace("OUT", self.case.file),
+        });
+        plumb().args(words).args(more).current_dir(self.here.path()).output().unwrap()
+    }
+
+    /// Runs it, expects a refusal that names the file, and that nothing is changed or left.
+    fn is_refused(&self, what: &str, more: &[&str]) {
+        let before = (entries(self.here.path()), seen(&self.file()));
+        let output = self.run(more);
+        let context = format!("{} onto {what} {more:?}: {}", self.case.words, said(&output));
+        assert_eq!(output.status.code(), Some(4), "{context}");
+        assert!(stderr(&output).contains(self.case.file), "{context}");
+        assert_eq!((entries(self.here.path()), seen(&self.file())), before, "{context}");
+    }
+
+    /// Runs it, expects that it writes its result, and returns that.
+    fn writes(&self, what: &str, more: &[&str]) -> Vec<u8> {
+        let output = self.run(more);
+        let context = format!("{} onto {what} {more:?}: {}", self.case.words, said(&output));
+        let refuses_the_file = stderr(&output).contains("--overwrite to replace");
+        assert!(!refuses_the_file && output.status.code().is_some_and(|code| code < 5), "{context}");
+        let written = fs::read(self.file()).unwrap();
+        assert!(!written.is_empty(), "{context}");
+        written
+    }
+}
+
+/// All that a test compares of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    /// Kind and permissions.
+    mode: u32,
+    /// Number of a device node.
+    device: u64,
+    /// Target of a symbolic link.
+    target: Option<PathBuf>,
+    /// Contents of a regular file.
+    contents: Option<Vec<u8>>,
+}
+
+/// Returns what is at `path` now.
+fn seen(path: &Path) -> Option<Seen> {
+    let found = path.symlink_metadata().ok()?;
+    let contents = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::read(path).unwrap());
+    Some(Seen { mode: found.mode(), device: found.rdev(), target: fs::read_link(path).ok(), contents })
+}
+
+fn mknod(path: &Path, words: &[&str]) -> bool {
+    let path = path.to_str().unwrap();
+    match system("mknod", &[&[path], words].concat()) {
+        Ok(_) => true,
+        Err(reason) => {
+            plumb_testkit::skip(&reason);
+            false
+        }
+    }
+}
+
+#[test]
+fn what_plumb_did_not_write_is_replaced_only_with_overwrite() {
+    for case in &CASES {
+        let run = Try::new(case);
+        fs::write(run.file(), "precious").unwrap();
+        run.is_refused("a user's file", &[]);
+        // Behind a link it is the same file, and the link stays.
+        fs::rename(run.file(), run.at("theirs")).unwrap();
+        symlink("theirs", run.file()).unwrap();
+        run.is_refused("a link to a user's file", &[]);
+        assert_eq!(fs::read(run.at("theirs")).unwrap(), b"precious");
+        if !case.runs {
+            continue;
+        }
+        fs::set_permissions(run.at("theirs"), fs::Permissions::from_mode(0o640)).unwrap();
+        assert_ne!(run.writes("a user's file", &["--overwrite"]), b"precious");
+        assert!(run.file().is_symlink(), "{}: the link was replaced", case.words);
+        assert_eq!(fs::metadata(run.at("theirs")).unwrap().mode() & 0o777, 0o640, "{}", case.words);
+    }
+}
+
+#[test]
+fn new_empty_and_earlier_results_are_written_without_a_word() {
+    for case in CASES.iter().filter(|case| case.runs) {
+        let run = Try::new(case);
+        run.writes("nothing", &[]);
+        match case.is_recognised {
+            true => drop(run.writes("an earlier result", &[])),
+            false => run.is_refused("an earlier result", &[]),
+        }
+        fs::write(run.file(), "").unwrap();
+        run.writes("an empty file", &[]);
+    }
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_never_replaced() {
+    for case in &CASES {
+        for more in [&[][..], &["--overwrite"]] {
+            let run = Try::new(case);
+            fs::create_dir(run.file()).unwrap();
+            run.is_refused("a directory", more);
+            fs::remove_dir(run.file()).unwrap();
+            symlink("nowhere", run.file()).unwrap();
+            run.is_refused("a dangling link", more);
+            assert!(!run.at("nowhere").exists());
+            fs::remove_file(run.file()).unwrap();
+            symlink("/dev/full", run.file()).unwrap();
+            run.is_refused("a link to a device", more);
+            fs::remove_file(run.file()).unwrap();
+            let _listener = UnixListener::bind(run.file()).unwrap();
+            run.is_refused("a socket", more);
+        }
+    }
+    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+}
+
+#[test]
+fn device_nodes_stay_what_they_are() {
+    let image = scratch();
+    let image = image.path().join("image");
+    fs::write(&image, vec![0; 1 << 20]).unwrap();
+    let Some(disk) = LoopDevice::over(&image) else { return };
+    for case in &CASES {
+        for more in [&[][..], &["--overwrite"]] {
+            let run = Try::new(case);
+            symlink(&disk.path, run.file()).unwrap();
+            run.is_refused("a link to a disk", more);
+            fs::remove_file(run.file()).unwrap();
+            let number = fs::metadata(&disk.path).unwrap().rdev();
+            let [major, minor] =
+                [rustix::fs::major(number), rustix::fs::minor(number)].map(|n| n.to_string());
+            for node in [["b", &major, &minor], ["c", "1", "7"]] {
+                if mknod(&run.file(), &node) {
+                    run.is_refused(&format!("the node {node:?}"), more);
+                    fs::remove_file(run.file()).unwrap();
+                }
+            }
+        }
+    }
+    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 0), "the disk was written");
+}
+
+#[test]
+fn a_pipe_a_null_device_and_a_descriptor_are_written_to() {
+    for case in CASES.iter().filter(|case| case.runs) {
+        let run = Try::new(case);
+        symlink("/dev/null", run.file()).unwrap();
+        let output = run.run(&[]);
+        assert!(output.status.code().is_some_and(|code| code < 5), "{}: {}", case.words, said(&output));
+        assert!(run.file().is_symlink() && fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        fs::remove_file(run.file()).unwrap();
+        if !mknod(&run.file(), &["p"]) {
+            return;
+        }
+        let reader = std::thread::spawn({
+            let pipe = run.file();
+            move || fs::read(pipe).unwrap()
+        });
+        let output = run.run(&[]);
+        assert!(!reader.join().unwrap().is_empty(), "{}: {}", case.words, said(&output));
+        assert!(fs::metadata(run.file()).unwrap().file_type().is_fifo(), "{}", case.words);
+        // What the shell has written before stays.
+        fs::remove_file(run.file()).unwrap();
+        symlink("/dev/stdout", run.file()).unwrap();
+        let written = run.at("captured");
+        fs::write(&written, "before\n").unwrap();
+        let (_, recorded, _) = inputs();
+        let status = plumb()
+            .args(["report", "--format", "json", "-o", case.file])
+            .arg(recorded)
+            .current_dir(run.here.path())
+            .stdout(fs::File::options().append(true).open(&written).unwrap())
+            .status()
+            .unwrap();
+        let text = fs::read_to_string(&written).unwrap();
+        assert!(status.success() && text.starts_with("before\n{") && run.file().is_symlink(), "{text}");
+    }
+}
+
+#[test]
+fn a_place_where_nothing_can_be_made_is_an_error_that_names_what_was_typed() {
+    for case in CASES.iter().filter(|case| case.runs && case.words.contains("OUT")) {
+        let nowhere = Case { file: "no/such/out", ..*case };
+        let output = Try::new(&nowhere).run(&[]);
+        assert_eq!(output.status.code(), Some(2), "{}: {}", case.words, said(&output));
+        assert!(stderr(&output).contains("no/such/out"), "{}", said(&output));
+    }
+    let run = Try::new(&CASES[0]);
+    fs::set_permissions(run.here.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(run.at("probe"), "").is_ok() {
+        return plumb_testkit::skip("root writes into read-only directories");
+    }
+    let output = run.run(&[]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(stderr(&output).contains("out") && !stderr(&output).contains(".plumb-"), "{}", said(&output));
+    assert_eq!(entries(run.here.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_result() {
+    let place = scratch();
+    let (_, run, _) = inputs();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none \"$place\"; cd \"$place\"; printf '# HELP plumb_x X.\\n' >out; \
+         head -c 56k /dev/zero >fill; \"$plumb\" report {} --format html -o out || echo code $?; ls -A; cat out",
+        run.display()
+    );
+    if !crate::common::can_mount() {
+        return;
+    }
+    let output = crate::common::in_own_mounts(&script, place.path());
+    let (said, told) = (String::from_utf8_lossy(&output.stdout), stderr(&output));
+    assert!(said.contains("code 5") && said.ends_with("fill\nout\n# HELP plumb_x X.\n"), "{said}{told}");
+    assert!(told.contains("out") && !told.contains(".plumb-"), "{told}");
+}
+
+#[test]
+fn a_recorded_survey_replaces_an_earlier_one_and_no_file_of_its_names() {
+    let place = scratch();
+    let run = |more: &[&str]| {
+        plumb()
+            .args(["survey", ".", "--record", "dir"])
+            .args(more)
+            .current_dir(place.path())
+            .output()
+            .unwrap()
+    };
+    let tree = place.path().join("dir/tree.json");
+    for _ in 0..2 {
+        let output = run(&[]);
+        assert!(output.status.code().is_some_and(|code| code < 2), "{}", said(&output));
+    }
+    fs::write(&tree, "precious").unwrap();
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(stderr(&output).contains("dir/tree.json"), "{}", said(&output));
+    assert_eq!(fs::read(&tree).unwrap(), b"precious");
+    assert!(run(&["--overwrite"]).status.code().is_some_and(|code| code < 2));
+    assert_ne!(fs::read(&tree).unwrap(), b"precious");
+}

@@ -1,0 +1,403 @@
+//! A Ceph OSD on one disk, log and data together, as a host that knows only a device. What field report D does not tell of its load is
+//! chosen in its file.
+//!
+//! ```text
+//!   small write ──► log: append, fdatasync ──► acknowledged ──► 64 of them: overwritten in place (direct)
+//!   large write ──► data: direct ──► fdatasync of the data ──► log: append, fdatasync ──► acknowledged
+//! ```
+//!
+//! One thread commits (kv_sync_thread): it takes all that has come, makes the data durable if any were written since the last time,
+//! appends to the log, and syncs it. The log is written through the page cache, so the fdatasync of the log writes and then flushes; the
+//! data are written directly, so theirs only flushes. A kernel that knows the cache to be off sends no flush. Every fdatasync is
+//! measured from call to return, every small write until it is acknowledged.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{
+    Bytes, Clock as _, Completion, Device, Error, ErrorKind, Lba, LbaRange, Nanos, Op, Pattern, Payload,
+    Pool, PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, wait_any,
+};
+use plumb_measure::Histogram;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+/// What clients do to the OSD, what its host costs, and when it has served enough. Each key is in the study's file.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreLoad {
+    /// Writes that go through the log; their lengths are evenly spread from 4 KiB.
+    small_writes_per_second: f64,
+    small_max_kib: u64,
+    /// Writes that go straight to the data.
+    large_writes_per_second: f64,
+    large_kib: u64,
+    /// Reads that reach the disk.
+    reads_per_second: f64,
+    read_kib: u64,
+    /// Overwrites that are collected (bluestore_deferred_batch_ops_hdd).
+    deferred_batch: usize,
+    /// Mean cost of a call to the host besides the drive, exponentially spread.
+    call_us: u64,
+    /// Part of the disk that holds data.
+    filled: f64,
+    /// It ends after so many syncs, if that is limited, or so long.
+    syncs_max: Option<u64>,
+    seconds_max: u64,
+}
+
+impl StoreLoad {
+    /// Returns the same load for so many seconds, however many syncs these take.
+    pub(crate) fn for_seconds(self, seconds_max: u64) -> Self {
+        Self { syncs_max: None, seconds_max, ..self }
+    }
+}
+
+/// What the store measured.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    /// How long every fdatasync took.
+    pub(crate) syncs: Histogram,
+    /// How long small writes took until they were acknowledged.
+    pub(crate) writes: Histogram,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    SmallWrite,
+    LargeWrite,
+    Read,
+    /// The log is to be written, the call having begun.
+    LogCalled,
+    /// A sync returns to its caller.
+    Returned,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Read,
+    LargeData,
+    Deferred,
+    Log,
+    DataFlush,
+    LogFlush,
+}
+
+const PURPOSES: [Purpose; 6] = [
+    Purpose::Read,
+    Purpose::LargeData,
+    Purpose::Deferred,
+    Purpose::Log,
+    Purpose::DataFlush,
+    Purpose::LogFlush,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Committer {
+    Idle,
+    SyncingData(Nanos),
+    SyncingLog(Nanos),
+}
+
+/// Bytes of metadata that each transaction adds to the log.
+const METADATA: u64 = 2048;
+/// The log file is recycled at this length.
+const LOG: u64 = 64 << 20;
+/// All places and lengths are multiples of this.
+const UNIT: u64 = 4096;
+/// The longest write of the log, and the size of a buffer.
+const LOG_WRITE_MAX: u64 = 512 << 10;
+const DEPTH: u32 = 64;
+
+/// The store, with its disk.
+pub(crate) struct ObjectStore<'a> {
+    device: Arc<dyn Device>,
+    queue: Box<dyn Queue>,
+    time: &'a Time,
+    load: StoreLoad,
+    chance: Xoshiro256PlusPlus,
+    due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
+    /// Requests for which the queue has no room yet, and how many are in it.
+    backlog: VecDeque<Request>,
+    in_flight: u32,
+    numbers: u64,
+    committer: Committer,
+    /// Transactions that wait for the committer: bytes for the log, and when each small write came.
+    queued: (u64, Vec<Nanos>),
+    committing: (u64, Vec<Nanos>),
+    data_written: bool,
+    log_at: u64,
+    deferred: usize,
+    served: Served,
+}
+
+impl<'a> ObjectStore<'a> {
+    /// An OSD on all of `device`.
+    ///
+    /// # Errors
+    /// If the device has no queue for it.
+    pub(crate) fn new(device: Arc<dyn Device>, time: &'a Time, load: StoreLoad, seed: u64) -> Result<Self> {
+        let info = device.info();
+        let shape = PoolShape {
+            buffer: Bytes(LOG_WRITE_MAX),
+            count: DEPTH,
+            alignment: info.dma_alignment.max(Bytes(UNIT)),
+        };
+        let queue = device.open_queue(QueueOptions { depth: DEPTH, pool: Pool::new(shape)? })?;
+        Ok(Self {
+            device,
+            queue,
+            time,
+            load,
+            chance: Xoshiro256PlusPlus::seed_from_u64(seed),
+            due: BinaryHeap::new(),
+            backlog: VecDeque::new(),
+            in_flight: 0,
+            numbers: 0,
+            committer: Committer::Idle,
+            queued: (0, Vec::new()),
+            committing: (0, Vec::new()),
+            data_written: false,
+            log_at: 0,
+            deferred: 0,
+            served: Served::default(),
+        })
+    }
+
+    /// Serves until it is enough, or `stop` is set.
+    ///
+    /// # Errors
+    /// If a request fails, or is never answered.
+    pub(crate) fn serve(mut self, stop: &AtomicBool) -> Result<Served> {
+        let end = self.now().saturating_add(Nanos::secs(self.load.seconds_max));
+        for due in [Due::SmallWrite, Due::LargeWrite, Due::Read] {
+            self.arrive_again(due);
+        }
+        let mut completions = Vec::new();
+        while self.wants_more() && self.now() < end && !stop.load(Ordering::Relaxed) {
+            while let Some(Reverse((_, _, due))) = self.next_due() {
+                self.happen(due);
+            }
+            self.submit_backlog();
+            self.queue.poll(Wait::NONE, &mut completions)?;
+            if completions.is_empty() {
+                let next = self.due.peek().map(|Reverse((at, ..))| *at);
+                wait_any([&*self.queue], next, &mut &*self.time)?;
+                continue;
+            }
+            for completion in completions.drain(..) {
+                self.completed(&completion)?;
+            }
+        }
+        self.finish()
+    }
+
+    /// Waits for what is in flight, so that nothing of it is felt by what comes next.
+    fn finish(mut self) -> Result<Served> {
+        let mut completions = Vec::new();
+        self.backlog.clear();
+        while self.in_flight > 0 {
+            self.queue.poll(Wait::NONE, &mut completions)?;
+            self.in_flight -= completions.drain(..).count() as u32;
+            if self.in_flight > 0 && !wait_any([&*self.queue], None, &mut &*self.time)? {
+                return Err(Error::new(ErrorKind::PowerLost, "wait for", self.device.info().name));
+            }
+        }
+        Ok(self.served)
+    }
+
+    fn wants_more(&self) -> bool {
+        self.load.syncs_max.is_none_or(|most| self.served.syncs.count() < most)
+    }
+
+    fn now(&self) -> Nanos {
+        self.time.now()
+    }
+
+    fn next_due(&mut self) -> Option<Reverse<(Nanos, u64, Due)>> {
+        let now = self.now();
+        let is_due = self.due.peek().is_some_and(|Reverse((at, ..))| *at <= now);
+        if is_due { self.due.pop() } else { None }
+    }
+
+    fn flushes(&self) -> bool {
+        self.device.info().volatile_cache != VolatileCache::None
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> Nanos {
+        let unit = self.unit();
+        Nanos((-mean * libm::log(1.0 - unit)) as u64)
+    }
+
+    fn note(&mut self, after: Nanos, due: Due) {
+        self.numbers += 1;
+        let at = self.now().saturating_add(after);
+        self.due.push(Reverse((at, self.numbers, due)));
+    }
+
+    fn arrive_again(&mut self, due: Due) {
+        let rate = match due {
+            Due::SmallWrite => self.load.small_writes_per_second,
+            Due::LargeWrite => self.load.large_writes_per_second,
+            _ => self.load.reads_per_second,
+        };
+        if rate > 0.0 {
+            let after = self.exponential(1e9 / rate);
+            self.note(after, due);
+        }
+    }
+
+    fn submit(&mut self, purpose: Purpose, op: Op, (offset, length): (u64, u64)) {
+        self.numbers += 1;
+        let block = self.device.info().logical_block.0;
+        let range = match op {
+            Op::Flush => LbaRange::EMPTY,
+            _ => LbaRange::new(Lba(offset / block), length / block),
+        };
+        let payload = match op {
+            Op::Write { .. } => {
+                Payload::Pattern(Pattern { seed: 1, lba: range.lba, generation: self.numbers })
+            }
+            _ => Payload::None,
+        };
+        self.backlog.push_back(Request { tag: Tag(purpose as u64), op, range, payload, deadline: None });
+    }
+
+    fn submit_backlog(&mut self) {
+        while self.in_flight < DEPTH {
+            let Some(request) = self.backlog.pop_front() else { return };
+            match self.queue.submit(request) {
+                Ok(()) => self.in_flight += 1,
+                Err(full) => return self.backlog.push_front(full.0),
+            }
+        }
+    }
+
+    /// Somewhere among the data.
+    fn place(&mut self, length: Bytes) -> (u64, u64) {
+        let filled = (self.device.info().size.0 as f64 * self.load.filled) as u64;
+        let places = (filled.saturating_sub(length.0) / UNIT).max(1);
+        (self.chance.next_u64() % places * UNIT, length.0)
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::SmallWrite => {
+                let bytes = (1 + self.chance.next_u64() % ((self.load.small_max_kib << 10) / UNIT)) * UNIT;
+                self.queued.0 += bytes + METADATA;
+                let now = self.now();
+                self.queued.1.push(now);
+                self.arrive_again(due);
+                self.commit();
+            }
+            Due::LargeWrite => {
+                let place = self.place(Bytes::kib(self.load.large_kib));
+                self.submit(Purpose::LargeData, Op::Write { fua: false }, place);
+                self.arrive_again(due);
+            }
+            Due::Read => {
+                let place = self.place(Bytes::kib(self.load.read_kib));
+                self.submit(Purpose::Read, Op::Read, place);
+                self.arrive_again(due);
+            }
+            Due::LogCalled => self.write_log(),
+            Due::Returned => self.returned(),
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) -> Result<()> {
+        self.in_flight -= 1;
+        let purpose = PURPOSES.into_iter().find(|purpose| *purpose as u64 == completion.tag.0);
+        if !completion.outcome.is_done() {
+            let because = format!("{:?}", completion.outcome);
+            return Err(Error::new(ErrorKind::PowerLost, "use", self.device.info().name).because(because));
+        }
+        match purpose {
+            None | Some(Purpose::Read) => {}
+            Some(Purpose::Deferred) => self.data_written = true,
+            Some(Purpose::LargeData) => {
+                self.data_written = true;
+                self.queued.0 += METADATA;
+                self.commit();
+            }
+            Some(Purpose::Log) if self.flushes() => self.submit(Purpose::LogFlush, Op::Flush, (0, 0)),
+            Some(Purpose::Log | Purpose::LogFlush | Purpose::DataFlush) => self.returned(),
+        }
+        Ok(())
+    }
+
+    /// Begins a commit if none is under way and there is something to commit.
+    fn commit(&mut self) {
+        if self.committer != Committer::Idle || self.queued.0 == 0 {
+            return;
+        }
+        self.committing = std::mem::take(&mut self.queued);
+        if !std::mem::take(&mut self.data_written) {
+            return self.call_log_sync();
+        }
+        self.committer = Committer::SyncingData(self.now());
+        if self.flushes() {
+            self.submit(Purpose::DataFlush, Op::Flush, (0, 0));
+        } else {
+            // A system call that finds nothing to do.
+            self.note(Nanos::micros(3), Due::Returned);
+        }
+    }
+
+    fn call_log_sync(&mut self) {
+        self.committer = Committer::SyncingLog(self.now());
+        // A real host costs what it costs.
+        let call = if self.time.is_virtual() { Nanos::micros(self.load.call_us).0 as f64 } else { 0.0 };
+        let after = self.exponential(call);
+        self.note(after, Due::LogCalled);
+    }
+
+    /// Writes the pages that the transactions have made dirty: the last one, which was not full, once more.
+    fn write_log(&mut self) {
+        let size = self.device.info().size.0;
+        let log = LOG.min(size / 4 / UNIT * UNIT);
+        let bytes = self.committing.0.min(log);
+        if self.log_at % log + bytes > log {
+            self.log_at += log - self.log_at % log;
+        }
+        let first = self.log_at % log / UNIT * UNIT;
+        let end = (self.log_at % log + bytes).next_multiple_of(UNIT).min(log);
+        self.log_at += bytes;
+        // What is longer than a buffer was queued up behind a slow sync: the first part stands for it.
+        let most = self.device.info().transfer_max.0.min(LOG_WRITE_MAX);
+        let base = size / 4 / UNIT * UNIT;
+        self.submit(Purpose::Log, Op::Write { fua: false }, (base + first, (end - first).min(most)));
+    }
+
+    fn returned(&mut self) {
+        let now = self.now();
+        match self.committer {
+            Committer::Idle => {}
+            Committer::SyncingData(since) => {
+                self.served.syncs.record(now.since(since));
+                self.call_log_sync();
+            }
+            Committer::SyncingLog(since) => {
+                self.served.syncs.record(now.since(since));
+                let acknowledged = std::mem::take(&mut self.committing.1);
+                self.deferred += acknowledged.len();
+                acknowledged.iter().for_each(|came| self.served.writes.record(now.since(*came)));
+                if self.deferred >= self.load.deferred_batch {
+                    for _ in 0..std::mem::take(&mut self.deferred) {
+                        let place = self.place(Bytes(UNIT));
+                        self.submit(Purpose::Deferred, Op::Write { fua: false }, place);
+                    }
+                }
+                self.committer = Committer::Idle;
+                self.commit();
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What requests are checked against: the kind of a target, and its limits.
+
+use plumb_block::{Bytes, Caching, DurableWrite, FlushCall};
+
+/// Kind of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TargetKind {
+    RegularFile,
+    BlockDevice,
+}
+
+/// Limits of a target that never change while it is open; requests are checked against them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid {
+    pub(crate) kind: TargetKind,
+    pub(crate) caching: Caching,
+    pub(crate) flush: FlushCall,
+    pub(crate) durable_write: DurableWrite,
+    /// True if a write at the start empties the file first.
+    pub(crate) append: bool,
+    pub(crate) writable: bool,
+    pub(crate) logical_block: Bytes,
+    pub(crate) transfer_max: Bytes,
+    pub(crate) can_discard: bool,
+    pub(crate) fast_zeroes: bool,
+}

@@ -1,0 +1,208 @@
+//! Where the bytes of a device or file are: on which devices and files, and in which ranges of them.
+//!
+//! Two devices are the same storage where their ranges meet on any device or file beneath both. Two loop
+//! devices over one file meet in the file, a partition and its disk on the disk.
+//!
+//! ```text
+//! loop1 (offset 1M) ──► loop0[1M..]  ──► file a.img[1M..]
+//! loop2 (offset 8M) ──────────────────► file a.img[8M..]     meets loop1 and loop0 in the file
+//! ```
+//!
+//! For some devices it is known only that they are somewhere on a device below: a thin volume in its pool, an
+//! array on its members. Such a range is the whole device below, and is a *share* of it. Two shares of one
+//! device do not meet, for the driver keeps them apart; a share meets every range that is not one.
+
+use super::Inventory;
+use super::block::FileId;
+use super::block::{Backing, Block};
+use super::usage::file_at;
+use crate::tree::DeviceNumber;
+
+/// A device or file that ranges are counted on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Base {
+    Device(DeviceNumber),
+    File(FileId),
+    /// A file of which nothing but the name is known.
+    Named(String),
+}
+
+/// Bytes of a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Extent {
+    base: Base,
+    /// The first byte, and the one after the last.
+    from: u64,
+    to: u64,
+    /// The devices on the way of which this is a share.
+    shares: Vec<DeviceNumber>,
+}
+
+impl Extent {
+    fn meets(&self, other: &Self) -> bool {
+        self.base == other.base
+            && self.from < other.to
+            && other.from < self.to
+            && !self.shares.iter().any(|share| other.shares.contains(share))
+    }
+}
+
+/// Everything that writing to a device or file changes: itself, and the ranges of what is beneath it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Storage {
+    extents: Vec<Extent>,
+}
+
+impl Storage {
+    /// Whether writing to one changes the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.extents.iter().any(|extent| other.extents.iter().any(|other| extent.meets(other)))
+    }
+
+    /// Whether it includes a part of a device.
+    pub(super) fn includes(&self, device: DeviceNumber) -> bool {
+        self.extents.iter().any(|extent| extent.base == Base::Device(device))
+    }
+
+    /// Whether it includes a part of a file.
+    pub(super) fn includes_file(&self, file: FileId) -> bool {
+        self.extents.iter().any(|extent| extent.base == Base::File(file))
+    }
+
+    /// The storage of a regular file, which the kernel may also know by `path`.
+    pub fn from_file(file: FileId, path: Option<&str>) -> Self {
+        let named = path.map(|path| Base::Named(path.to_owned()));
+        let whole = |base| Extent { base, from: 0, to: u64::MAX, shares: Vec::new() };
+        Self { extents: [Base::File(file)].into_iter().chain(named).map(whole).collect() }
+    }
+}
+
+/// Bytes of a device on the way down.
+#[derive(Clone)]
+struct Part {
+    from: u64,
+    to: u64,
+    shares: Vec<DeviceNumber>,
+}
+
+impl Part {
+    /// The same bytes, `by` bytes further on in what is beneath.
+    fn moved(&self, by: u64) -> Self {
+        Self {
+            from: self.from.saturating_add(by),
+            to: self.to.saturating_add(by),
+            shares: self.shares.clone(),
+        }
+    }
+
+    /// An unknown part of `below`.
+    fn share_of(&self, below: &Block) -> Self {
+        let mut shares = self.shares.clone();
+        shares.push(below.number);
+        Self { from: 0, to: below.length(), shares }
+    }
+}
+
+impl Inventory {
+    /// The storage of the block device called `name`; none if there is no such device.
+    pub fn storage(&self, name: &str) -> Storage {
+        let mut storage = Storage::default();
+        if let Some(block) = self.get(name) {
+            let whole = Part { from: 0, to: block.length(), shares: Vec::new() };
+            self.descend(block, &whole, &mut Vec::new(), &mut storage);
+        }
+        storage
+    }
+
+    /// The devices that a loop device is set up over which `name` is, or stands on. A loop device does not
+    /// claim what is behind it, as others do.
+    pub fn behind_loop_devices(&self, name: &str) -> Vec<&Block> {
+        let mut found: Vec<&Block> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        let mut pending: Vec<&Block> = self.get(name).into_iter().collect();
+        while let Some(block) = pending.pop() {
+            if seen.contains(&block.name.as_str()) {
+                continue;
+            }
+            seen.push(&block.name);
+            let below = || block.below.iter().filter_map(|below| self.get(below));
+            if block.backing.is_some() {
+                found.extend(below());
+            }
+            pending.extend(below());
+        }
+        found
+    }
+
+    /// The storage of the whole file or device that something is set up over.
+    pub(super) fn storage_of_backing(&self, backing: &Backing) -> Storage {
+        let mut storage = Storage::default();
+        let whole = Part { from: 0, to: u64::MAX, shares: Vec::new() };
+        self.descend_to_backing(backing, &whole, &mut Vec::new(), &mut storage);
+        storage
+    }
+
+    /// Adds `part` of `block` and what it is on. `way` are the devices above, so that a cycle of a damaged
+    /// tree ends.
+    fn descend(&self, block: &Block, part: &Part, way: &mut Vec<DeviceNumber>, storage: &mut Storage) {
+        if way.contains(&block.number) {
+            return;
+        }
+        let Part { from, to, shares } = part.clone();
+        storage.extents.push(Extent { base: Base::Device(block.number), from, to, shares });
+        way.push(block.number);
+        match (&block.partition, &block.backing) {
+            (Some(partition), _) => {
+                if let Some(disk) = self.get(&partition.disk) {
+                    let start = partition.start.map(|sector| sector.saturating_mul(512));
+                    let on_disk = start.map_or_else(|| part.share_of(disk), |start| part.moved(start));
+                    self.descend(disk, &on_disk, way, storage);
+                }
+            }
+            (None, Some(backing)) => self.descend_to_backing(backing, part, way, storage),
+            (None, None) if block.segments.is_empty() => {
+                for below in block.below.iter().filter_map(|below| self.get(below)) {
+                    self.descend(below, &part.share_of(below), way, storage);
+                }
+            }
+            (None, None) => self.descend_segments(block, part, way, storage),
+        }
+        way.pop();
+    }
+
+    fn descend_to_backing(
+        &self,
+        backing: &Backing,
+        part: &Part,
+        way: &mut Vec<DeviceNumber>,
+        storage: &mut Storage,
+    ) {
+        let part = part.moved(backing.offset);
+        if let Some(number) = backing.number {
+            if let Some(below) = self.by_number(number) {
+                self.descend(below, &part, way, storage);
+            }
+            return;
+        }
+        let file = backing.file.or_else(|| file_at(&backing.path));
+        let base = file.map_or_else(|| Base::Named(backing.path.clone()), Base::File);
+        storage.extents.push(Extent { base, from: part.from, to: part.to, shares: part.shares });
+    }
+
+    fn descend_segments(
+        &self,
+        block: &Block,
+        part: &Part,
+        way: &mut Vec<DeviceNumber>,
+        storage: &mut Storage,
+    ) {
+        for segment in &block.segments {
+            let from = part.from.max(segment.from);
+            let to = part.to.min(segment.from.saturating_add(segment.length));
+            let Some(below) = self.by_number(segment.below).filter(|_| from < to) else { continue };
+            let at = |byte: u64| segment.at.saturating_add(byte - segment.from);
+            let below_part = Part { from: at(from), to: at(to), shares: part.shares.clone() };
+            self.descend(below, &below_part, way, storage);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! How far states are explored: the limits that a caller sets, and what was reached of each window.
+
+pub use plumb_report::document::proof::Coverage;
+use serde::{Deserialize, Serialize};
+
+/// Bounds of an exploration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// A window with at most this many pieces at risk (blocks that differ, and atomic writes) is explored
+    /// whole.
+    pub pieces: u32,
+    /// Of a window with at most this many commands at risk all subsets of commands are explored.
+    pub commands: u32,
+    /// At most this many states are shown.
+    pub states: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { pieces: 12, commands: 12, states: 1_000_000 }
+    }
+}
+
+/// Extent to which one window was explored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowCoverage {
+    /// Event of the recording before which the window ends.
+    pub event: usize,
+    /// Number of the last acknowledgement before the cut, which a checker must find.
+    pub required: Option<u64>,
+    /// Number of commands at risk.
+    pub commands: usize,
+    /// Number of pieces at risk: blocks that differ, and atomic writes.
+    pub pieces: usize,
+    /// Number of states that were enumerated, some of them more than once.
+    pub enumerated: u64,
+    /// Number of states that were shown, each once.
+    pub states: u64,
+    /// Class of this extent: exhaustive, bounded or sampled.
+    pub coverage: Coverage,
+}

@@ -1,0 +1,72 @@
+//! The failures of a proof, each with the smallest case that shows it.
+
+use plumb_report::document::ProofDocument;
+use plumb_report::document::proof::{Failure, FailureClass};
+use plumb_report::printable::shell_word;
+
+use super::minimal_case::{minimal_case, required_at, submitted};
+use super::request::{Request, Watch};
+use crate::error::Result;
+use crate::explore::Choice;
+use crate::judge::{FailingStates, Judged};
+use crate::subject::Outcome;
+
+/// Number of earlier moments at most that are tried for a minimal case.
+const EARLIER_MAX: usize = 32;
+
+impl Request<'_> {
+    /// Adds each class of failure to the document with its minimal case, or with the case as found if the
+    /// reduction was interrupted.
+    pub(super) fn put_failures(
+        &self,
+        document: &mut ProofDocument,
+        judged: &Judged,
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        for class in FailureClass::ALL {
+            let Some(failing) = judged.failing.get(&class) else { continue };
+            watch(&format!("looking for the smallest case that is {}", class.name()), None);
+            let (choice, words) = match self.minimal(class, failing, judged) {
+                Err(_) if self.is_over() => (failing.example.clone(), failing.words.clone()),
+                minimal => minimal?,
+            };
+            let replay = match &self.run_directory {
+                Some(run) => format!("plumb prove replay {} {}", shell_word(run), class.name()),
+                None => "nothing was kept to show again: leave --no-record out".to_owned(),
+            };
+            document.failures.push(Failure {
+                class,
+                states: failing.count,
+                words,
+                required: required_at(&self.judge.recorded.recording, choice.event),
+                minimal: minimal_case(self, &choice),
+                seed: self.judge.seed,
+                replay,
+                change: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the smallest choice that fails in this class at the earliest moment, with the words of the
+    /// checker.
+    fn minimal(
+        &self,
+        class: FailureClass,
+        failing: &FailingStates,
+        judged: &Judged,
+    ) -> Result<(Choice, String)> {
+        let choice = self.judge.minimise(&failing.example, class)?;
+        let submitted = submitted(&self.judge.recorded.recording, &choice);
+        let earlier = judged.windows.iter().map(|(window, _)| window.event);
+        let earlier = earlier.filter(|event| (submitted + 1..choice.event).contains(event));
+        for event in earlier.take(EARLIER_MAX).chain([choice.event]) {
+            let candidate = Choice { event, lost: choice.lost.clone() };
+            match self.judge.outcome(&candidate)? {
+                Outcome::Failed { class: found, words } if found == class => return Ok((candidate, words)),
+                Outcome::Failed { .. } | Outcome::Intact => {}
+            }
+        }
+        Ok((choice, failing.words.clone()))
+    }
+}

@@ -1,0 +1,127 @@
+//! What is to be proved, and the exploration of a recording within its budget.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plumb_report::document::proof::StateCounts;
+use plumb_report::document::{Environment, ProofDocument};
+
+use crate::error::Result;
+use crate::explore::{Explorer, Limits};
+use crate::judge::{Judge, Judged};
+use crate::profile::DriveProfile;
+use crate::session::{RecordOptions, Recorded};
+use crate::subject::Program;
+
+/// Reason why a stopped proof is not complete.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+/// Recording to prove, the drive profiles, and the limits.
+pub struct Request<'a> {
+    /// Parameters of judging under the first profile.
+    pub judge: Judge<'a>,
+    /// Drive profiles, at least one. Windows and failures are reported for the first; for the others only
+    /// whether states fail.
+    pub profiles: &'a [DriveProfile],
+    /// Part of the work to which the cuts are confined, in words; `None` for all of it.
+    pub target: Option<String>,
+    /// Time limit of each exploration. The states most likely to fail come first; the coverage says what was
+    /// not reached.
+    pub budget: Option<Duration>,
+    /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
+    /// run again.
+    pub again: Option<&'a Again>,
+    /// True to look for changes that remove the failures.
+    pub change: bool,
+    /// Environment for the document.
+    pub environment: Environment,
+    /// Run directory for the document.
+    pub run_directory: Option<String>,
+    /// Callback that receives the interim document now and then.
+    pub keep: &'a dyn Fn(&ProofDocument),
+}
+
+/// Program and options for recording the work again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    /// Options of the first recording.
+    pub options: RecordOptions,
+    /// Program that does the work in a process of its own, which can be traced. It acknowledges through the
+    /// control file.
+    pub program: Program,
+}
+
+/// Progress of an exploration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// States counted so far.
+    pub progress: StateCounts,
+    /// Number of distinct states to judge.
+    pub of: u64,
+    /// Time since the exploration began.
+    pub elapsed: Duration,
+    /// Estimated time left at the present pace, at most the rest of the budget; `None` before the first
+    /// state.
+    pub left: Option<Duration>,
+}
+
+/// Callback that receives the current step in words, and its progress if known.
+pub type Watch<'w> = &'w mut dyn FnMut(&str, Option<Done>);
+
+impl Request<'_> {
+    /// Returns the profile whose windows and failures are reported.
+    pub(crate) fn profile(&self) -> &DriveProfile {
+        &self.profiles[0]
+    }
+
+    /// Returns true once nothing more shall be explored.
+    pub(crate) fn is_over(&self) -> bool {
+        self.judge.stop.load(Ordering::Acquire)
+    }
+
+    /// Judges the states of a recording of the work, this one or a changed one, until the budget is used up.
+    pub(crate) fn explore(
+        &self,
+        recorded: &Recorded,
+        profile: &DriveProfile,
+        limits: Limits,
+        doing: &str,
+        watch: Watch<'_>,
+    ) -> Result<Judged> {
+        watch(doing, None);
+        let halt = AtomicBool::new(false);
+        // What was checked is known by what was read of this recording alone.
+        let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
+        let results = self.judge.results.filter(|_| is_kept);
+        let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };
+        let of = self.count(&judge.explorer());
+        let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
+        let mut judged = judge.judge(&mut |progress| {
+            let elapsed = began.elapsed();
+            if self.is_over() || elapsed >= budget {
+                halt.store(true, Ordering::Release);
+            }
+            let rest = of.saturating_sub(progress.distinct) as f64;
+            let left = (progress.distinct > 0).then(|| elapsed.mul_f64(rest / progress.distinct as f64));
+            let left = left.map(|left| left.min(budget.saturating_sub(elapsed)));
+            watch(doing, Some(Done { progress, of, elapsed, left }));
+        })?;
+        if self.is_over() {
+            judged.incomplete_because = Some(INTERRUPTED.to_owned());
+        } else if halt.into_inner() {
+            judged.incomplete_because = None;
+        }
+        Ok(judged)
+    }
+
+    /// Counts the distinct states, in a fraction of the time that judging them takes.
+    fn count(&self, explorer: &Explorer<'_>) -> u64 {
+        let mut count = 0;
+        explorer.explore(&mut |_| {
+            count += 1;
+            if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        count
+    }
+}

@@ -1,0 +1,65 @@
+//! A recorded work: the options by which it was recorded, and all that is kept of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plumb_block::Bytes;
+use plumb_report::document::proof::{RecordingFacts, TimelineItem};
+use plumb_targets::cache::CacheOnOneDrive;
+use serde::{Deserialize, Serialize};
+
+use crate::file_system::FileSystem;
+use crate::recording::Recording;
+use crate::trace::Injection;
+
+/// Options of a recording.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// Capacity of the drive. Only blocks that are written take memory.
+    pub size: Bytes,
+    /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 writes its superblock of 1024
+    /// bytes in place, so that a drive which tears it leaves a file system that no kernel mounts, whatever a
+    /// program does.
+    pub logical_block: Bytes,
+    /// File system on the drive.
+    pub file_system: FileSystem,
+    /// Existing directory in which the mount point and the files of the recording are made.
+    pub directory: PathBuf,
+    /// Time limit of each program.
+    pub timeout: Duration,
+    /// Write-back cache between the file system and the drive.
+    pub cache: Option<CacheOnOneDrive>,
+}
+
+/// Recorded work of a subject.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Commands that the drive received since it was blank, and the acknowledgements. The rest is saved
+    /// without it.
+    #[serde(skip, default = "no_recording")]
+    pub recording: Arc<Recording>,
+    /// Event at which the work begins: everything before it is durable.
+    pub from: usize,
+    /// Event at which the work has ended.
+    pub until: usize,
+    /// Facts about the recording for the report.
+    pub facts: RecordingFacts,
+    /// Wall clock at zero of the recorder's clock, to convert other clocks.
+    pub began: SystemTime,
+    /// Reason why the work ended early; what was recorded until then counts.
+    pub ended_because: Option<String>,
+    /// System calls of the work that change or sync something, by the recorder's clock, if they were traced.
+    pub calls: Vec<TimelineItem>,
+    /// Reason why the system calls were not traced.
+    pub untraced_because: Option<String>,
+    /// Write-back cache of the recording, which recovers each state.
+    pub cache: Option<CacheOnOneDrive>,
+    /// Sync calls that the work lacked when it acknowledged, the likeliest to matter first.
+    #[serde(skip)]
+    pub missing_syncs: Vec<Injection>,
+}
+
+fn no_recording() -> Arc<Recording> {
+    Arc::new(Recording::of_blank(Bytes(0), Bytes(512)))
+}

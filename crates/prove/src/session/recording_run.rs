@@ -1,0 +1,199 @@
+//! The recording of a work, from the blank drive to what unmounting leaves.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plumb_block::{Op, in_one_line};
+use plumb_linux::apart;
+use plumb_report::document::proof::RecordingFacts;
+
+use super::acknowledged::Acknowledgements;
+use super::drive::Drive;
+use super::recorded::{RecordOptions, Recorded};
+use super::strace::Trace;
+use super::{here, self_test};
+use crate::error::{Error, ErrorKind, Result, cannot};
+use crate::file_system::FileSystem;
+use crate::mount_point::MountPoint;
+use crate::recording::{Event, Recording};
+use crate::subject::{Lines, Program, Subject};
+use crate::trace::{Traced, Tracer};
+
+/// Records the work of `subject` on a blank drive in memory, or over a cache on one.
+///
+/// # Errors
+/// If nothing could be recorded; nothing is left behind then. A subject that fails in its work after an
+/// acknowledgement, or a
+/// `stop` during the work, is not an error: what was recorded until then is returned.
+pub fn record(subject: &dyn Subject, options: &RecordOptions, stop: &AtomicBool) -> Result<Recorded> {
+    work_recorded(subject, options, None, stop).map(|(recorded, _)| recorded)
+}
+
+/// Records the work, under strace(1) if a trace is given. Returns the system calls as well.
+pub(super) fn work_recorded(
+    subject: &dyn Subject,
+    options: &RecordOptions,
+    trace: Option<Trace<'_>>,
+    stop: &AtomicBool,
+) -> Result<(Recorded, Traced)> {
+    here::check(options)?;
+    let serialised_because = self_test::serialised_because()?;
+    if stop.load(Ordering::Acquire) {
+        return Err(interrupted());
+    }
+    let mount_point = MountPoint::new(&options.directory)?;
+    let drive = Drive::blank(options.size, options.logical_block, options.cache);
+    let acknowledgements = Arc::new(Acknowledgements::of(drive.recorder.clone()));
+    let mut attached = drive.attach(Some(acknowledgements.control_file()))?;
+    let steps = Steps {
+        subject,
+        trace,
+        options,
+        device: attached.path().to_owned(),
+        control: attached.control_file(),
+        mount_point: mount_point.path(),
+        drive: &drive,
+        acknowledgements: &acknowledgements,
+        stop,
+    };
+    let worked = apart::run(|| steps.run()).map_err(cannot("start a thread"))?;
+    let detached = attached.detach();
+    let Worked { from, until, ended_because, traced } = worked?;
+    detached?;
+    let recording = Arc::new(drive.recorder.recording());
+    let mut facts = facts(&recording, from, until);
+    facts.size = options.size.0;
+    facts.attached_by = attached.by().to_owned();
+    facts.serialised_because = serialised_because;
+    let ack = subject.program().map(|program| program.ack).unwrap_or_default();
+    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| ack.name().to_owned());
+    let recorded = Recorded {
+        recording,
+        from,
+        until,
+        facts,
+        began: drive.began,
+        ended_because,
+        calls: Vec::new(),
+        untraced_because: None,
+        cache: options.cache,
+        missing_syncs: Vec::new(),
+    };
+    Ok((recorded, traced))
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorKind::NotMeasured, "interrupted before the work began: nothing was recorded")
+}
+
+/// Steps of a recording within the mount.
+struct Steps<'a> {
+    subject: &'a dyn Subject,
+    trace: Option<Trace<'a>>,
+    options: &'a RecordOptions,
+    device: PathBuf,
+    control: PathBuf,
+    mount_point: &'a Path,
+    drive: &'a Drive,
+    acknowledgements: &'a Acknowledgements,
+    stop: &'a AtomicBool,
+}
+
+/// Result of the steps.
+struct Worked {
+    /// Events at which the work begins and has ended.
+    from: usize,
+    until: usize,
+    /// Reason why the work ended early.
+    ended_because: Option<String>,
+    traced: Traced,
+}
+
+impl Steps<'_> {
+    fn run(&self) -> Result<Worked> {
+        let file_system = self.options.file_system;
+        file_system.make(&self.device)?;
+        let mounted = file_system.mount(&self.device, self.mount_point)?;
+        self.subject.set_up(mounted.path())?;
+        let tracer = self.trace.as_ref().map(|trace| trace.begin(mounted.path())).transpose()?;
+        self.sync(mounted.path()).map_err(cannot(format!("sync {}", mounted.path().display())))?;
+        if self.stop.load(Ordering::Acquire) {
+            return Err(interrupted());
+        }
+        let from = self.mark("the work begins");
+        let worked = match (&self.trace, &tracer) {
+            (Some(trace), Some(tracer)) => self.work(mounted.path(), Some(trace.program(tracer))),
+            _ => self.work(mounted.path(), self.subject.program()),
+        };
+        let until = self.mark("the work has ended");
+        let traced = tracer.map_or_else(|| Ok(Traced::default()), Tracer::finish)?;
+        // A program that was told of its wrong acknowledgement has failed for that.
+        let failed = self.acknowledgements.problem().or(worked.err());
+        let ended_because = match failed {
+            // The first call of all starts the program.
+            Some(error) if self.trace.is_some() && traced.calls.is_empty() => {
+                let what = format!("its system calls cannot be traced: {error}");
+                return Err(Error::new(ErrorKind::NotTraced, what));
+            }
+            Some(error) if self.acknowledgements.last().is_none() => return Err(error),
+            failed => failed.map(|error| in_one_line(&error)),
+        };
+        mounted.unmount()?;
+        Ok(Worked { from, until, ended_because, traced })
+    }
+
+    /// Does the work, by `program` if there is one.
+    fn work(&self, place: &Path, program: Option<Program>) -> Result<()> {
+        let Some(program) = program else {
+            return self.subject.work(place, &mut |number| self.acknowledgements.take(&Ok(number)));
+        };
+        let mut lines = Lines::of(program.ack);
+        let mut said = |bytes: &[u8]| {
+            lines.take(bytes).iter().for_each(|line| self.acknowledgements.take(line));
+        };
+        let worked = program.run(place, &self.control, &mut said, self.options.timeout, self.stop);
+        lines.end().iter().for_each(|line| self.acknowledgements.take(line));
+        worked
+    }
+
+    /// Makes everything that was written so far durable.
+    fn sync(&self, place: &Path) -> io::Result<()> {
+        if self.options.file_system != FileSystem::None {
+            rustix::fs::syncfs(File::open(place)?)?;
+        }
+        // A file system without anything dirty sends no flush.
+        File::options().write(true).open(&self.device)?.sync_all()
+    }
+
+    /// Records a mark, and returns its event.
+    fn mark(&self, what: &str) -> usize {
+        self.drive.recorder.happened(Event::Marked(what.to_owned()))
+    }
+}
+
+fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
+    let mut facts = RecordingFacts {
+        seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
+        ..RecordingFacts::default()
+    };
+    for (_, event) in &recording.events[from..until] {
+        match event {
+            Event::Submitted(id) => {
+                let command = &recording.commands[id.0 as usize];
+                let count = match command.op {
+                    Op::Write { .. } => &mut facts.writes,
+                    Op::Flush => &mut facts.flushes,
+                    _ => &mut facts.discards,
+                };
+                *count += 1;
+                facts.write_bytes += command.contents.len() as u64 * recording.logical_block.0;
+            }
+            Event::Acknowledged(_) => facts.acknowledgements += 1,
+            _ => {}
+        }
+    }
+    facts
+}

@@ -1,0 +1,296 @@
+//! A device that takes requests of any length, over one that takes them only up to a limit: what the kernel's block layer
+//! does for a disk, for devices that have no kernel above them.
+//!
+//! A read or a write beyond the limit goes down in pieces that may be in flight together. It is answered when its last
+//! piece is, and lasts from the first to the last; if pieces fail, the first failure is its outcome, so that a write of
+//! which a part was done counts as failed: each of its blocks is old, new or unreadable.
+//!
+//! Invariants:
+//! - a queue whose buffers are no longer than the limit is the device's own, and costs nothing;
+//! - every request in flight has a place in the table; the tag of a piece is the number of that place and its own;
+//! - a request that makes no sense goes down whole, and fails there.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use plumb_block::{
+    Bytes, Completion, Device, Layered, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool, PoolShape,
+    Queue, QueueFull, QueueOptions, Request, Result, Tag, Time, Wait, waiting_poll,
+};
+
+/// A device whose requests are split.
+pub(super) struct Split {
+    device: Arc<dyn Device>,
+    time: Time,
+    /// How long a piece may be: a multiple of the logical block.
+    limit: Bytes,
+}
+
+impl Split {
+    /// `device`, whose queues go by `time`, with requests split at its largest transfer.
+    pub(super) fn at_largest_transfer(device: Arc<dyn Device>, time: Time) -> Self {
+        let info = device.info();
+        let limit = info.transfer_max.round_down(info.logical_block).max(info.logical_block);
+        Self { device, time, limit }
+    }
+}
+
+impl Layered for Split {
+    type Inner = dyn Device;
+
+    fn inner(&self) -> impl Deref<Target = Self::Inner> {
+        &*self.device
+    }
+
+    fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
+        let largest = options.pool.buffer_size();
+        if largest <= self.limit {
+            return self.device.open_queue(options);
+        }
+        let depth = options.depth.max(1);
+        let pieces = u32::try_from(largest.0.div_ceil(self.limit.0)).unwrap_or(u32::MAX);
+        let depth_of_pieces = depth.saturating_mul(pieces).min(PIECES_MAX).max(depth);
+        let info = self.device.info();
+        let alignment = Bytes(info.dma_alignment.0.max(4096));
+        let pool = Pool::new(PoolShape { buffer: self.limit, count: depth_of_pieces, alignment })?;
+        let queue = self.device.open_queue(QueueOptions { depth: depth_of_pieces, pool: pool.clone() })?;
+        Ok(Box::new(SplitQueue {
+            queue,
+            pool,
+            time: self.time.clone(),
+            block: info.logical_block,
+            blocks: info.blocks(),
+            limit: self.limit,
+            table: (0..depth).map(|_| None).collect(),
+            free: (0..depth as usize).rev().collect(),
+            waiting: VecDeque::new(),
+            held: None,
+            answers: Vec::new(),
+        }))
+    }
+}
+
+/// How many pieces are in flight at most, unless there are more requests: the others wait.
+const PIECES_MAX: u32 = 4096;
+
+struct SplitQueue {
+    queue: Box<dyn Queue>,
+    /// What reads of pieces come into.
+    pool: Pool,
+    time: Time,
+    block: Bytes,
+    blocks: u64,
+    limit: Bytes,
+    table: Vec<Option<Whole>>,
+    free: Vec<usize>,
+    /// Requests of which pieces have not gone down yet, each with its next piece.
+    waiting: VecDeque<Piece>,
+    /// What the device had no room for; it goes first.
+    held: Option<Request>,
+    /// Kept for its memory.
+    answers: Vec<Completion>,
+}
+
+/// The next piece of a request.
+struct Piece {
+    place: usize,
+    /// Its number, from 0.
+    index: u64,
+    /// How many there are.
+    count: u64,
+    op: Op,
+    /// The blocks of the whole request.
+    range: LbaRange,
+    deadline: Option<Nanos>,
+}
+
+/// A request in flight.
+struct Whole {
+    tag: Tag,
+    /// What its pieces are cut from, if it went down in pieces.
+    payload: Option<Payload>,
+    /// Pieces without an answer.
+    left: u64,
+    /// The first failure of a piece.
+    outcome: Outcome,
+    submitted_at: Nanos,
+    completed_at: Nanos,
+}
+
+/// Where in a tag the number of a piece ends and that of its request begins.
+const PLACE_SHIFT: u32 = 32;
+
+impl SplitQueue {
+    /// How many pieces a request goes down in.
+    fn pieces(&self, request: &Request) -> u64 {
+        let length = self.block * request.range.nlb;
+        let end = request.range.lba.0.checked_add(request.range.nlb);
+        let makes_sense = match (request.op, &request.payload) {
+            (Op::Read, Payload::None) | (Op::Write { .. }, Payload::Pattern(_)) => true,
+            (Op::Read, Payload::Into(buffer)) => buffer.len() as u64 == length.0,
+            (Op::Write { .. }, Payload::Bytes(buffer)) => buffer.len() as u64 == length.0,
+            _ => false,
+        };
+        let is_within = end.is_some_and(|end| end <= self.blocks);
+        if makes_sense && is_within { length.0.div_ceil(self.limit.0).max(1) } else { 1 }
+    }
+
+    /// The piece of this number of a request whose payload is `payload`. `None` if no buffer is free for it now.
+    fn piece(&self, of: &Piece, payload: &Payload) -> Option<Request> {
+        let step = self.limit.0 / self.block.0;
+        let skip = of.index * step;
+        let range = LbaRange::new(of.range.lba + skip, step.min(of.range.nlb - skip));
+        let length = self.block * range.nlb;
+        let payload = match payload {
+            Payload::None => Payload::None,
+            Payload::Into(_) => Payload::Into(self.pool.take(length)?),
+            Payload::Bytes(buffer) => {
+                let start = (of.index * self.limit.0) as usize;
+                Payload::Bytes(buffer.slice(start..start + length.0 as usize))
+            }
+            Payload::Pattern(pattern) => Payload::Pattern(Pattern { lba: pattern.lba + skip, ..*pattern }),
+        };
+        let tag = Tag((of.place as u64) << PLACE_SHIFT | of.index);
+        Some(Request { tag, op: of.op, range, payload, deadline: of.deadline })
+    }
+
+    /// Hands down what waits, as far as there is room.
+    fn hand_down(&mut self) {
+        if let Some(request) = self.held.take()
+            && !self.give(request)
+        {
+            return;
+        }
+        while let Some(mut next) = self.waiting.pop_front() {
+            let payload = self.table[next.place].as_ref().and_then(|whole| whole.payload.as_ref());
+            let request = payload.and_then(|payload| self.piece(&next, payload));
+            let Some(request) = request else {
+                self.waiting.push_front(next);
+                return;
+            };
+            next.index += 1;
+            if next.index < next.count {
+                self.waiting.push_front(next);
+            }
+            if !self.give(request) {
+                return;
+            }
+        }
+    }
+
+    /// Gives the device a request; what it has no room for is held. Whether it had.
+    fn give(&mut self, request: Request) -> bool {
+        match self.queue.submit(request) {
+            Ok(()) => true,
+            Err(full) => {
+                self.held = Some(full.0);
+                false
+            }
+        }
+    }
+
+    /// Takes what the device has answered, and completes the requests of which that was the last piece. How many pieces that
+    /// were.
+    fn take_answers(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let polled = self.queue.poll(Wait::NONE, &mut answers);
+        for answer in answers.drain(..) {
+            completions.extend(self.answered(answer));
+        }
+        self.answers = answers;
+        polled
+    }
+
+    /// Enters the answer to a piece; the completion of its request, if that was the last.
+    fn answered(&mut self, answer: Completion) -> Option<Completion> {
+        let place = (answer.tag.0 >> PLACE_SHIFT) as usize;
+        let entry = self.table.get_mut(place)?;
+        let whole = entry.as_mut()?;
+        let Some(payload) = &mut whole.payload else {
+            let tag = whole.tag;
+            *entry = None;
+            self.free.push(place);
+            return Some(Completion { tag, ..answer });
+        };
+        if let (Payload::Into(all), Payload::Into(part)) = (payload, &answer.payload) {
+            let start = (answer.tag.0 & u64::from(u32::MAX)) as usize * self.limit.0 as usize;
+            all[start..start + part.len()].copy_from_slice(part);
+        }
+        if whole.outcome.is_done() {
+            whole.outcome = answer.outcome;
+        }
+        whole.submitted_at = whole.submitted_at.min(answer.submitted_at);
+        whole.completed_at = whole.completed_at.max(answer.completed_at);
+        whole.left -= 1;
+        if whole.left > 0 {
+            return None;
+        }
+        let Whole { tag, payload, outcome, submitted_at, completed_at, .. } = entry.take()?;
+        self.free.push(place);
+        Some(Completion { tag, outcome, submitted_at, completed_at, payload: payload.unwrap_or_default() })
+    }
+
+    /// How many requests are in flight.
+    fn in_flight(&self) -> usize {
+        self.table.len() - self.free.len()
+    }
+}
+
+impl Queue for SplitQueue {
+    fn submit(&mut self, mut request: Request) -> std::result::Result<(), QueueFull> {
+        let Some(place) = self.free.pop() else { return Err(QueueFull(request)) };
+        let count = self.pieces(&request);
+        let mut whole = Whole {
+            tag: request.tag,
+            payload: None,
+            left: count,
+            outcome: Outcome::Done,
+            submitted_at: Nanos(u64::MAX),
+            completed_at: Nanos::ZERO,
+        };
+        if count > 1 {
+            whole.payload = Some(std::mem::take(&mut request.payload));
+        }
+        self.table[place] = Some(whole);
+        let Request { op, range, deadline, .. } = request;
+        if count > 1 {
+            self.waiting.push_back(Piece { place, index: 0, count, op, range, deadline });
+            self.hand_down();
+            return Ok(());
+        }
+        request.tag = Tag((place as u64) << PLACE_SHIFT);
+        match self.held {
+            // At most one is held; it goes first.
+            None => {
+                self.give(request);
+                Ok(())
+            }
+            Some(_) => {
+                let tag = self.table[place].take().map_or(request.tag, |whole| whole.tag);
+                self.free.push(place);
+                Err(QueueFull(Request { tag, ..request }))
+            }
+        }
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
+        if wait.completions > 0 {
+            let (in_flight, time) = (self.in_flight(), self.time.clone());
+            return waiting_poll(self, in_flight, wait, completions, &mut &time);
+        }
+        let before = completions.len();
+        loop {
+            self.hand_down();
+            // What was answered has made room for more, which the device sees at its next poll.
+            if self.take_answers(completions)? == 0 {
+                return Ok(completions.len() - before);
+            }
+        }
+    }
+
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.wake_fd()
+    }
+}

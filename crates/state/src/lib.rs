@@ -1,0 +1,12 @@
+//! The files that plumb leaves on a machine, and the one place that writes them.
+//!
+//! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
+//!   when the call returns unless the caller asks for less.
+//! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
+//!   unless the user says `--overwrite`, and never replaces what is not a regular file.
+
+pub mod output;
+mod own;
+pub mod whole_file;
+
+pub use output::{OutputError, OutputFile};

@@ -1,0 +1,310 @@
+//! Output files: files that a user names with an option, for a result.
+//!
+//! One contract holds for every command. It is judged by what the path leads to, before any work is done for
+//! the result ([`OutputFile::check`]) and again when the result is written:
+//!
+//! | the path leads to | the result is |
+//! |---|---|
+//! | nothing, in a directory that exists | written to a new file |
+//! | an empty regular file, or one that plumb wrote | written in its place |
+//! | any other regular file | refused; with `--overwrite` written in its place |
+//! | `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | written to that descriptor |
+//! | a FIFO, a terminal, `/dev/null` | written to it |
+//! | a directory, a block device, another character device, a socket | refused, whatever is said |
+//! | a symbolic link that leads nowhere | refused, whatever is said |
+//!
+//! A symbolic link is followed, and stays; what it leads to is judged. A file is recognised as plumb's by its
+//! contents alone: JSON documents by their schema, the other formats by a line that plumb writes and nobody
+//! else does. Plain text for people has no such line, so it is replaced only with `--overwrite`.
+//!
+//! A regular file is replaced whole or not at all: on any failure, a full disk too, it has its old contents.
+//! It keeps its permissions; another hard link to it keeps the old contents. Messages name the path that was
+//! typed.
+//!
+//! # Limitations
+//! A file that somebody else makes at the path between the second look and the rename, some microseconds, is
+//! replaced.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File, FileType, Metadata};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::own;
+use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
+
+/// The number of symbolic links that are followed, as many as the kernel follows.
+const LINKS: u32 = 40;
+/// The device number of `/dev/null`: Linux, Documentation/admin-guide/devices.txt.
+const NULL: (u32, u32) = (1, 3);
+/// The major numbers of terminals in the same list: virtual and serial terminals, `/dev/tty` and consoles,
+/// and the slaves of pseudoterminals from 136 to 143.
+const TERMINALS: [u32; 10] = [4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
+
+/// An output file as a user named it.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputFile<'a> {
+    /// The path as it was typed.
+    pub path: &'a Path,
+    /// Permission to replace a file that plumb did not write: `--overwrite`.
+    pub overwrite: bool,
+}
+
+/// An output file cannot be written.
+#[derive(Debug)]
+pub struct OutputError {
+    /// The kind, which decides the exit code.
+    pub kind: OutputErrorKind,
+    path: PathBuf,
+    found: String,
+    source: Option<io::Error>,
+}
+
+/// The kind of an [`OutputError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputErrorKind {
+    /// The path makes no sense: its directory does not exist.
+    Usage,
+    /// Writing could destroy something that is not plumb's. Nothing was written.
+    Refused,
+    /// The operating system failed. A regular file has its old contents.
+    Failed,
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.kind {
+            OutputErrorKind::Usage | OutputErrorKind::Refused => write!(f, "{path}: {}", self.found),
+            OutputErrorKind::Failed => write!(f, "cannot {} {path}", self.found),
+        }
+    }
+}
+
+impl std::error::Error for OutputError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// A result that could not be written to an output file.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<E: std::error::Error + 'static> {
+    /// The output file cannot be written.
+    #[error(transparent)]
+    Output(OutputError),
+    /// The result could not be made.
+    #[error(transparent)]
+    Content(E),
+}
+
+/// Where a result goes.
+enum Place {
+    /// To this process's descriptor of this number.
+    Descriptor(u32),
+    /// To a node that is written to as it is.
+    Node,
+    /// To a regular file at this path, which has no symbolic link in its last part.
+    File(PathBuf),
+}
+
+impl OutputFile<'_> {
+    /// Checks that the result could be written, without writing anything: to be called before work is done
+    /// for it.
+    ///
+    /// # Errors
+    /// The refusal, with what was found and what to do.
+    pub fn check(&self) -> Result<(), OutputError> {
+        self.place().map(drop)
+    }
+
+    /// Writes a result: to a regular file durably, and whole or not at all.
+    ///
+    /// # Errors
+    /// Fails as [`check`](Self::check), and as the operating system answers.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
+        let written = self.write_with(|file| file.write_all(bytes));
+        written.map_err(|error| match error {
+            WriteError::Output(error) => error,
+            WriteError::Content(source) => self.failed("write", source),
+        })
+    }
+
+    /// Writes the result that `write` makes, as [`write`](Self::write) does.
+    ///
+    /// # Errors
+    /// Fails as [`write`](Self::write) and as `write`.
+    pub fn write_with<E: std::error::Error + 'static>(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), WriteError<E>> {
+        let failed = |source| WriteError::Output(self.failed("write", source));
+        let written = match self.place().map_err(WriteError::Output)? {
+            Place::Descriptor(1) => through(&mut io::stdout().lock(), write),
+            Place::Descriptor(2) => through(&mut io::stderr().lock(), write),
+            Place::Descriptor(_) => {
+                // At the end of a file: what the shell has written to it stays.
+                let file = File::options().append(true).open(self.path).map_err(failed)?;
+                through(&mut io::BufWriter::new(file), write)
+            }
+            Place::Node => {
+                let file = File::options().write(true).open(self.path).map_err(failed)?;
+                through(&mut io::BufWriter::new(file), write)
+            }
+            Place::File(path) => replace_with(&path, Mode::Kept, Lasting::Durable, |file| {
+                through(&mut io::BufWriter::with_capacity(1 << 20, file), write)
+            }),
+        };
+        written.map_err(|error| match error {
+            Written::System(source) => failed(source),
+            Written::Content(error) => WriteError::Content(error),
+        })
+    }
+
+    fn failed(&self, found: &str, source: io::Error) -> OutputError {
+        let (kind, path) = (OutputErrorKind::Failed, self.path.to_owned());
+        OutputError { kind, path, found: found.to_owned(), source: Some(source) }
+    }
+
+    fn refused(&self, kind: OutputErrorKind, found: impl Into<String>) -> OutputError {
+        OutputError { kind, path: self.path.to_owned(), found: found.into(), source: None }
+    }
+
+    /// Finds where the result goes.
+    fn place(&self) -> Result<Place, OutputError> {
+        if let Some(descriptor) = self.descriptor()? {
+            return Ok(Place::Descriptor(descriptor));
+        }
+        match fs::metadata(self.path) {
+            Ok(found) => self.place_of(&found),
+            Err(absent) if absent.kind() == io::ErrorKind::NotFound => self.new_place(),
+            Err(error) => Err(self.failed("look at", error)),
+        }
+    }
+
+    /// Judges what is at the path.
+    fn place_of(&self, found: &Metadata) -> Result<Place, OutputError> {
+        let kind = found.file_type();
+        let number = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+        let is_terminal = TERMINALS.contains(&number.0);
+        if kind.is_fifo() || (kind.is_char_device() && (number == NULL || is_terminal)) {
+            return Ok(Place::Node);
+        }
+        if !kind.is_file() {
+            let found =
+                format!("it is {}, and a result goes into a regular file: name another file", word(kind));
+            return Err(self.refused(OutputErrorKind::Refused, found));
+        }
+        let path = fs::canonicalize(self.path).map_err(|error| self.failed("follow", error))?;
+        if found.len() == 0 || self.overwrite || own::is_own(&path) {
+            return Ok(Place::File(path));
+        }
+        let leads = match fs::read_link(self.path) {
+            Ok(_) => format!("it leads to {}, which exists", path.display()),
+            Err(_) => "it exists".to_owned(),
+        };
+        let found = format!(
+            "{leads}, and plumb does not recognise it as its own result: add --overwrite to replace it"
+        );
+        Err(self.refused(OutputErrorKind::Refused, found))
+    }
+
+    /// Judges a path that leads to nothing.
+    fn new_place(&self) -> Result<Place, OutputError> {
+        if let Ok(target) = fs::read_link(self.path) {
+            let found = format!(
+                "it is a symbolic link to {}, which does not exist: remove the link, or name the file itself",
+                target.display()
+            );
+            return Err(self.refused(OutputErrorKind::Refused, found));
+        }
+        let parent = parent_of(self.path);
+        if self.path.file_name().is_none() || !parent.is_dir() {
+            let found = format!("there is no directory {}: make it, or name another place", parent.display());
+            return Err(self.refused(OutputErrorKind::Usage, found));
+        }
+        Ok(Place::File(self.path.to_owned()))
+    }
+
+    /// Returns the number of this process's descriptor that the path names, itself or through links.
+    fn descriptor(&self) -> Result<Option<u32>, OutputError> {
+        if self.path == Path::new("-") {
+            return Ok(Some(1));
+        }
+        let mut path = self.path.to_owned();
+        for _ in 0..LINKS {
+            if let Some(descriptor) = named_descriptor(&path) {
+                return self.is_writable(descriptor).map(|()| Some(descriptor));
+            }
+            let Ok(target) = fs::read_link(&path) else { return Ok(None) };
+            path = parent_of(&path).join(target);
+        }
+        Ok(None)
+    }
+
+    /// Refuses a descriptor that is not open for writing: opened again, the file behind it would be written.
+    fn is_writable(&self, descriptor: u32) -> Result<(), OutputError> {
+        let information = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"));
+        let information = information.map_err(|error| self.failed("write to", error))?;
+        let flags = information.lines().find_map(|line| line.strip_prefix("flags:"));
+        let access = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        match access.map(|flags| flags & rustix::fs::OFlags::ACCMODE.bits()) {
+            Some(access) if access != rustix::fs::OFlags::RDONLY.bits() => Ok(()),
+            _ => {
+                let found = "that descriptor is not open for writing: redirect it to a file with `>`";
+                Err(self.refused(OutputErrorKind::Refused, found))
+            }
+        }
+    }
+}
+
+/// A failure while a result is written.
+enum Written<E> {
+    System(io::Error),
+    Content(E),
+}
+
+impl<E> From<io::Error> for Written<E> {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Writes all that `write` makes to `out`.
+fn through<E>(
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), Written<E>> {
+    write(out).map_err(Written::Content)?;
+    Ok(out.flush()?)
+}
+
+/// Returns the number of the descriptor that a path names by itself.
+fn named_descriptor(path: &Path) -> Option<u32> {
+    let bytes = path.as_os_str().as_bytes();
+    match bytes {
+        b"/dev/stdout" => return Some(1),
+        b"/dev/stderr" => return Some(2),
+        _ => {}
+    }
+    let own = format!("/proc/{}/fd/", std::process::id());
+    let prefixes: [&[u8]; 4] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/", own.as_bytes()];
+    let number = prefixes.iter().find_map(|prefix| bytes.strip_prefix(*prefix))?;
+    OsStr::from_bytes(number).to_str()?.parse().ok()
+}
+
+fn word(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_block_device() => "a block device",
+        kind if kind.is_char_device() => "a character device",
+        kind if kind.is_socket() => "a socket",
+        _ => "not a regular file",
+    }
+}
+
+#[cfg(test)]
+mod tests;

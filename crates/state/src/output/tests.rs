@@ -1,0 +1,120 @@
+//! The contract of output files, case by case: once a device node was replaced by a result.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+
+fn to(path: &Path, overwrite: bool) -> OutputFile<'_> {
+    OutputFile { path, overwrite }
+}
+
+/// Returns what refuses a write, with or without `--overwrite`: both looks must agree.
+fn refusal(path: &Path, overwrite: bool) -> OutputError {
+    let checked = to(path, overwrite).check().unwrap_err();
+    let written = to(path, overwrite).write(b"result").unwrap_err();
+    assert_eq!(checked.to_string(), written.to_string());
+    written
+}
+
+#[test]
+fn a_foreign_file_is_replaced_only_with_overwrite_and_keeps_its_permissions() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("theirs");
+    fs::write(&path, "precious").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let error = refusal(&path, false);
+    assert_eq!(error.kind, OutputErrorKind::Refused);
+    assert!(error.to_string().contains("theirs") && error.to_string().contains("--overwrite"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    to(&path, true).write(b"result").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"result");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn new_empty_and_own_files_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ours");
+    for before in [None, Some(""), Some("{\"schema\": \"plumb/load/1\"}\n")] {
+        if let Some(before) = before {
+            fs::write(&path, before).unwrap();
+        }
+        to(&path, false).write(b"result").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"result", "{before:?}");
+        fs::remove_file(&path).unwrap();
+    }
+    let error = refusal(&directory.path().join("none/ours"), false);
+    assert_eq!(error.kind, OutputErrorKind::Usage);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_link_is_followed_only_to_what_could_be_named_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("theirs"), "precious").unwrap();
+    fs::write(at("empty"), "").unwrap();
+    for (link, target) in [("a", "theirs"), ("b", "empty"), ("c", "none"), ("d", "/dev/full"), ("e", "b")] {
+        symlink(target, at(link)).unwrap();
+    }
+    assert!(refusal(&at("a"), false).to_string().contains("theirs"));
+    assert!(refusal(&at("c"), true).to_string().contains("symbolic link"));
+    assert!(refusal(&at("d"), true).to_string().contains("character device"));
+    to(&at("e"), false).write(b"through two links").unwrap();
+    assert_eq!(fs::read(at("empty")).unwrap(), b"through two links");
+    assert_eq!(fs::read(at("theirs")).unwrap(), b"precious");
+    assert!(at("a").is_symlink() && at("e").is_symlink() && at("b").is_symlink() && !at("none").exists());
+}
+
+#[test]
+fn nodes_are_written_to_or_refused_but_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    to(Path::new("/dev/null"), false).write(b"gone").unwrap();
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    for node in ["/dev/full", "/dev/zero", "/dev"] {
+        assert_eq!(refusal(Path::new(node), true).kind, OutputErrorKind::Refused, "{node}");
+    }
+    let socket = directory.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(refusal(&socket, true).to_string().contains("socket"));
+    let fifo = directory.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read(fifo).unwrap()
+    });
+    to(&fifo, false).write(b"through").unwrap();
+    assert_eq!(reader.join().unwrap(), b"through");
+    assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn a_descriptor_is_written_at_its_end_and_one_that_is_read_is_refused() {
+    use std::os::fd::AsRawFd as _;
+    let directory = tempfile::tempdir().unwrap();
+    let (path, link) = (directory.path().join("theirs"), directory.path().join("link"));
+    fs::write(&path, "precious ").unwrap();
+    let read = File::open(&path).unwrap();
+    let error = refusal(Path::new(&format!("/dev/fd/{}", read.as_raw_fd())), true);
+    assert!(error.to_string().contains("not open for writing"), "{error}");
+    let written = File::options().append(true).open(&path).unwrap();
+    symlink(format!("/proc/self/fd/{}", written.as_raw_fd()), &link).unwrap();
+    to(&link, false).write(b"and more").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"precious and more");
+    assert!(link.is_symlink());
+}
+
+#[test]
+fn a_result_that_cannot_be_made_leaves_the_old_contents() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ours");
+    fs::write(&path, "# HELP plumb_x X.\n").unwrap();
+    let error = to(&path, false).write_with(|file| {
+        file.write_all(b"half").unwrap();
+        Err(io::Error::other("no more"))
+    });
+    assert!(matches!(error, Err(WriteError::Content(_))));
+    assert_eq!(fs::read(&path).unwrap(), b"# HELP plumb_x X.\n");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}

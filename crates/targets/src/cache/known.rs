@@ -1,0 +1,95 @@
+//! The configurations of caches on this machine, in whatever state directory: what a device that bears no
+//! mark any more may be of.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use plumb_block::Bytes;
+use plumb_cache::{Cache, LOG_BLOCK};
+use plumb_linux::tree::{LiveTree, Tree as _};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+
+use super::config::{CacheConfig, directory};
+use super::ends;
+use super::marker::has_marker;
+use crate::signature::FileSource;
+
+/// Returns every configuration that can be read here: of this user, of root, of services, and of the users
+/// with a home below /home.
+pub(super) fn all() -> Vec<CacheConfig> {
+    let homes = std::fs::read_dir("/home").into_iter().flatten().flatten().map(|entry| entry.path());
+    let homes = homes.chain([PathBuf::from("/root")]).map(|home| home.join(".local/state/plumb/cache"));
+    let mut directories = vec![directory(), PathBuf::from("/var/lib/plumb/cache")];
+    directories.extend(homes);
+    directories.sort();
+    directories.dedup();
+    directories.iter().flat_map(|directory| in_directory(directory)).collect()
+}
+
+/// Returns the sizes of the cached devices, as the configurations say; of one that does not say it, as the
+/// log does.
+pub(super) fn sizes(configs: &[CacheConfig]) -> Vec<Bytes> {
+    configs
+        .iter()
+        .filter_map(|config| config.backing_size.map(Bytes).or_else(|| size_by_log(config)))
+        .collect()
+}
+
+/// Returns the size of the cached device by a superblock at the start of a device of the log. A log that is
+/// served may be read, too.
+fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
+    config.legs.iter().find_map(|leg| {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open(leg.as_str(), flags, Mode::empty()).ok()?;
+        let mut blocks = vec![0; 2 * LOG_BLOCK as usize];
+        let read = rustix::io::pread(&file, &mut blocks, 0).ok()?;
+        let mut found =
+            blocks[..read].chunks_exact(LOG_BLOCK as usize).filter_map(|block| Cache::leg_of(block).ok()?);
+        found.find(|leg| leg.settings.cache == config.uuid).map(|leg| leg.backing_size)
+    })
+}
+
+/// Returns whether a file or device that is open says that a cache needs it, or a configuration says so of
+/// it.
+pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
+    let configs = all();
+    // What cannot be read is told by whoever looks for signatures.
+    let found = ends::find(&FileSource { file, size: size.0 }, &sizes(&configs)).unwrap_or_default();
+    has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
+}
+
+/// Reads those of one directory, as far as they can be read.
+fn in_directory(directory: &Path) -> Vec<CacheConfig> {
+    let names = CacheConfig::names(directory).unwrap_or_default();
+    names.iter().filter_map(|name| CacheConfig::load(directory, name).ok()).collect()
+}
+
+/// Returns the configurations among `all` whose backing device is what `file` is open on: the same file or
+/// device, or one of them a loop device over the other.
+pub(super) fn of_backing(file: BorrowedFd<'_>, all: Vec<CacheConfig>) -> Vec<CacheConfig> {
+    let Ok(own) = rustix::fs::fstat(file) else { return Vec::new() };
+    let is_same = |config: &CacheConfig| {
+        rustix::fs::stat(config.backing.as_str()).is_ok_and(|other| lead_to_one(&own, &other))
+    };
+    all.into_iter().filter(is_same).collect()
+}
+
+/// Returns whether two open things have the same contents.
+pub(super) fn lead_to_one(one: &Stat, other: &Stat) -> bool {
+    let place = |stat: &Stat| match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => (0, stat.st_rdev),
+        _ => (stat.st_dev, stat.st_ino),
+    };
+    let beneath = |stat: &Stat| file_of_loop(stat).map_or_else(|| place(stat), |file| place(&file));
+    place(one) == place(other) || beneath(one) == beneath(other)
+}
+
+/// Returns the file that a loop device is over; `None` if it is none, or its file has no name any more.
+fn file_of_loop(stat: &Stat) -> Option<Stat> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
+        return None;
+    }
+    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let path = LiveTree::new().text(&format!("/sys/dev/block/{major}:{minor}/loop/backing_file")).ok()?;
+    rustix::fs::stat(path.as_str()).ok()
+}

@@ -1,0 +1,84 @@
+//! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and
+//! whether devices that are to fail apart are on one disk.
+
+use plumb_cache::{Layout, Mode};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
+use plumb_path::{UnflushedLog, disks_below, survey_unflushed_log};
+
+use super::config::CacheConfig;
+use super::known::lead_to_one;
+use crate::error::{Error, Result};
+
+/// Refuses the mode `protected` over a device or file of the log that loses with the power what it has
+/// acknowledged, where that is evident. What is not there, or not of this machine, is not looked at.
+pub(super) fn keeps_unflushed(mode: Mode, leg: &str) -> Result<()> {
+    if mode != Mode::Protected || rustix::fs::stat(leg).is_err() {
+        return Ok(());
+    }
+    let UnflushedLog::Lost(why) = survey_unflushed_log(&LiveTree::new(), &LiveProbe::new(), leg) else {
+        return Ok(());
+    };
+    let found = format!(
+        "{why}: in the mode protected, which sends no flush, a power cut would take back what was acknowledged"
+    );
+    let remedy = "take the mode write-back, a log on a drive that keeps what it acknowledges, or switch the volatile cache of this one off \
+                  (`plumb policy`)";
+    Err(Error::refused(leg, found, remedy))
+}
+
+/// Returns what speaks against the way in which the devices of a cache lie, a sentence each.
+pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
+    let mut warnings = shared_disks(config);
+    let legs = config
+        .legs
+        .iter()
+        .filter(|leg| config.mode == Mode::Protected && rustix::fs::stat(leg.as_str()).is_ok());
+    for leg in legs {
+        match survey_unflushed_log(&LiveTree::new(), &LiveProbe::new(), leg) {
+            UnflushedLog::Kept => {}
+            UnflushedLog::Lost(why) => warnings.push(format!(
+                "the mode is protected, and log {leg} does not keep what it acknowledges ({why}): a power cut takes back what was acknowledged"
+            )),
+            UnflushedLog::Unknown(_) => warnings.push(format!(
+                "the mode is protected, and whether log {leg} keeps over a power cut what it acknowledges cannot be told (`plumb survey {leg}`)"
+            )),
+        }
+    }
+    warnings
+}
+
+/// Devices that have a disk in common: of a mirror, and a log with its backing device.
+fn shared_disks(config: &CacheConfig) -> Vec<String> {
+    let (tree, probe) = (LiveTree::new(), LiveProbe::new());
+    let disks = |path: &str| disks_below(&tree, &probe, path);
+    let legs: Vec<_> = config.legs.iter().map(|leg| (leg, disks(leg))).collect();
+    let shared = |one: &[String], other: &[String]| one.iter().find(|disk| other.contains(disk)).cloned();
+    let (backing, mut warnings) = (disks(&config.backing), Vec::new());
+    for (number, (leg, on)) in legs.iter().enumerate() {
+        warnings.extend(shared(on, &backing).map(|disk| {
+            format!(
+                "log {leg} and the backing device {} are both on {disk}: the log makes it no faster, and both are lost with it",
+                config.backing
+            )
+        }));
+        let others = legs[..number].iter().filter(|_| config.layout == Layout::Mirror);
+        warnings.extend(others.filter_map(|(other, beneath)| {
+            let disk = shared(on, beneath)?;
+            Some(format!("log {other} and log {leg} are both on {disk}: the mirror is lost with it"))
+        }));
+    }
+    warnings
+}
+
+/// Refuses devices of which two are one: the same file or device, or a loop device and its file.
+pub(super) fn are_different(paths: &[&str]) -> Result<()> {
+    let found: Vec<_> = paths.iter().filter_map(|path| Some((path, rustix::fs::stat(*path).ok()?))).collect();
+    for (number, (path, stat)) in found.iter().enumerate() {
+        if let Some((other, _)) = found[..number].iter().find(|(_, other)| lead_to_one(stat, other)) {
+            let found = format!("it is the same device as {other}");
+            return Err(Error::refused(path, found, "name a device of its own for each"));
+        }
+    }
+    Ok(())
+}

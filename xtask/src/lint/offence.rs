@@ -1,0 +1,14 @@
+//! The result of a check of the sources.
+
+/// A rule that the sources break: where, and what is wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Offence {
+    pub(super) place: String,
+    pub(super) what: String,
+}
+
+impl Offence {
+    pub(super) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into() }
+    }
+}
