@@ -18,9 +18,9 @@
 //! 6. A version that did not end as done (failed, unanswered, in flight at the cut) has no end: it is older than
 //!    nothing, for it may land later. While there is one, the block may be unreadable: by a read when the version
 //!    failed or was not answered, after a cut always.
-//! 7. After a power cut a block is never a mixture of versions: logical blocks do not tear. A read may return a mixture
-//!    of the versions of rule 3, byte by byte, if one of them was in flight during the read. The page cache does so:
-//!    ext4 copies from a page without a lock against the write that copies into it.
+//! 7. After a power cut a block is never a mixture of versions: logical blocks do not tear. Through a page cache a
+//!    read may return a mixture of the versions of rule 3, byte by byte, if one of them was in flight during the read:
+//!    ext4 copies from a page without a lock against the write that copies into it (filemap_read, mm/filemap.c).
 //!
 //! Sources: NVMe Base Specification 2.0, Flush command, FUA, and Dataset Management; SBC-4 SYNCHRONIZE CACHE; the
 //! crash rules of `docs/FAULT_MODEL`.
@@ -100,7 +100,7 @@ pub struct Survivors {
     pub versions: Vec<usize>,
     /// Whether the block may be unreadable instead.
     pub may_be_unreadable: bool,
-    /// Whether the block may be a mixture of these versions: rule 7.
+    /// True if the block may be a mixture of these versions where a page cache stands between: rule 7.
     pub may_be_mixed: bool,
 }
 
