@@ -58,6 +58,7 @@ mod prove_app;
 mod prove_campaign;
 mod prove_trace;
 mod readme;
+mod restore;
 mod sqlio_command;
 mod study;
 mod survey_and_report;

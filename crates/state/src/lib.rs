@@ -2,11 +2,15 @@
 //!
 //! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
 //!   when the call returns unless the caller asks for less.
+//! - [`LockedRecord`] is a file that a process keeps locked while it lives, so that what a killed process left
+//!   is told from what a living one holds.
 //! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
 //!   unless the user says `--overwrite`, and never replaces what is not a regular file.
 
+mod locked_record;
 pub mod output;
 mod own;
 pub mod whole_file;
 
+pub use locked_record::{DirectoryLock, LockedRecord, Owner};
 pub use output::{OutputError, OutputFile};

@@ -25,7 +25,7 @@ use crate::command::compare::Factor;
 use crate::command::running::{Running, exit_of};
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
-use crate::{stop, traces};
+use crate::{leftovers, stop, traces};
 
 /// What is running this program, also where its file has been taken away.
 const PROGRAM: &str = "/proc/self/exe";
@@ -91,6 +91,7 @@ fn work(task: Task, link: &Link) -> TaskResult {
         Task::Load { words, overwrite, destroy, remove_after, level } => {
             let recording = RecordingArguments { no_record: true, ..RecordingArguments::default() };
             let own = OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() };
+            leftovers::put_back_runs();
             load(&words, own, level, link)
         }
         Task::Command { arguments, .. } => command(&arguments, &link.stop),

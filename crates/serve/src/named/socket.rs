@@ -10,11 +10,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use plumb_state::DirectoryLock;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::error::ServiceError;
 use super::registry;
-use crate::records::Lock;
 
 /// How many may wait to give an order.
 const BACKLOG: i32 = 64;
@@ -44,7 +44,7 @@ impl ControlSocket {
             let path = path.to_owned();
             move |source: io::Error| ServiceError::Control { path, source }
         };
-        let _lock = Lock::directory(directory).map_err(failed(directory))?;
+        let _lock = DirectoryLock::take(directory).map_err(failed(directory))?;
         let name = match name {
             Some(name) if !registry::is_name(&name) => return Err(ServiceError::Name(name)),
             Some(name) if registry::is_served(directory, &name) => return Err(ServiceError::Taken(name)),
@@ -123,7 +123,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 /// # Errors
 /// As unlink(2).
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
-    let _lock = Lock::directory(directory)?;
+    let _lock = DirectoryLock::take(directory)?;
     let path = registry::socket(directory, name);
     if registry::is_served(directory, name) || !path.exists() {
         return Ok(false);

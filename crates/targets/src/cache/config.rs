@@ -1,10 +1,10 @@
 //! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the devices say of
 //! themselves decides; this only says where they are.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use plumb_cache::{Layout, Mode, Uuid};
+use plumb_state::DirectoryLock;
 use plumb_state::whole_file::{self, Lasting};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -115,10 +115,10 @@ impl CacheConfig {
     ///
     /// # Errors
     /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.
-    pub(super) fn alone(directory: &Path) -> Result<Option<File>> {
+    pub(super) fn alone(directory: &Path) -> Result<Option<DirectoryLock>> {
         let shown = directory.display().to_string();
         whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
-        match whole_file::lock_directory(directory).map_err(|error| Errno::from_io_error(&error)) {
+        match DirectoryLock::take(directory).map_err(|error| Errno::from_io_error(&error)) {
             Ok(lock) => Ok(Some(lock)),
             Err(Some(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK)) => Ok(None),
             Err(errno) => Err(Error::os(&shown, "lock", errno.unwrap_or(Errno::IO))),

@@ -5,7 +5,7 @@ mod list;
 mod serve;
 mod show;
 
-pub(super) use control::directory;
+pub(crate) use control::directory;
 use plumb_sim::model::{Model, ModelError, Typed, TypedError};
 
 use crate::arguments::drive::{DriveArguments, DriveCommand};
