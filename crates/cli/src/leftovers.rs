@@ -5,17 +5,16 @@
 //! only says what is there. `plumb restore` puts back everything. Nothing of a living process is ever touched:
 //! each kind has its own way to tell a dead owner, which is a lock, a process number or a connection.
 
-use std::path::PathBuf;
-
 use plumb_block::in_one_line;
 use plumb_compare::setting::{self, LeftChanges};
 use plumb_linux::tracing::LeftInstance;
 use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
+use plumb_state::places;
 use plumb_state::whole_file::FileError;
 use serde::Serialize;
 
-use crate::command::{compare, drive};
+use crate::command::compare;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
@@ -216,10 +215,9 @@ fn of_servers(
 
 /// Returns the control sockets on which nobody listens, of drives and of caches.
 fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
-    let drives = drive::directory();
-    let directories: [PathBuf; 2] = [drives.clone(), drives.join("cache")];
+    let drives = places::run();
     let mut all = Vec::new();
-    for directory in directories {
+    for directory in [places::cache_sockets(&drives), drives] {
         let names = registry::names(&directory).unwrap_or_default();
         for name in names.iter().filter(|name| !registry::is_served(&directory, name)) {
             let path = registry::socket(&directory, name).display().to_string();

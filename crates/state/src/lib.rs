@@ -1,5 +1,6 @@
 //! The files that plumb leaves on a machine, and the one place that writes them.
 //!
+//! - [`places`] lists every directory and file that plumb uses beside those that a user names.
 //! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
 //!   when the call returns unless the caller asks for less.
 //! - [`LockedRecord`] is a file that a process keeps locked while it lives, so that what a killed process left
@@ -10,7 +11,10 @@
 mod locked_record;
 pub mod output;
 mod own;
+pub mod places;
+mod ublk_record;
 pub mod whole_file;
 
 pub use locked_record::{DirectoryLock, LockedRecord, Owner};
 pub use output::{OutputError, OutputFile};
+pub use ublk_record::UblkRecord;

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -117,6 +118,15 @@ impl LockedRecord {
         self.file.write_all_at(bytes, 0).map_err(failed("write", &self.path))
     }
 
+    /// Makes `bytes` the whole contents. They are visible to other processes, not durable.
+    ///
+    /// # Errors
+    /// Fails as ftruncate(2) and pwrite(2).
+    pub fn rewrite(&self, bytes: &[u8]) -> Result<(), FileError> {
+        self.file.set_len(0).map_err(failed("write", &self.path))?;
+        self.write_start(bytes)
+    }
+
     /// Adds `bytes` to the end, durably.
     ///
     /// # Errors
@@ -138,7 +148,13 @@ impl LockedRecord {
 
 /// A lock on a directory, against all others who lock it, in this process too, until it is dropped.
 #[derive(Debug)]
-pub struct DirectoryLock(#[expect(dead_code, reason = "the lock lasts as long as the open file")] File);
+pub struct DirectoryLock(File);
+
+impl AsFd for DirectoryLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl DirectoryLock {
     /// Locks a directory. Waits until nobody else holds the lock.

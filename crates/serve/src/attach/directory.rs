@@ -14,13 +14,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plumb_state::places::{ATTACHMENTS, attachments_of_this_user};
 use plumb_state::{DirectoryLock, LockedRecord, Owner};
 
 use crate::error::{ExportError, Result, at};
 use crate::name::is_name;
 use crate::records::{PrivateDirectory, remove_if_there};
-
-const DEFAULT: &str = "/run/plumb/attach";
 
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
@@ -36,9 +35,9 @@ impl Base {
         let mut is_stopgap = false;
         let directory = match wanted {
             Some(path) => PrivateDirectory::open(path)?,
-            None => match PrivateDirectory::open(Path::new(DEFAULT)) {
+            None => match PrivateDirectory::open(Path::new(ATTACHMENTS)) {
                 Err(ExportError::Os { operation: "make", .. }) => {
-                    let fallback = fallback();
+                    let fallback = attachments_of_this_user();
                     is_stopgap = !fallback.exists();
                     PrivateDirectory::open(&fallback)?
                 }
@@ -50,7 +49,8 @@ impl Base {
 
     /// Of the attachments that there are by default; `None` if nobody has made any.
     pub(super) fn found() -> Result<Option<Self>> {
-        match [PathBuf::from(DEFAULT), fallback()].into_iter().find(|path| path.is_dir()) {
+        match [PathBuf::from(ATTACHMENTS), attachments_of_this_user()].into_iter().find(|path| path.is_dir())
+        {
             Some(path) => Self::open(Some(&path)).map(Some),
             None => Ok(None),
         }
@@ -152,11 +152,6 @@ impl AttachmentDirectory {
         remove_if_there(&self.record(), |path| fs::remove_file(path))?;
         remove_if_there(&self.path, |path| fs::remove_dir(path))
     }
-}
-
-/// Where those are who may not have [`DEFAULT`].
-fn fallback() -> PathBuf {
-    std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
 }
 
 fn private() -> DirBuilder {

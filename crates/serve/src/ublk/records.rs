@@ -2,25 +2,19 @@
 //!
 //! ```text
 //! /run/plumb/ublk/       0700; locked while devices come and go
-//!   N                    one file for /dev/ublkbN, locked by its server for as long as that lives
-//!     c | d | f          what is at risk, see `risk`; one byte that is overwritten
-//!     plumb-ublk 1       the format
-//!     NAME               what the device was exported as
-//!     IDENTITY           what the contents are
+//!   N                    one UblkRecord for /dev/ublkbN, locked by its server for as long as that lives
 //! ```
 //! The directory is emptied by a reboot, as are the kernel's devices.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plumb_state::{DirectoryLock, LockedRecord, Owner};
+use plumb_state::places::UBLK_RECORDS;
+use plumb_state::{DirectoryLock, LockedRecord, Owner, UblkRecord};
 
 use super::risk::State;
 use crate::error::{ExportError, Result, at};
 use crate::records::PrivateDirectory;
-
-const DEFAULT: &str = "/run/plumb/ublk";
-const FORMAT: &str = "plumb-ublk 1";
 
 /// The directory of all records.
 #[derive(Debug, Clone)]
@@ -29,12 +23,12 @@ pub(super) struct Base(PrivateDirectory);
 impl Base {
     /// `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
-        PrivateDirectory::open(wanted.unwrap_or(Path::new(DEFAULT))).map(Self)
+        PrivateDirectory::open(wanted.unwrap_or(Path::new(UBLK_RECORDS))).map(Self)
     }
 
     /// Opens the default directory, if anybody has made it.
     pub(super) fn found() -> Result<Option<Self>> {
-        Path::new(DEFAULT).is_dir().then(|| Self::open(None)).transpose()
+        Path::new(UBLK_RECORDS).is_dir().then(|| Self::open(None)).transpose()
     }
 
     /// Waits until nobody else changes anything here, and keeps others from it.
@@ -65,12 +59,12 @@ impl Base {
         if let Owner::Dead(left) = self.find(number, locked)? {
             left.remove()?;
         }
-        let [name, identity] = [name, identity].map(|text| text.replace('\n', " "));
         let (path, state) = (self.path(number), State::Clean);
+        let text = UblkRecord { state: state.letter(), name: name.to_owned(), identity: identity.to_owned() };
         let taken = || at::<io::Error>("make", &path)(io::ErrorKind::AlreadyExists.into());
         let file = LockedRecord::create(&path)?.ok_or_else(taken)?;
-        file.write_start(format!("{}\n{FORMAT}\n{name}\n{identity}\n", state.letter()).as_bytes())?;
-        Ok(Record { file, name, identity, state })
+        file.write_start(text.text().as_bytes())?;
+        Ok(Record { file, name: text.name, identity: text.identity, state })
     }
 
     /// Finds the record of device `number`, which is taken over if its server is dead.
@@ -80,12 +74,9 @@ impl Base {
             Owner::Alive => return Ok(Owner::Alive),
             Owner::Dead(file) => file,
         };
-        let text = String::from_utf8_lossy(&file.read()?).into_owned();
-        let mut lines = text.lines();
-        let (state, format) = (lines.next().and_then(State::of), lines.next());
-        // What was cut off while it was written belongs to a device that was never started.
-        let state = state.filter(|_| format == Some(FORMAT)).unwrap_or(State::Failed);
-        let [name, identity] = [lines.next(), lines.next()].map(|line| line.unwrap_or_default().to_owned());
+        let found = UblkRecord::parse(&String::from_utf8_lossy(&file.read()?));
+        let state = found.as_ref().and_then(|found| State::of(found.state)).unwrap_or(State::Failed);
+        let (name, identity) = found.map(|found| (found.name, found.identity)).unwrap_or_default();
         Ok(Owner::Dead(Record { file, name, identity, state }))
     }
 
@@ -107,7 +98,7 @@ pub(super) struct Record {
 impl Record {
     /// Writes down what is at risk from now on.
     pub(super) fn mark(&self, state: State) -> io::Result<()> {
-        self.file.write_start(state.letter().as_bytes()).map_err(|error| error.source)
+        self.file.write_start(&[state.letter() as u8]).map_err(|error| error.source)
     }
 
     /// Takes it away.

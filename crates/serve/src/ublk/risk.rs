@@ -25,15 +25,15 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) const fn letter(self) -> &'static str {
+    pub(super) const fn letter(self) -> char {
         match self {
-            Self::Clean => "c",
-            Self::Dirty => "d",
-            Self::Failed => "f",
+            Self::Clean => 'c',
+            Self::Dirty => 'd',
+            Self::Failed => 'f',
         }
     }
 
-    pub(super) fn of(letter: &str) -> Option<Self> {
+    pub(super) fn of(letter: char) -> Option<Self> {
         [Self::Clean, Self::Dirty, Self::Failed].into_iter().find(|state| state.letter() == letter)
     }
 }

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use plumb_cache::{Layout, Mode, Uuid};
-use plumb_state::DirectoryLock;
 use plumb_state::whole_file::{self, Lasting};
+use plumb_state::{DirectoryLock, places};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -148,19 +148,11 @@ impl CacheConfig {
     }
 
     pub(super) fn path(directory: &Path, name: &str) -> PathBuf {
-        directory.join(format!("{name}.json"))
+        places::cache_configuration(directory, name)
     }
 }
 
-/// Where the caches of this user are kept: `$STATE_DIRECTORY/cache` if a service manager set that, `/var/lib/plumb/cache` for root,
-/// else `plumb/cache` below `$XDG_STATE_HOME` or `~/.local/state`.
+/// Returns the directory of the configurations of this user's caches.
 pub fn directory() -> PathBuf {
-    let of = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let user = || {
-        // Without a home there is no place that lasts: this one cannot be written, which is told.
-        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(".local/state");
-        of("XDG_STATE_HOME").unwrap_or_else(home).join("plumb")
-    };
-    let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/var/lib/plumb"));
-    of("STATE_DIRECTORY").or_else(root).unwrap_or_else(user).join("cache")
+    places::cache_configurations(&places::state())
 }

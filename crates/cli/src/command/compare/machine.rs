@@ -10,27 +10,26 @@ use plumb_linux::tree::LiveTree;
 use plumb_path::{WritePath, survey_path};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::LiveGateway;
-use plumb_targets::{Name, cache};
+use plumb_state::places;
+use plumb_targets::Name;
 
-use crate::arguments::policy::JOURNALS;
 use crate::exit::{Exit, Refusal, usage};
 
 /// This machine, now.
 pub(crate) fn this() -> Result<Arc<setting::Machine>, Refusal> {
-    let claims = Claims::load(Path::new(plumb_policy::device::claims::PLACE)).map_err(usage)?;
+    let claims = Claims::load(Path::new(places::CLAIMS)).map_err(usage)?;
     Ok(Arc::new(setting::Machine {
         gateway: Arc::new(LiveGateway::new()),
         claims,
         now: Timestamp::now(),
-        journals: JOURNALS.into(),
+        journals: places::JOURNALS.into(),
         records: records(),
     }))
 }
 
 /// Returns the directory of the records of what is to be put back: beside the configurations of caches.
 pub(crate) fn records() -> PathBuf {
-    let caches = cache::directory();
-    caches.parent().unwrap_or(&caches).join("restore")
+    places::state().join("restore")
 }
 
 /// Refuses everybody but root.

@@ -5,7 +5,7 @@
 //! live server is not: whether it is alive is asked by connecting, under a lock of the directory, so that two servers
 //! that start at once do not both find it dead.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use plumb_state::{DirectoryLock, whole_file};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
@@ -54,15 +54,13 @@ impl Listener {
             );
             return Err(ServeError::taken(&path.display().to_string(), &why));
         }
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let lock = File::open(directory).map_err(fail)?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|errno| fail(errno.into()))?;
+        let directory = whole_file::parent_of(path);
+        let lock = DirectoryLock::take(directory).map_err(fail)?;
         refuse_if_taken(path)?;
         let hidden = directory.join(format!(".{:x}.nbd", std::process::id()));
         // It is not longer than the path itself by way of the open directory.
         let fits = hidden.as_os_str().len() <= PATH_MAX_BYTES;
-        let short = Path::new("/proc/self/fd").join(lock.as_raw_fd().to_string());
+        let short = Path::new("/proc/self/fd").join(lock.as_fd().as_raw_fd().to_string());
         let hidden = if fits { hidden } else { short.join(hidden.file_name().unwrap_or_default()) };
         let fd = listen_unix(&hidden, mode).map_err(fail)?;
         let placed = fs::rename(&hidden, path).and_then(|()| fs::symlink_metadata(path));
