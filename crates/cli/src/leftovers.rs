@@ -2,8 +2,9 @@
 //!
 //! A run leaves settings that it changed and instances of the kernel's tracing; a server leaves block devices
 //! and its control socket. A command that changes something puts back first what runs left; any other command
-//! only says what is there. `plumb restore` puts back everything. Nothing of a living process is ever touched:
-//! each kind has its own way to tell a dead owner, which is a lock, a process number or a connection.
+//! only says what is there. `plumb restore` puts back everything. Nothing of a living process is ever
+//! touched: each kind has its own way to tell a dead owner, which is a lock, a process number or a
+//! connection.
 
 use plumb_block::in_one_line;
 use plumb_compare::setting::{self, LeftChanges};
@@ -107,8 +108,8 @@ impl Leftover {
     }
 }
 
-/// Puts back what killed runs left, and says so; says what killed servers left. No failure keeps a command from
-/// its work.
+/// Puts back what killed runs left, and says so; says what killed servers left. No failure keeps a command
+/// from its work.
 pub(crate) fn put_back_runs() {
     for left in of_runs(Attempt::PutBack) {
         let (words, reason) = (left.words(), left.reason());

@@ -5,6 +5,7 @@
 //!   them.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this process's own.
+//! - [`child`] runs programs to their end, within a time limit and until the user wants an end.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
@@ -18,6 +19,7 @@
 pub mod accounting;
 pub mod apart;
 pub mod block_ioctl;
+pub mod child;
 pub mod command;
 pub mod counters;
 pub mod digest;

@@ -1,5 +1,5 @@
-//! What a command line does to the machine, which decides what happens to leftovers of killed processes before
-//! it runs.
+//! What a command line does to the machine, which decides what happens to leftovers of killed processes
+//! before it runs.
 
 use super::Command;
 use super::cache::CacheCommand;
@@ -87,7 +87,6 @@ mod tests {
             "load --profile mail x",
             "compare --factor buffering=cached,direct x",
             "study --on /tmp",
-            "observe",
             "observe vda",
             "diskspd -c1M x",
             "sqlio x",
@@ -127,7 +126,7 @@ mod tests {
             "cache recover x --dry-run",
             "policy show",
             "policy verify x",
-            "prove verify --record x y",
+            "prove verify --witness x y",
         ] {
             assert_eq!(effect(typed), Effect::Reads, "{typed}");
         }
