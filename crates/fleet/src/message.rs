@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use plumb_block::Nanos;
-use plumb_linux::digest::sha256_hex_of;
+use plumb_state::digest::sha256_hex_of;
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use serde::{Deserialize, Serialize};

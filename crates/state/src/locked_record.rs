@@ -15,7 +15,8 @@ use rustix::io::Errno;
 
 use crate::whole_file::{self, FileError, failed};
 
-/// A record that this process has locked. Dropping it releases the lock and leaves the record, as a kill does.
+/// A record that this process has locked. Dropping it releases the lock and leaves the record, as a kill
+/// does.
 #[derive(Debug)]
 pub struct LockedRecord {
     path: PathBuf,

@@ -42,8 +42,8 @@ pub const UDEV_RULES: &str = "/etc/udev/rules.d/99-plumb-policy.rules";
 /// The directory of systemd's units.
 pub const SYSTEMD_UNITS: &str = "/etc/systemd/system";
 
-/// Returns this user's directory of control sockets: [`RUN`] for root, else `$XDG_RUNTIME_DIR/plumb`, else one
-/// below /tmp.
+/// Returns this user's directory of control sockets: [`RUN`] for root, else `$XDG_RUNTIME_DIR/plumb`, else
+/// one below /tmp.
 pub fn run() -> PathBuf {
     run_below(variable("XDG_RUNTIME_DIR"))
 }
@@ -72,8 +72,8 @@ pub fn attachments_of_this_user() -> PathBuf {
     std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Returns the directory of what this user keeps over restarts: `$STATE_DIRECTORY` if a service manager set that,
-/// [`STATE`] for root, else `plumb` below `$XDG_STATE_HOME` or `~/.local/state`.
+/// Returns the directory of what this user keeps over restarts: `$STATE_DIRECTORY` if a service manager set
+/// that, [`STATE`] for root, else `plumb` below `$XDG_STATE_HOME` or `~/.local/state`.
 pub fn state() -> PathBuf {
     let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from(STATE));
     // Without a home there is no place that lasts: this one cannot be written, which is told.
@@ -91,8 +91,8 @@ pub fn cache_configuration(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-/// Returns the directories in which runs are recorded, the first that can be written: `plumb-runs` here, else with
-/// the user's state, else with temporary files.
+/// Returns the directories in which runs are recorded, the first that can be written: `plumb-runs` here,
+/// else with the user's state, else with temporary files.
 pub fn runs() -> Vec<PathBuf> {
     let all = [Some(PathBuf::from("plumb-runs")), user_state(), Some(std::env::temp_dir())];
     all.into_iter().flatten().collect()

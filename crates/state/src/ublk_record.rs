@@ -1,4 +1,5 @@
-//! The record of an exported ublk device, which its server keeps locked: what a later process must know of it.
+//! The record of an exported ublk device, which its server keeps locked: what a later process must know of
+//! it.
 //!
 //! ```text
 //! c | d | f          what is at risk; one byte that is overwritten
@@ -21,8 +22,8 @@ pub struct UblkRecord {
 const FORMAT: &str = "plumb-ublk 1";
 
 impl UblkRecord {
-    /// Parses the text of a record. Returns `None` for what is not whole, which belongs to a device that was never
-    /// started, or has another format.
+    /// Parses the text of a record. Returns `None` for what is not whole, which belongs to a device that was
+    /// never started, or has another format.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (state, format) = (lines.next()?, lines.next()?);

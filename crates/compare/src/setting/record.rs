@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_linux::sealed_lines;
+use plumb_state::sealed_lines;
 use plumb_state::whole_file::{self, FileError};
 use plumb_state::{LockedRecord, Owner};
 use plumb_trial::TrialError;

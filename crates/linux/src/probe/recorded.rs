@@ -13,7 +13,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Probe, ProbedDevice, Refusal, Reply, Request};
-use crate::hex;
+use plumb_state::hex;
 use crate::recorded::{self, RecordedError};
 
 /// A probe that answers from memory. Besides loading one, tests build one with [`RecordedProbe::put`].

@@ -3,7 +3,7 @@
 
 use crate::gateway::NvmeCommand;
 
-use plumb_linux::hex;
+use plumb_state::hex;
 use plumb_linux::probe::wire::text;
 
 const WRITE_CACHE: u32 = 0x06;

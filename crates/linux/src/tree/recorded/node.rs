@@ -8,7 +8,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::hex;
+use plumb_state::hex;
 use crate::tree::Absence;
 
 /// Deeper than any path of the kernel; keeps hostile recordings from exhausting the stack.
