@@ -18,10 +18,13 @@ const LOOK_EVERY: Nanos = Nanos::millis(50);
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
 const READS_MAX: usize = 16;
 
+/// A function that takes what a program writes.
+type OnOutput<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+
 /// A pipe from a program, whose output goes to a function.
 pub struct Pipe<'a> {
     reader: PipeReader,
-    on_output: Box<dyn FnMut(&[u8]) + 'a>,
+    on_output: OnOutput<'a>,
 }
 
 impl<'a> Pipe<'a> {
