@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod drive;
+mod effect;
 pub(crate) mod exports;
 pub(crate) mod output;
 pub(crate) mod policy;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
 
+pub(crate) use self::effect::Effect;
 use crate::arguments::output::OutputArguments;
 use crate::terminal;
 
@@ -68,6 +70,8 @@ pub(crate) enum Command {
         /// The rule, such as page-cache; without it all are listed
         rule: Option<String>,
     },
+    /// Put back what killed plumb processes left on this machine, and say what that was
+    Restore(crate::command::restore::RestoreArguments),
     /// Print shell completions
     Completions {
         /// The shell

@@ -58,6 +58,7 @@ mod policy_refusals;
 mod prove_app;
 mod prove_campaign;
 mod prove_trace;
+mod restore;
 mod sqlio_command;
 mod study;
 mod survey_and_report;
