@@ -55,7 +55,7 @@ fn ours(text: &str) -> Result<Invocation, Error> {
 }
 
 /// Whether fio is installed; says so if not.
-fn fio_is_here() -> bool {
+pub(crate) fn fio_is_here() -> bool {
     let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {
         plumb_testkit::skip("fio is not installed");

@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
     let one = |run: &PathBuf| {
         let name = run.display().to_string();
-        match report::opened(run)? {
+        match report::opened(run, None)? {
             Recorded::Run(recording) => Ok((name, recording.document)),
             Recorded::Observation(seen) => {
                 Ok((name, RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }))
