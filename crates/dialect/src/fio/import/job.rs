@@ -273,7 +273,15 @@ fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, pha
     let block = options.text("bs").and_then(|text| text.split(',').next()?.parse::<Bytes>().ok());
     let block = block.map(|bytes| bytes.0);
     let all = figures.read.operations.saturating_add(figures.write.operations);
-    let percent = figures.write.operations.saturating_mul(100).checked_div(all).unwrap_or(0);
+    let measured = figures.write.operations.saturating_mul(100).checked_div(all).unwrap_or(0);
+    // What was asked for is the same in every run of the job.
+    let percent = match options.pattern() {
+        Some("rw" | "randrw" | "readwrite") => {
+            let reads = options.number("rwmixread").map(|reads| 100_u64.saturating_sub(reads));
+            options.number("rwmixwrite").or(reads).unwrap_or(50)
+        }
+        _ => measured,
+    };
     let is_random = options.pattern().is_some_and(|rw| rw.starts_with("rand"));
     let does = match figures.mixed.operations {
         0 => description(is_random, percent, block.unwrap_or(4096)),
