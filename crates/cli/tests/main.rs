@@ -50,6 +50,7 @@ mod load_reports;
 mod load_simulated;
 mod load_support;
 mod observe;
+mod outcomes;
 mod old_runs;
 mod output_files;
 mod policy_documents;

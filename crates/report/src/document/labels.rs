@@ -68,7 +68,7 @@ impl RunDocument {
         let job = job.map_or_else(String::new, |job| format!(", {}", job.name));
         match self.spans.len() {
             0 | 1 => job,
-            _ => format!("{job}, span {}", target.span + 1),
+            _ => format!("{job}, span {}", target.span.saturating_add(1)),
         }
     }
 

@@ -307,7 +307,8 @@ pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
 pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     let shared = short_of_flushes(evidence, false);
     let (first, waiting) = shared.first()?;
-    let at_once = waiting.map_or_else(String::new, |most| format!(", up to {} at the same time,", count(most)));
+    let at_once =
+        waiting.map_or_else(String::new, |most| format!(", up to {} at the same time,", count(most)));
     let sentence = format!(
         "{} syncs{at_once} were handed to the devices{} as {} flushes: syncs at the same time may share one, which is \
          not a drop.",

@@ -284,7 +284,9 @@ fn in_flight_writes(most: u64, asked: u64, flushes: u64) -> RunDocument {
 fn flushes_that_the_block_layer_merges_are_not_missing() {
     let arrivals: [&[u64]; 5] = [&[1], &[64], &[1, 64, 3], &[0, 7, 2, 9], &[5, 5, 5, 1, 0, 0, 30]];
     for most in 1..=32 {
-        for (asked, arrivals) in [100, 997, 5000].into_iter().flat_map(|asked| arrivals.map(|each| (asked, each))) {
+        for (asked, arrivals) in
+            [100, 997, 5000].into_iter().flat_map(|asked| arrivals.map(|each| (asked, each)))
+        {
             let commands = flush_commands(asked, most, arrivals);
             let case = format!("{most} in flight, {asked} syncs, {arrivals:?}, {commands} flushes");
             assert!(missing(&in_flight_writes(most, asked, commands)).is_none(), "{case}");
