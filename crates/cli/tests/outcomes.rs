@@ -59,11 +59,11 @@ layers() { mkdir -p low up work o; mount -t overlay overlay -o "lowerdir=low,upp
 fuse() { need fuse2fs; make ext4 48M -F; L=$(losetup -f --show i.img); losetup -d "$L" & exec 9<"$L"; wait; fuse2fs "$L" m -o rw \
   >/dev/null 2>&1 || skip "no FUSE here"; }
 apart() { unshare -m --propagation private sh -c "$1; touch m/f; exec 3<>m/f; echo ready; exec sleep 60" >ready 2>/dev/null & A=$!
-  trap 'kill $A' EXIT; for i in $(seq 100); do [ -s ready ] && break; sleep 0.05; done; [ -s ready ] || skip "no namespace"; }
-nbd() { need nbdkit; nbdkit -f -U "$PWD/n.sock" "$@" & N=$!; trap 'kill $N' EXIT
+  trap 'kill $A 2>/dev/null || :' EXIT; for i in $(seq 100); do [ -s ready ] && break; sleep 0.05; done; [ -s ready ] || skip "no namespace"; }
+nbd() { need nbdkit; nbdkit -f -U "$PWD/n.sock" "$@" & N=$!; trap 'kill $N 2>/dev/null || :' EXIT
   for i in $(seq 100); do [ -S n.sock ] && break; sleep 0.05; done; [ -S n.sock ] || skip "nbdkit does not start"; U="nbd+unix:///?socket=$PWD/n.sock"; }
 bare() { printf 'case "$1" in get_size) echo 16777216;; can_write) exit 0;; pread) head -c "$3" /dev/zero;; pwrite) cat >/dev/null;; *) exit 2;; esac' >p.sh
-  nbd sh "$PWD/p.sh"; }
+  chmod +x p.sh; nbd sh "$PWD/p.sh"; }
 "#;
 
 const SYNCED: &str = "load --json m/f --size 1M --write 100 --sync-every 1 --count 20";
@@ -80,7 +80,7 @@ const ROWS: &[Row] = &[
     row("disk sync", CACHED, NoFinding, "synchronous-mount", 0),
     row("disk dirsync", CACHED, NoFinding, "synchronous-mount", 0),
     row("disk data=writeback", SYNCED, NoFinding, "lax-order", 0),
-    row("disk data=journal", SYNCED, NoFinding, "", 0),
+    row("disk data=journal", "load --json m/f --size 1M --write 100 --cached --sync-every 1 --count 20", NoFinding, "", 0),
     row("other ext2 48M -F", SYNCED, NoFinding, "", 0),
     row("other ext3 48M -F", SYNCED, NoFinding, "", 0),
     row("other xfs 320M", SYNCED, NoFinding, "", 0),

@@ -4,7 +4,7 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
