@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod docs;
 mod guest;
 mod lint;
 mod packages;
@@ -38,6 +39,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Seeded and property tests over and over
     Soak(soak::Arguments),
+    /// Draw the picture of the README, and run the commands of the documents in their whole length
+    Docs,
     /// The static binary and the Debian package
     Release,
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Lint => lint::main(),
         Chore::Bench(arguments) => bench::main(&arguments),
         Chore::Soak(arguments) => soak::main(&arguments),
+        Chore::Docs => docs::main(),
         Chore::Release => release::main(),
     };
     match done {

@@ -57,8 +57,10 @@ fn debian_package(root: &Path, binary: &Path) -> Result<PathBuf> {
         let unit = unit.context("reading the units")?;
         install(&unit.path(), &at("usr/lib/systemd/system").join(unit.file_name()))?;
     }
-    for document in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        install(&root.join(document), &at("usr/share/doc/plumb").join(document))?;
+    let documents = workspace::tracked(root, &[".md", ".png"])?;
+    let documents = documents.into_iter().filter(|path| !path.contains('/') || path.starts_with("docs/"));
+    for document in documents.chain(["LICENSE-MIT", "LICENSE-APACHE"].map(str::to_owned)) {
+        install(&root.join(&document), &at("usr/share/doc/plumb").join(&document))?;
     }
     manual_pages(binary, &at("usr/share/man/man1"))?;
     for (shell, place) in [

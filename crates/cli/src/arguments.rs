@@ -19,7 +19,8 @@ use crate::terminal;
 #[derive(Debug, Parser)]
 #[command(name = "plumb", version, about, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 nothing found, 1 finding, 2 usage, 3 could not measure, \
-                        4 refused for safety, 5 failed.\nResults go to stdout, progress to stderr.")]
+                        4 refused for safety, 5 failed.\nResults go to stdout, progress to stderr.\nQuestions and their \
+                        answers, and a guide for each command: docs/QUESTIONS.md")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -18,7 +18,9 @@
 //! 6. A version that did not end as done (failed, unanswered, in flight at the cut) has no end: it is older than
 //!    nothing, for it may land later. While there is one, the block may be unreadable: by a read when the version
 //!    failed or was not answered, after a cut always.
-//! 7. A block is never a mixture of versions: logical blocks do not tear.
+//! 7. After a power cut a block is never a mixture of versions: logical blocks do not tear. Through a page cache a
+//!    read may return a mixture of the versions of rule 3, byte by byte, if one of them was in flight during the read:
+//!    ext4 copies from a page without a lock against the write that copies into it (filemap_read, mm/filemap.c).
 //!
 //! Sources: NVMe Base Specification 2.0, Flush command, FUA, and Dataset Management; SBC-4 SYNCHRONIZE CACHE; the
 //! crash rules of `docs/FAULT_MODEL`.
@@ -98,6 +100,8 @@ pub struct Survivors {
     pub versions: Vec<usize>,
     /// Whether the block may be unreadable instead.
     pub may_be_unreadable: bool,
+    /// True if the block may be a mixture of these versions where a page cache stands between: rule 7.
+    pub may_be_mixed: bool,
 }
 
 impl<C> History<C> {
@@ -115,8 +119,11 @@ impl<C> History<C> {
                     && version.is_older_than(newer)
             })
         };
+        let versions = self.indices(|version| version.submitted < completed && !displaced(version));
+        let in_flight = |version: &Version<C>| version.completed.is_none_or(|done| done > submitted);
         Survivors {
-            versions: self.indices(|version| version.submitted < completed && !displaced(version)),
+            may_be_mixed: versions.iter().any(|index| in_flight(&self.versions[*index])),
+            versions,
             may_be_unreadable: self.versions.iter().any(|version| version.is_lost_track_of),
         }
     }
@@ -131,6 +138,7 @@ impl<C> History<C> {
         Survivors {
             versions: self.indices(|version| version.submitted < cut && !displaced(version)),
             may_be_unreadable: self.versions.iter().any(|version| version.completed.is_none()),
+            may_be_mixed: false,
         }
     }
 
@@ -170,6 +178,17 @@ mod tests {
             "the completion was not seen when the read began"
         );
         assert_eq!(history.readable(6, 5).versions, [2], "version 3 was submitted after the read ended");
+    }
+
+    #[test]
+    fn only_a_read_during_a_write_may_be_a_mixture() {
+        let history = history(&[(1, Some(2)), (4, Some(7))]);
+        assert!(!history.readable(3, 4).may_be_mixed, "the write began after the read");
+        assert!(history.readable(3, 5).may_be_mixed, "the write began during the read");
+        assert!(history.readable(5, 6).may_be_mixed, "the read lies within the write");
+        assert!(history.readable(6, 8).may_be_mixed, "the write ended during the read");
+        assert!(!history.readable(8, 9).may_be_mixed, "the write ended before the read");
+        assert!(!history.survivors(6).may_be_mixed, "a power cut does not tear a logical block");
     }
 
     #[test]
@@ -214,7 +233,8 @@ mod tests {
         let mut history = history(&[(1, None), (3, Some(4))]);
         history.versions[1].is_lost_track_of = true;
         history.flushed(9);
-        assert_eq!(history.readable(10, 11), Survivors { versions: vec![1, 2], may_be_unreadable: true });
+        let readable = Survivors { versions: vec![1, 2], may_be_unreadable: true, may_be_mixed: true };
+        assert_eq!(history.readable(10, 11), readable);
         assert_eq!(history.survivors(12).versions, [1, 2]);
     }
 }

@@ -37,6 +37,12 @@ pub trait Rig {
         LbaRange::new(Lba(0), 64)
     }
 
+    /// Returns true if reads and writes are copied from and to a page cache, the device's own or one beneath it. There
+    /// a read in flight with a write may return a mixture of both, also within a logical block.
+    fn is_page_cached(&self) -> bool {
+        false
+    }
+
     /// Lets time pass in virtual time until something may have happened. Real time passes by itself.
     fn let_time_pass(&mut self) {}
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use plumb_block::conformance::{self, CannotStage, Rig};
 use plumb_block::{
-    Bytes, Clock, Device, EngineChoice, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock, Result, Time,
-    VirtualClock,
+    Bytes, Caching, Clock, Device, EngineChoice, Errno, Nanos, Pool, PoolShape, QueueOptions, RealClock,
+    Result, Time, VirtualClock,
 };
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, BUFFERS_MIN, Layout, Options, Settings, Uuid};
@@ -139,6 +139,10 @@ impl Rig for OverFiles {
         let members = Members { legs: vec![Some(leg)], backing };
         let cache = CachedDevice::open(options()?, members, Time::Real(Arc::clone(&self.clock)))?;
         Ok(Arc::new(self.cache.insert(cache).clone()))
+    }
+
+    fn is_page_cached(&self) -> bool {
+        self.options.opening.caching != Caching::Direct
     }
 
     fn queue_options(&self) -> QueueOptions {

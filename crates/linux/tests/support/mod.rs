@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plumb_block::conformance::{CannotStage, Rig};
-use plumb_block::{Bytes, Clock, Device, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Result};
+use plumb_block::{
+    Bytes, Caching, Clock, Device, LbaRange, Pool, PoolShape, QueueOptions, RealClock, Result,
+};
 use plumb_linux::{FileDevice, FileOptions, Filling, TestFile, layout};
 
 /// How many requests the queues of the rigs hold.
@@ -62,6 +64,11 @@ impl Rig for FileRig {
 
     fn range(&self) -> LbaRange {
         LbaRange::new(plumb_block::Lba(8), 64)
+    }
+
+    /// A loop device copies through the page cache of its file, however it is opened itself.
+    fn is_page_cached(&self) -> bool {
+        self.options.opening.caching != Caching::Direct || self.path.starts_with("/dev")
     }
 
     fn fail_next_flush(&mut self) -> std::result::Result<(), CannotStage> {

@@ -13,11 +13,16 @@ use plumb_report::{ProofDocument, RunDocument, RunRecording, verdict};
 pub(crate) const NAMES: [&str; 7] =
     ["virtual-machine", "raid-eight-disks", "tmpfs", "interrupted", "denied", "hard-drive", "no-storage"];
 
-/// A sample as it was measured: without verdicts.
-pub(crate) fn document(name: &str) -> RunDocument {
+/// A sample as it stands in its file.
+pub(crate) fn recorded(name: &str) -> serde_json::Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    RunDocument::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A sample as it was measured: without verdicts.
+pub(crate) fn document(name: &str) -> RunDocument {
+    RunDocument::from_json(&recorded(name).to_string()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A sample with its verdicts, distributions and time series.

@@ -70,8 +70,60 @@ impl Seen {
         }
     }
 
+    /// Returns whether each of these bytes, read from the place of `at`, comes from one of these versions.
+    /// Ignores the generation of `at`.
+    pub(super) fn is_mixture(bytes: &[u8], at: Pattern, versions: &[Content]) -> bool {
+        let blocks: Vec<_> = versions.iter().map(|content| content.block(at, bytes.len())).collect();
+        (0..bytes.len()).all(|index| blocks.iter().any(|block| block[index] == bytes[index]))
+    }
+
     /// Whether it is one of these versions.
     pub fn is_one_of(&self, allowed: &[Content]) -> bool {
         matches!(self, Self::Whole(content) if allowed.contains(content))
+    }
+}
+
+impl Content {
+    /// The bytes of a block of this content at the place of `at`.
+    fn block(self, at: Pattern, length: usize) -> Vec<u8> {
+        let mut block = vec![0; length];
+        if let Self::Generation(generation) = self {
+            Pattern { generation, ..at }.fill(length, &mut block);
+        }
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Pattern = Pattern { seed: 1, lba: Lba(9), generation: 0 };
+
+    /// A read beside a write of the same block: the first half of one version, the second half of the other.
+    fn torn() -> Vec<u8> {
+        let mut block = Content::Generation(76).block(AT, 512);
+        block[256..].copy_from_slice(&Content::Generation(75).block(AT, 512)[256..]);
+        block
+    }
+
+    #[test]
+    fn a_mixture_is_told_from_bytes_that_nobody_wrote() {
+        let both = [Content::Generation(75), Content::Generation(76)];
+        let mut block = torn();
+        assert!(!Seen::of(&block, AT.seed, AT.lba).is_one_of(&both));
+        assert!(Seen::is_mixture(&block, AT, &both));
+        assert!(!Seen::is_mixture(&block, AT, &both[1..]), "one half is of a version that is not allowed");
+        let elsewhere = Pattern { lba: Lba(10), ..AT };
+        assert!(!Seen::is_mixture(&block, elsewhere, &both), "the blocks of another place");
+        block[300] ^= 1;
+        assert!(!Seen::is_mixture(&block, AT, &both), "a byte of no version");
+    }
+
+    #[test]
+    fn zeroes_mix_too() {
+        let mut block = torn();
+        block[256..].fill(0);
+        assert!(Seen::is_mixture(&block, AT, &[Content::Zeroes, Content::Generation(76)]));
     }
 }

@@ -1,0 +1,284 @@
+//! Every command of the README and of the guides is run, in its order, and what is printed below it is compared.
+//!
+//! A block marked `sh` holds commands. A block marked `console` holds commands after `$ `, and what each prints: all of
+//! it, or parts with `...` on a line of its own between them. Numbers may differ, and the places where lines wrap; a
+//! comment `<!-- of one machine -->` before a block says that only the words before the first colon of a line are the
+//! same everywhere. Commands run with smaller sizes and times, unless `PLUMB_DOCUMENTS` is `whole` (`cargo xtask docs`).
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{plumb, said, scratch};
+
+/// Beginnings of commands that are not run: they build, change disks or boot parameters, or need other machines.
+const NOT_RUN: [&str; 8] = [
+    "cargo run ",
+    "cargo install ",
+    "cargo xtask ",
+    "plumb policy apply ",
+    "plumb policy rollback ",
+    "sudo ",
+    "mount ",
+    "umount ",
+];
+
+/// Names of drives and caches in the documents. Servers are found by name, and other tests run at the same time.
+const NAMES: [&str; 2] = ["db", "old"];
+
+/// One command of a document.
+struct Typed {
+    line: String,
+    /// Lines of its output; none where the document shows none.
+    expected: Vec<String>,
+    /// True if figures, names and layers are of the machine on which the document was written.
+    is_of_one_machine: bool,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the commands of a document, without their remarks.
+fn commands(document: &str) -> Vec<Typed> {
+    let mut found: Vec<Typed> = Vec::new();
+    let (mut block, mut is_of_one_machine) = ("", false);
+    for line in document.lines() {
+        let command = match block {
+            "" => {
+                block =
+                    line.strip_prefix("```").map_or("", |kind| if kind.is_empty() { "text" } else { kind });
+                is_of_one_machine |= line == "<!-- of one machine -->";
+                continue;
+            }
+            _ if line == "```" => {
+                (block, is_of_one_machine) = ("", false);
+                continue;
+            }
+            "sh" => Some(line),
+            "console" => line.strip_prefix("$ "),
+            _ => continue,
+        };
+        match (command, found.last_mut()) {
+            (Some(command), _) => {
+                let line = command.split("  #").next().unwrap_or_default().trim().to_owned();
+                found.push(Typed { line, expected: Vec::new(), is_of_one_machine });
+            }
+            (None, Some(typed)) => typed.expected.push(line.to_owned()),
+            (None, None) => panic!("output before any command: {line}"),
+        }
+    }
+    found.retain(|typed| !typed.line.is_empty());
+    found
+}
+
+/// Returns the same command with less to do.
+fn smaller(line: &str) -> String {
+    let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let is_simulated = line.contains("sim:");
+    for at in 0..words.len() {
+        let word = words[at].clone();
+        let before = at.checked_sub(1).map(|before| words[before].clone());
+        words[at] = match (before.as_deref(), word.as_str()) {
+            // Both are of a drive's own time, and fit to each other.
+            (Some("--budget" | "--duration"), _) if is_simulated && line.starts_with("plumb compare") => word,
+            (Some("--budget"), _) => "30s".to_owned(),
+            (Some("--duration"), _) if is_simulated => "1s".to_owned(),
+            (Some("--duration"), _) => "200ms".to_owned(),
+            (Some("--size"), size) if size.ends_with('G') => "16M".to_owned(),
+            (_, "--size=1g") => "--size=16m".to_owned(),
+            (_, "--runtime=10") => "--runtime=1".to_owned(),
+            (_, "-c1G") => "-c16M".to_owned(),
+            (_, "-d10") => "-d1".to_owned(),
+            (_, "-s10") => "-s1".to_owned(),
+            _ => word,
+        };
+    }
+    if line.starts_with("plumb check") && !is_simulated {
+        words.push("--seconds 1 --size 16M".to_owned());
+    }
+    if line.starts_with("plumb load load.toml") {
+        words.push("--duration 200ms".to_owned());
+    }
+    if line.starts_with("plumb compare") && line.contains("--factor") && !line.contains("--duration") {
+        words.push("--duration 100ms".to_owned());
+    }
+    words.join(" ")
+}
+
+/// Returns the words of a text as they are on every machine and at every width: numbers are `N`, units after them go.
+fn words(text: &str) -> Vec<String> {
+    const UNITS: [&str; 14] =
+        ["ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "KiB/s", "MiB/s", "GiB/s", "IOPS", "–"];
+    let is_number = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_matches(|c: char| ",;.()".contains(c));
+        match is_number(word) || word == "–" {
+            true => words.push("N".to_owned()),
+            false if words.last().is_some_and(|last| last == "N") && UNITS.contains(&unit) => {}
+            false => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// Finds the parts of `expected`, which stand between lines of `...`, one after the other in `printed`.
+///
+/// # Errors
+/// The first part that is not there.
+fn compare(expected: &[String], printed: &str) -> Result<(), String> {
+    let printed = words(printed);
+    let mut rest = &printed[..];
+    for part in expected.split(|line| line.trim() == "...") {
+        let sought = words(&part.join("\n"));
+        if sought.is_empty() {
+            continue;
+        }
+        let at = rest.windows(sought.len()).position(|window| window == sought);
+        let Some(at) = at else { return Err(part.join("\n")) };
+        rest = &rest[at + sought.len()..];
+    }
+    Ok(())
+}
+
+/// Finds what stands before the first colon of each line of `expected`, one after the other.
+fn compare_labels(expected: &[String], printed: &str) -> Result<(), String> {
+    let labels = expected.iter().filter_map(|line| Some(line.split_once(": ")?.0));
+    let lines: Vec<_> = labels.flat_map(|label| [label.to_owned(), "...".to_owned()]).collect();
+    compare(&lines, &printed.replace(':', " "))
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Runs the commands of a document in a directory of their own, and compares what they print.
+fn run(document: &str) -> tempfile::TempDir {
+    let (place, home) = (scratch(), scratch());
+    let text = std::fs::read_to_string(root().join(document)).unwrap();
+    let path = format!(
+        "{}:{}",
+        Path::new(env!("CARGO_BIN_EXE_plumb")).parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let suffix = format!("-{}-{}", std::process::id(), document.len());
+    let is_whole = std::env::var("PLUMB_DOCUMENTS").is_ok_and(|how| how == "whole");
+    let mut servers = Vec::new();
+    for typed in commands(&text) {
+        let line = typed.line.strip_prefix("sudo ").filter(|_| can_prove(&typed.line)).unwrap_or(&typed.line);
+        if NOT_RUN.iter().any(|prefix| line.starts_with(prefix)) {
+            continue;
+        }
+        let line = if is_whole { line.to_owned() } else { smaller(line) };
+        let own =
+            |word: &str| if NAMES.contains(&word) { format!("{word}{suffix}") } else { word.to_owned() };
+        let line = line.split(' ').map(own).collect::<Vec<_>>().join(" ");
+        let mut shell = Command::new("sh");
+        shell.current_dir(place.path()).env("PATH", &path).env("HOME", home.path());
+        shell.env("STATE_DIRECTORY", home.path()).env("COLUMNS", "100");
+        if let Some(foreground) = line.strip_suffix(" &") {
+            let mut child =
+                shell.args(["-c", &format!("exec {foreground}")]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut first = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+            assert!(!first.is_empty(), "{document}: {line} says nothing");
+            servers.push(Server(child));
+            continue;
+        }
+        let output = shell.args(["-c", &line]).output().unwrap();
+        // A finding is a result, and what disks a machine has is for the machine to say.
+        let expected: &[i32] = if line.starts_with("plumb policy") { &[0, 1, 3, 4] } else { &[0, 1] };
+        let code = output.status.code().unwrap_or(-1);
+        assert!(expected.contains(&code), "{document}: {line}: {}", said(&output));
+        let printed = String::from_utf8_lossy(&output.stdout).replace(&suffix, "");
+        let compared = match typed.is_of_one_machine {
+            true => compare_labels(&typed.expected, &printed),
+            false => compare(&typed.expected, &printed),
+        };
+        if let Err(missing) = compared {
+            panic!("{document}: {line}\ndoes not print\n{missing}\nbut\n{printed}");
+        }
+    }
+    place
+}
+
+/// Returns true if this is a proof, and this machine can make one.
+fn can_prove(line: &str) -> bool {
+    let may = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+    if line.contains("prove app") && !may {
+        plumb_testkit::skip(&format!("{line}: takes root and /dev/fuse"));
+    }
+    line.contains("prove app") && may
+}
+
+macro_rules! documents {
+    ($($name:ident: $path:literal,)*) => {
+        $(#[test] fn $name() { run($path); })*
+        const GUIDES: &[&str] = &[$($path),*];
+    };
+}
+
+documents! {
+    guide_check: "docs/guide/check.md",
+    guide_load: "docs/guide/load.md",
+    guide_compare: "docs/guide/compare.md",
+    guide_observe: "docs/guide/observe.md",
+    guide_drives: "docs/guide/drives.md",
+    guide_prove: "docs/guide/prove.md",
+    guide_policy: "docs/guide/policy.md",
+    guide_cache: "docs/guide/cache.md",
+    guide_fleet: "docs/guide/fleet.md",
+    guide_studies: "docs/guide/studies.md",
+    questions: "docs/QUESTIONS.md",
+}
+
+#[test]
+fn readme() {
+    let place = run("README.md");
+    assert!(place.path().join("plumb-runs").is_dir());
+}
+
+#[test]
+fn every_guide_is_run_and_short() {
+    let guides = std::fs::read_dir(root().join("docs/guide")).unwrap();
+    for guide in guides.map(|guide| guide.unwrap().file_name().into_string().unwrap()) {
+        let path = format!("docs/guide/{guide}");
+        assert!(GUIDES.contains(&path.as_str()), "{path} is not run");
+        let lines = std::fs::read_to_string(root().join(&path)).unwrap().lines().count();
+        assert!(lines < 150, "{path} has {lines} lines");
+    }
+    let lines = std::fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!((90..=120).contains(&lines), "README.md has {lines} lines");
+}
+
+#[test]
+fn outputs_are_compared_word_by_word() {
+    let printed = "  fdatasync   1.5 ms  12\n  is\n  slow\nthe end";
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(compare(&lines("fdatasync 22 µs 7 is slow\n...\nend"), printed), Ok(()));
+    assert_eq!(
+        compare(&lines("fdatasync 22 µs 7 is fast"), printed),
+        Err("fdatasync 22 µs 7 is fast".to_owned())
+    );
+    assert!(compare(&lines("the end\n...\nslow"), printed).is_err(), "in another order");
+}
+
+#[test]
+fn the_commands_it_lists_are_those_that_there_are() {
+    let help = plumb().arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+        assert!(readme.contains(&format!("plumb {name}")) || readme.contains(&format!("`{name}")), "{name}");
+    }
+}
