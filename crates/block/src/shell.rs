@@ -1,6 +1,7 @@
 //! Words of a command line as a shell needs them typed: every command that plumb prints is made of them.
 
-/// Quotes one argument of a command line as a POSIX shell needs it typed; with control characters as bash and ksh do.
+/// Quotes one argument of a command line as a POSIX shell needs it typed; with control characters as bash and
+/// ksh do.
 pub fn shell_word(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -21,8 +22,8 @@ pub fn shell_word(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-/// Returns whether `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is steered, or an
-/// invisible joiner.
+/// Returns whether `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is
+/// steered, or an invisible joiner.
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')
 }

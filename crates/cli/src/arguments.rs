@@ -222,7 +222,7 @@ pub(crate) struct OwnArguments {
     pub(crate) recording: RecordingArguments,
 }
 
-/// What exit code an unknown gets.
+/// Exit code of the outcome NOT KNOWN.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub(crate) struct Strictness {
     /// Exit with 3 where nothing can be said (the outcome NOT KNOWN), in place of 0

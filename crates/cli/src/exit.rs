@@ -46,14 +46,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger is a finding
-/// (docs/OUTCOMES.md).
+/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger
+/// is a finding (docs/OUTCOMES.md).
 pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     let worst = findings.into_iter().map(|finding| finding.severity).max();
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
 }
 
-/// Returns how a command ends that shows a run: its findings decide, and with `strictness` also that nothing is known.
+/// Returns how a command ends that shows a run: its findings decide, and with `strictness` also that nothing
+/// is known.
 pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
     let unknown = document.level == UNKNOWN;
     of_findings(&document.verdicts).and(of_unknown(unknown, strictness))

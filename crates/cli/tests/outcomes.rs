@@ -1,6 +1,7 @@
-//! The table of outcomes (docs/OUTCOMES.md), each row made for real: what is known of a place decides headline, level and
-//! exit code, and `survey`, the run and `report` say the same of the same facts. Rows guard against false alarms (a flush
-//! sent by a server, a path hidden by a mount) and false comfort (no finding where nothing is known).
+//! The table of outcomes (docs/OUTCOMES.md), each row made for real: what is known of a place decides
+//! headline, level and exit code, and `survey`, the run and `report` say the same of the same facts. Rows
+//! guard against false alarms (a flush sent by a server, a path hidden by a mount) and false comfort (no
+//! finding where nothing is known).
 //!
 //! A row runs in a mount namespace of its own, so that nothing stays mounted, whatever happens.
 
@@ -45,7 +46,7 @@ const fn row(
     Row { place, run, outcome, finding, exit }
 }
 
-/// What the shell of a row begins with.
+/// Shell functions that make places.
 const PRELUDE: &str = r#"
 set -e
 skip() { echo "SKIP $*" >&2; exit 77; }
@@ -198,7 +199,8 @@ fn judged(row: &Row, document: &Value, output: &Output) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows the recording of a row again, which must say the same of it, and holds its path's findings against its verdicts.
+/// Shows the recording of a row again, which must say the same of it, and holds its path's findings against
+/// its verdicts.
 fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), String> {
     let run = here.join("run");
     let again = plumb().args(["report", "--json"]).arg(&run).output().unwrap();

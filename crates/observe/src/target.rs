@@ -198,7 +198,8 @@ fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<S
     Ok((names, untold.collect()))
 }
 
-/// Says which files of a process are flushed at each write without a call that asks for it; `None` if there are none.
+/// Says which files of a process are flushed at each write without a call that asks for it; `None` if there
+/// are none.
 fn synchronous_files(process: u32) -> Option<String> {
     let directory = format!("/proc/{process}/fd");
     let names = fs::read_dir(&directory).ok()?.flatten();
@@ -221,7 +222,8 @@ fn synchronous_files(process: u32) -> Option<String> {
     })
 }
 
-/// Returns whether the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in octal (proc(5)).
+/// Returns whether the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in
+/// octal (proc(5)).
 fn is_opened_synchronous(info: &str) -> bool {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());

@@ -200,8 +200,8 @@ pub enum Mark {
         /// The option as it is set: `data=writeback`.
         option: String,
     },
-    /// The mount option `sync` or the attribute `S` of a file, with which every write is synced before write() returns,
-    /// or `dirsync`, with which every change of a directory is.
+    /// The mount option `sync` or the attribute `S` of a file, with which every write is synced before
+    /// write() returns, or `dirsync`, with which every change of a directory is.
     Synchronous {
         /// The option as it is set, or [`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE).
         option: String,

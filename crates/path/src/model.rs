@@ -21,7 +21,8 @@ impl Survey {
     pub const SCHEMA: &str = "plumb/survey/1";
 }
 
-/// The attribute of a file with which every write is synced before it returns, as evidence names it (chattr(1)).
+/// The attribute of a file with which every write is synced before it returns, as evidence names it
+/// (chattr(1)).
 pub const SYNC_ATTRIBUTE: &str = "attribute S";
 /// The mount option that does the same for all files, as evidence names it (mount(8)).
 pub const SYNC_OPTION: &str = "sync";
@@ -55,8 +56,9 @@ pub struct WritePath {
 }
 
 impl WritePath {
-    /// Returns what makes every write synced before write() returns, in words (`mount option sync`): an option or attribute
-    /// of what applications write to, for an overlay of the file system of its upper directory. `None` where nothing does.
+    /// Returns what makes every write synced before write() returns, in words (`mount option sync`): an
+    /// option or attribute of what applications write to, for an overlay of the file system of its upper
+    /// directory. `None` where nothing does.
     pub fn synchronous(&self) -> Option<&'static str> {
         let mut at = self.file_system();
         while let Some(layer) = at {

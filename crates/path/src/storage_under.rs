@@ -72,8 +72,8 @@ impl WritePath {
         first
     }
 
-    /// Returns the layer above the [`first_devices`](Self::first_devices) that a process serves, a file system in user
-    /// space: that process asks the devices, on behalf of whoever asks it.
+    /// Returns the layer above the [`first_devices`](Self::first_devices) that a process serves, a file
+    /// system in user space: that process asks the devices, on behalf of whoever asks it.
     pub fn server_above_devices(&self) -> Option<&Layer> {
         let above = self.layers.iter().take_while(|layer| !layer.is_block_device());
         let mut served = above.filter(|layer| layer.kind == LayerKind::Fuse);

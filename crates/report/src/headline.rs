@@ -13,7 +13,8 @@ use crate::rules;
 pub struct Headline {
     /// The severity of the worst finding above info; `None` if there is none.
     pub severity: Option<Severity>,
-    /// `Danger`, `Warning`, `No finding`, `Not known`, `Not complete`, `Not measured`: the outcomes of docs/OUTCOMES.md.
+    /// `Danger`, `Warning`, `No finding`, `Not known`, `Not complete`, `Not measured`: the outcomes of
+    /// docs/OUTCOMES.md.
     pub label: &'static str,
     /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an fsync
     /// reaches for a check, what was reached for a load.
@@ -86,7 +87,8 @@ impl Headline {
         self.label == NOT_KNOWN
     }
 
-    /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands first.
+    /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands
+    /// first.
     pub fn in_document(&self) -> String {
         match self.is_not_known() {
             true => format!("{}: {}", NOT_KNOWN.to_uppercase(), self.verdict),
@@ -100,8 +102,8 @@ pub(crate) const NOT_KNOWN: &str = "Not known";
 /// The level of a document whose outcome is that nothing is known.
 pub const UNKNOWN: &str = "unknown";
 
-/// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it known; `None` if
-/// something can be said, or nothing was written.
+/// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it
+/// known; `None` if something can be said, or nothing was written.
 fn not_known(document: &RunDocument) -> Option<String> {
     let wrote = |target: &&RunTarget| document.is_check() || target.sides.write.ios > 0;
     let mut paths = document.targets.iter().filter(wrote).map(|target| document.path_of(target));
@@ -111,7 +113,7 @@ fn not_known(document: &RunDocument) -> Option<String> {
     }
 }
 
-/// What is said of a check without a path.
+/// Verdict of a check without a path.
 const SURVEY_ELSEWHERE: &str = "What an fsync is worth here cannot be seen from this machine. To know it: survey the place where \
     /proc and /sys can be read.";
 
@@ -186,8 +188,8 @@ fn counted(document: &RunDocument) -> Option<String> {
     Some(seen_as(&asked, flushes))
 }
 
-/// What was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that a mount option or an
-/// attribute of the file flushes.
+/// Returns what was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that a mount
+/// option or an attribute of the file flushes.
 fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     let writes = |wanted: &dyn Fn(&RunTarget, &RunJob) -> Option<u64>| {
         let each = document.targets.iter().filter_map(|target| wanted(target, document.job_of(target)?));
@@ -195,7 +197,8 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     };
     let durable =
         writes(&|target, job| Some(target.sides.write.ios / u64::from(job.durable_write_every?.max(1))));
-    // fs/sync.c, generic_write_sync: IS_SYNC makes each write of the page cache and each direct one synchronous.
+    // fs/sync.c, generic_write_sync: IS_SYNC makes each write of the page cache and each direct one
+    // synchronous.
     let synchronous = |wanted: &'static str| {
         writes(&|target, job| {
             let by = document.path_of(target).and_then(WritePath::synchronous);
@@ -363,7 +366,7 @@ mod tests {
         assert_eq!(headline.class(), "none");
         assert_eq!(
             headline.verdict,
-            "An fsync here reaches vda; what is below, in the hypervisor, is unknown."
+            "An fsync here reaches vda; whether it is durable is not known below vda (hypervisor)."
         );
         assert!(headline.meaning.contains("52,410 flushes"), "{}", headline.meaning);
         let headline = Headline::of(&fixture::document("hard-drive"));

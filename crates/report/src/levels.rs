@@ -105,14 +105,14 @@ pub fn synced(path: &WritePath) -> Synced {
     if ends { Synced::Lost } else { Synced::Unknown }
 }
 
-/// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none that loses it,
-/// and no device that a flush certainly reaches.
+/// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none
+/// that loses it, and no device that a flush certainly reaches.
 pub fn is_unknown(path: &WritePath) -> bool {
     synced(path) == Synced::Unknown && reached(path).is_empty()
 }
 
-/// Says of a path of which nothing is known why that is, and what would make it known: the remedy of the finding that says
-/// where the path ends.
+/// Says of a path of which nothing is known why that is, and what would make it known: the remedy of the
+/// finding that says where the path ends.
 pub fn not_known(path: &WritePath) -> String {
     let why = path.unknown_below.as_deref().unwrap_or("the path ends where it cannot be seen from here");
     let ends = ["remote-storage", "path-ends-unseen", "unknown-below-the-hypervisor", "no-caching-page"];

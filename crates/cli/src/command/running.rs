@@ -236,7 +236,8 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     }
 }
 
-/// Says on stderr, in one line, why a command ends with another code than 0 whose stdout another program's parser reads.
+/// Says on stderr, in one line, why a command ends with another code than 0 whose stdout another program's
+/// parser reads.
 fn say_finding(document: &RunDocument, strictness: Strictness) {
     if exit::of_run(document, strictness) == Exit::Done {
         return;

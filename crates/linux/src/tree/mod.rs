@@ -56,7 +56,8 @@ pub trait Tree: Send + Sync {
     /// The [`Absence`] of the first part that is missing.
     fn canonical(&self, path: &str) -> Answer<String>;
 
-    /// Reads the attributes of a regular file or directory (FS_IOC_GETFLAGS); links are followed. Opens it for reading.
+    /// Reads the attributes of a regular file or directory (FS_IOC_GETFLAGS); links are followed. Opens it
+    /// for reading.
     ///
     /// # Errors
     /// The [`Absence`] that stands in its place; [`Absence::NotRecorded`] of a tree that does not know them.

@@ -4,8 +4,9 @@
 //! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 //! id parent dev root point options tags...  - type source super-options
 //! ```
-//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits. Some file systems
-//! print their options without that (overlayfs of Linux 6.5, 9p of WSL), so the options are the rest of the line.
+//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits. Some
+//! file systems print their options without that (overlayfs of Linux 6.5, 9p of WSL), so the options are the
+//! rest of the line.
 
 use super::DeviceNumber;
 
@@ -74,8 +75,8 @@ pub fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Splits a line at the lone hyphen that ends the optional tags. No field before it is a lone hyphen: root and mount
-/// point begin with a slash or are names in brackets.
+/// Splits a line at the lone hyphen that ends the optional tags. No field before it is a lone hyphen: root
+/// and mount point begin with a slash or are names in brackets.
 fn split_at_hyphen(line: &[u8]) -> Option<(&[u8], &[u8])> {
     split_once(line, b" - ")
 }
@@ -85,8 +86,9 @@ fn split_once<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u
     Some((&bytes[..at], &bytes[at + separator.len()..]))
 }
 
-/// Splits what stands behind the type. The options begin with `rw` or `ro` (show_mountinfo, fs/proc_namespace.c), and
-/// may hold blanks, as may a source that is not escaped. Some file systems write an empty source as nothing at all.
+/// Splits what stands behind the type. The options begin with `rw` or `ro` (show_mountinfo,
+/// fs/proc_namespace.c), and may hold blanks, as may a source that is not escaped. Some file systems write an
+/// empty source as nothing at all.
 fn source_and_options(rest: &[u8]) -> (&[u8], &[u8]) {
     let begins_options = |at: &usize| {
         let behind = &rest[*at..];

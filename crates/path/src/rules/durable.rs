@@ -222,9 +222,9 @@ fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     }
 }
 
-/// Returns what syncs every write to what applications write to: the first layer below the page cache; for an overlay
-/// also the file system of its upper directory. A file system below a loop device does not count: its writes are the
-/// loop device's.
+/// Returns what syncs every write to what applications write to: the first layer below the page cache; for an
+/// overlay also the file system of its upper directory. A file system below a loop device does not count: its
+/// writes are the loop device's.
 fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
     let mut at = top(flow);
     while let Some(index) = at {

@@ -115,7 +115,8 @@ pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<Found> {
     those.found(severity, format!("{those} offers the guest no flush command: {end}."))
 }
 
-/// drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks for durability.
+/// drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
+/// for durability.
 pub(super) fn no_flush_offered(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::NoFlushOffered => "");
     let sentence = format!(

@@ -43,8 +43,8 @@ pub fn is_kernel_state(kind: &str) -> bool {
 }
 
 impl Surveyor<'_> {
-    /// The node of the file system that holds what is at `path` (canonical), of which the kernel says `stat`, with all below
-    /// it. A file system that no mount table shows is a layer of which nothing is known.
+    /// The node of the file system that holds what is at `path` (canonical), of which the kernel says `stat`,
+    /// with all below it. A file system that no mount table shows is a layer of which nothing is known.
     pub(super) fn file_system_at(&mut self, path: &str, stat: Option<&Stat>) -> String {
         if let Some(mount) = self.mount_at(path, stat) {
             return self.file_system(&mount);

@@ -46,9 +46,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Finds what the loop device is set up over by device and inode, as [`Inventory`](plumb_linux::inventory::Inventory)
-    /// does: the name may lead to another file by now, or be that of another mount namespace. The name decides only where
-    /// the ioctl may not be asked.
+    /// Finds what the loop device is set up over by device and inode, as
+    /// [`Inventory`](plumb_linux::inventory::Inventory) does: the name may lead to another file by now, or be
+    /// that of another mount namespace. The name decides only where the ioctl may not be asked.
     fn backing(&mut self, node: &mut Node, place: &Place, backing: &str) -> Option<String> {
         let reply = self.ask(node, place.number, Request::LoopStatus, "LOOP_GET_STATUS64");
         let Some(status) = reply.ok().and_then(|bytes| wire::loop_status::parse(&bytes)) else {

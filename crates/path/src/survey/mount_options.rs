@@ -78,7 +78,7 @@ fn is_set(options: &[MountOption], text: &str) -> bool {
 /// Words of the commands that mount a file system again.
 struct Remount<'a> {
     kind: &'a str,
-    /// What the commands begin with: nothing, or what enters the mount namespace of a process.
+    /// Words before each command: none, or those that enter the mount namespace of a process.
     enter: String,
     /// The mount point, quoted for a shell.
     point: String,

@@ -1,5 +1,6 @@
-//! The mount tables as a survey needs them: that of this process by number and by path, and those of other mount
-//! namespaces by number. A path means nothing there: the same name may lead to another file, or to none.
+//! The mount tables as a survey needs them: that of this process by number and by path, and those of other
+//! mount namespaces by number. A path means nothing there: the same name may lead to another file, or to
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,9 +87,10 @@ impl Elsewhere {
 }
 
 impl Surveyor<'_> {
-    /// Finds the mount that holds what is at `path` (canonical), of which the kernel says `stat`. The number of the mount
-    /// decides where the kernel gives one (since Linux 5.8), in whatever namespace it is; else the device; and the path
-    /// only where it does not contradict the device. `None` if no mount table that can be read has it.
+    /// Finds the mount that holds what is at `path` (canonical), of which the kernel says `stat`. The number
+    /// of the mount decides where the kernel gives one (since Linux 5.8), in whatever namespace it is; else
+    /// the device; and the path only where it does not contradict the device. `None` if no mount table that
+    /// can be read has it.
     pub(super) fn mount_at(&self, path: &str, stat: Option<&Stat>) -> Option<Mount> {
         let own = self.mounts();
         let by_path = || own.of_path(path);
@@ -109,7 +111,8 @@ impl Surveyor<'_> {
         found.cloned()
     }
 
-    /// Finds a mount of the superblock with this device number: in this mount namespace if there is one, else in another.
+    /// Finds a mount of the superblock with this device number: in this mount namespace if there is one, else
+    /// in another.
     pub(super) fn mount_of_device(&self, number: DeviceNumber) -> Option<Mount> {
         let here = self.mounts().of_device(number);
         here.or_else(|| self.elsewhere().find(|mount| mount.device == number)).cloned()

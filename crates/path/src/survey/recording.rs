@@ -126,8 +126,8 @@ pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
     })
 }
 
-/// Leaves out the mounts that the survey did not go through: they are nobody's business. Of processes whose mounts were
-/// looked through in vain nothing stays.
+/// Leaves out the mounts that the survey did not go through: they are nobody's business. Of processes whose
+/// mounts were looked through in vain nothing stays.
 fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
     let systems: Vec<&str> = found
         .paths

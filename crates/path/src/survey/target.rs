@@ -54,7 +54,8 @@ impl Surveyor<'_> {
     /// Finds what `name` stands for and reads all that is below it.
     pub(super) fn find(&mut self, name: &str) -> Result<Top, SurveyError> {
         let target = name.to_owned();
-        // A link of a process leads into its mount namespace, where the text of the link means something else.
+        // A link of a process leads into its mount namespace, where the text of the link means something
+        // else.
         if name.starts_with("/proc/")
             && let Ok(stat) = self.tree.stat(name)
         {
@@ -98,8 +99,8 @@ impl Surveyor<'_> {
         name
     }
 
-    /// Returns what the attribute `S` of a file, or of a directory whose new files get it, comes to; `None` without it. ext2,
-    /// ext3, ext4, f2fs, jfs and xfs let new files have it; btrfs does not.
+    /// Returns what the attribute `S` of a file, or of a directory whose new files get it, comes to; `None`
+    /// without it. ext2, ext3, ext4, f2fs, jfs and xfs let new files have it; btrfs does not.
     fn attributes_of(&self, system: &str, path: &str, kind: FileKind) -> Option<&'static str> {
         let inherits = || {
             let kind = system.split(' ').next().unwrap_or_default();

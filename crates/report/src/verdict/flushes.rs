@@ -280,8 +280,9 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     }
 }
 
-/// `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more syncs than wait at
-/// the same time, so a writer who waits for each needs one for each; what came may be another program's.
+/// `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more syncs
+/// than wait at the same time, so a writer who waits for each needs one for each; what came may be another
+/// program's.
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
     let short = short_of_flushes(evidence, true);
     let (first, waiting) = short.first()?;
@@ -320,8 +321,8 @@ pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, lines))
 }
 
-/// Returns the accounts with fewer flushes than syncs, each with the most syncs that waited at the same time: those
-/// with fewer flushes than even that explains, or the others.
+/// Returns the accounts with fewer flushes than syncs, each with the most syncs that waited at the same time:
+/// those with fewer flushes than even that explains, or the others.
 fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, is_missing: bool) -> Vec<(Account<'a>, Option<u64>)> {
     let short = accounts(evidence).into_iter().filter(Account::is_short).map(|account| {
         let waiting = waiting(evidence, &account);
@@ -330,8 +331,9 @@ fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, is_missing: bool) -> Vec<(Ac
     short.filter(|(account, waiting)| account.lacks_flushes(*waiting) == is_missing).collect()
 }
 
-/// Returns the most syncs that waited at the same time on devices of the account in its span; `None` if it is not
-/// known. Flushes that wait together become one command (block/blk-flush.c), and so do commits of a journal.
+/// Returns the most syncs that waited at the same time on devices of the account in its span; `None` if it is
+/// not known. Flushes that wait together become one command (block/blk-flush.c), and so do commits of a
+/// journal.
 fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
     let shares = |other: &RunTarget| {
         std::ptr::eq(other, account.target)

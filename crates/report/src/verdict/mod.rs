@@ -80,7 +80,7 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
         // The survey may know which layer drops the flushes that a measurement misses.
         let by_cause = |finding: &Finding| match id {
             "flush-dropped" => drops && finding.severity == Severity::Danger,
-            // What was never offered fails for that reason, and not for one that the kernel's log tells.
+            // A flush that was never offered fails for that reason, which the kernel's log does not tell.
             "load-failed" | "check-failed" | "operations-failed" => {
                 finding.id == "nbd-no-flush" && verdict.is_not_supported()
             }

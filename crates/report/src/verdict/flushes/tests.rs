@@ -246,15 +246,17 @@ fn one_writers_syncs_share_no_flush() {
     );
 }
 
-/// Runs `asked` syncs through the rule of block/blk-flush.c, with up to `most` waiting: a flush command serves those that
-/// wait when it is sent, and those that come meanwhile wait for the next. Returns the number of commands.
+/// Runs `asked` syncs through the rule of block/blk-flush.c, with up to `most` waiting: a flush command
+/// serves those that wait when it is sent, and those that come meanwhile wait for the next. Returns the
+/// number of commands.
 fn flush_commands(asked: u64, most: u64, arrivals: &[u64]) -> u64 {
     let (mut left, mut pending, mut running, mut commands) = (asked, 0, 0, 0);
     for arriving in arrivals.iter().cycle() {
         let coming = (*arriving).min(left).min(most - pending - running);
         left -= coming;
         pending += coming;
-        // The command that runs completes, and all that it served; those that came meanwhile go with the next.
+        // The command that runs completes, and all that it served; those that came meanwhile go with the
+        // next.
         (running, pending) = (pending, 0);
         commands += u64::from(running > 0);
         if left == 0 && pending == 0 {
