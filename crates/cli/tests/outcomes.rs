@@ -235,7 +235,9 @@ fn checked(row: &Row) -> Result<(), String> {
         Err(_) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let is_there = row.finding.is_empty() || text.contains(&format!("[{}]", row.finding));
-            match output.status.code() == Some(row.exit) && is_there {
+            let is_unknown = text.lines().any(|line| line == "NOT KNOWN");
+            let is_so = output.status.code() == Some(row.exit) && is_unknown == (row.outcome == NotKnown);
+            match is_so && is_there {
                 true => Ok(()),
                 false => Err(format!("not exit {} with {}", row.exit, row.finding)),
             }

@@ -70,7 +70,12 @@ impl Headline {
         let quality = Some(quality(document)).filter(|_| measured);
         meaning.extend(quality.clone());
         let is_open = serious.is_empty() && label != NOT_KNOWN;
-        meaning.extend(document.path.as_ref().filter(|_| is_open).and_then(unknown));
+        let is_said = |path: &&WritePath| {
+            let why = path.unknown_below.as_deref().map(str::trim);
+            why.is_some_and(|why| meaning.iter().any(|text| text.contains(why)))
+        };
+        let unseen = document.path.as_ref().filter(|path| is_open && !is_said(path)).and_then(unknown);
+        meaning.extend(unseen);
         meaning.retain(|text| !text.is_empty() && *text != verdict);
         let incomplete = why.filter(|why| *why != verdict);
         let quality = quality.unwrap_or_default();
