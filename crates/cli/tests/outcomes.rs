@@ -77,46 +77,142 @@ const ROWS: &[Row] = &[
     row("disk", "load --json m/f --size 1M --write 100 --dsync --depth 32 --count 400", NoFinding, "", 0),
     row("disk nobarrier", SYNCED, Danger, "barriers-off", 1),
     row("disk nobarrier", "check --json m --duration 1s", Danger, "barriers-off", 1),
-    row("disk nobarrier; mv m 'a b' 2>/dev/null || { umount m; mkdir 'a b'; mount -o loop,nobarrier i.img 'a b'; }; cd 'a b'", "survey .", Danger, "barriers-off", 1),
+    row(
+        "disk nobarrier; mv m 'a b' 2>/dev/null || { umount m; mkdir 'a b'; mount -o loop,nobarrier i.img 'a b'; }; cd 'a b'",
+        "survey .",
+        Danger,
+        "barriers-off",
+        1,
+    ),
     row("disk sync", CACHED, NoFinding, "synchronous-mount", 0),
     row("disk dirsync", CACHED, NoFinding, "synchronous-mount", 0),
     row("disk data=writeback", SYNCED, NoFinding, "lax-order", 0),
-    row("disk data=journal", "load --json m/f --size 1M --write 100 --cached --sync-every 1 --count 20", NoFinding, "", 0),
+    row(
+        "disk data=journal",
+        "load --json m/f --size 1M --write 100 --cached --sync-every 1 --count 20",
+        NoFinding,
+        "",
+        0,
+    ),
     row("other ext2 48M -F", SYNCED, NoFinding, "", 0),
     row("other ext3 48M -F", SYNCED, NoFinding, "", 0),
     row("other xfs 320M", SYNCED, NoFinding, "", 0),
     row("other btrfs 128M", SYNCED, NoFinding, "", 0),
     row("disk; mkdir m/d; chattr +S m/d; mount --bind m/d m", CACHED, NoFinding, "synchronous-mount", 0),
-    row("disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f", "load --json m/f --overwrite --write 100 --cached --count 20", NoFinding, "synchronous-mount", 0),
-    row("disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f", "load --json m/f --overwrite --write 100 --count 20", NoFinding, "synchronous-mount", 0),
+    row(
+        "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
+        "load --json m/f --overwrite --write 100 --cached --count 20",
+        NoFinding,
+        "synchronous-mount",
+        0,
+    ),
+    row(
+        "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
+        "load --json m/f --overwrite --write 100 --count 20",
+        NoFinding,
+        "synchronous-mount",
+        0,
+    ),
     row("memory; mv t m 2>/dev/null || { mkdir -p m; mount --bind t m; }", SYNCED, Danger, "memory", 1),
     row("mkdir m; mount -t tmpfs none m", "check --json m --duration 1s", Danger, "memory", 1),
     row("mkdir m; mount -t ramfs none m", CACHED, Danger, "memory", 1),
     row("memory; cd t; disk", SYNCED, Danger, "memory", 1),
-    row("mkdir d; cd d; disk; cd ..; mkdir m; mount --bind d/m m; mount -t tmpfs none d; touch d/i.img", SYNCED, NoFinding, "", 0),
+    row(
+        "mkdir d; cd d; disk; cd ..; mkdir m; mount --bind d/m m; mount -t tmpfs none d; touch d/i.img",
+        SYNCED,
+        NoFinding,
+        "",
+        0,
+    ),
     row("disk; rm i.img", SYNCED, NoFinding, "", 0),
-    row("make ext4 48M -F; L=$(losetup -f --show --direct-io=on i.img) || skip 'no direct loop device'; mount $L m; losetup -d $L", SYNCED, NoFinding, "", 0),
-    row("disk; mkdir b; mount --bind m b", "load --json b/f --size 1M --write 100 --sync-every 1 --count 20", NoFinding, "", 0),
+    row(
+        "make ext4 48M -F; L=$(losetup -f --show --direct-io=on i.img) || skip 'no direct loop device'; mount $L m; losetup -d $L",
+        SYNCED,
+        NoFinding,
+        "",
+        0,
+    ),
+    row(
+        "disk; mkdir b; mount --bind m b",
+        "load --json b/f --size 1M --write 100 --sync-every 1 --count 20",
+        NoFinding,
+        "",
+        0,
+    ),
     row("layers", OVERLAID, NoFinding, "", 0),
     row("layers up work ,volatile", OVERLAID, Danger, "volatile-overlay", 1),
     row("memory; mkdir t/up t/work; layers t/up t/work", OVERLAID, Danger, "memory", 1),
-    row("mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'", "survey o", NotKnown, "path-ends-unseen", 0),
-    row("mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'", "survey --strict o", NotKnown, "path-ends-unseen", 3),
+    row(
+        "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
+        "survey o",
+        NotKnown,
+        "path-ends-unseen",
+        0,
+    ),
+    row(
+        "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
+        "survey --strict o",
+        NotKnown,
+        "path-ends-unseen",
+        3,
+    ),
     row("fuse", SYNCED, NotKnown, "path-ends-unseen", 0),
-    row("mkdir x; mount -t tracefs none x || skip 'no tracefs'; fuse", SYNCED, NotKnown, "path-ends-unseen", 0),
-    row("fuse", "load --strict --json m/f --size 1M --write 100 --sync-every 1 --count 20", NotKnown, "path-ends-unseen", 3),
+    row(
+        "mkdir x; mount -t tracefs none x || skip 'no tracefs'; fuse",
+        SYNCED,
+        NotKnown,
+        "path-ends-unseen",
+        0,
+    ),
+    row(
+        "fuse",
+        "load --strict --json m/f --size 1M --write 100 --sync-every 1 --count 20",
+        NotKnown,
+        "path-ends-unseen",
+        3,
+    ),
     row("fuse", "check --json m --duration 1s", NotKnown, "path-ends-unseen", 0),
     row("fuse", "load --json m/f --size 1M --count 20", NoFinding, "path-ends-unseen", 0),
     row("fuse", "survey m", NotKnown, "path-ends-unseen", 0),
-    row("apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop a.img m'", "survey /proc/$A/root/$PWD/m", NoFinding, "volatile-cache", 0),
-    row("apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop,nobarrier a.img m'", "survey /proc/$A/fd/3", Danger, "barriers-off", 1),
+    row(
+        "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop a.img m'",
+        "survey /proc/$A/root/$PWD/m",
+        NoFinding,
+        "volatile-cache",
+        0,
+    ),
+    row(
+        "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop,nobarrier a.img m'",
+        "survey /proc/$A/fd/3",
+        Danger,
+        "barriers-off",
+        1,
+    ),
     row("apart 'mkdir m; mount -t tmpfs none m'", "survey /proc/$A/root/$PWD/m", Danger, "memory", 1),
-    row("mkdir m s; apart 'mount -t tmpfs none s; truncate -s 48M s/a.img; mkfs.ext4 -q -F s/a.img; losetup -f --show s/a.img >dev; mount $(cat dev) m'; exec 8<$(cat dev); losetup -d $(cat dev); touch s/a.img", "survey $(cat dev)", Danger, "memory", 1),
+    row(
+        "mkdir m s; apart 'mount -t tmpfs none s; truncate -s 48M s/a.img; mkfs.ext4 -q -F s/a.img; losetup -f --show s/a.img >dev; mount $(cat dev) m'; exec 8<$(cat dev); losetup -d $(cat dev); touch s/a.img",
+        "survey $(cat dev)",
+        Danger,
+        "memory",
+        1,
+    ),
     row("bare", "survey $U", Danger, "nbd-no-flush", 1),
     row("bare", "load --json --overwrite $U --write 100 --count 20", Danger, "nbd-no-flush", 1),
-    row("bare", "load --json --overwrite $U --write 100 --sync-every 1 --count 20", Danger, "nbd-no-flush", 5),
+    row(
+        "bare",
+        "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
+        Danger,
+        "nbd-no-flush",
+        5,
+    ),
     row("nbd memory 16M", "survey $U", NoFinding, "remote-storage", 0),
-    row("nbd memory 16M", "load --json --overwrite $U --write 100 --sync-every 1 --count 20", NoFinding, "remote-storage", 0),
+    row(
+        "nbd memory 16M",
+        "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
+        NoFinding,
+        "remote-storage",
+        0,
+    ),
     row("mkdir m; mount -t tmpfs none /sys", SYNCED, NotKnown, "path-ends-unseen", 0),
     row("mount -t tmpfs none /sys", "survey .", NotKnown, "path-ends-unseen", 0),
     row("mount -t tmpfs none /sys", "survey --strict .", NotKnown, "path-ends-unseen", 3),
@@ -125,9 +221,21 @@ const ROWS: &[Row] = &[
     row("true", "check --json sim:consumer-nvme-ssd --duration 1s", NoFinding, "volatile-cache", 0),
     row("true", "check --json sim:plp-nvme-ssd --duration 1s", NoFinding, "simulated", 0),
     row("true", "check --json sim:nearline-4tb?wce=off --duration 1s", NoFinding, "simulated", 0),
-    row("true", "load --json sim:consumer-sata-ssd --write 100 --dsync --depth 8 --count 400", NoFinding, "simulated", 0),
+    row(
+        "true",
+        "load --json sim:consumer-sata-ssd --write 100 --dsync --depth 8 --count 400",
+        NoFinding,
+        "simulated",
+        0,
+    ),
     row("true", "load --json sim:sas-15k --write 100 --sync-every 1 --count 50", NoFinding, "simulated", 0),
-    row("true", "load --json sim:he8-media-cache --random --write 100 --sync-every 1 --count 50", NoFinding, "volatile-cache", 0),
+    row(
+        "true",
+        "load --json sim:he8-media-cache --random --write 100 --sync-every 1 --count 50",
+        NoFinding,
+        "volatile-cache",
+        0,
+    ),
 ];
 
 /// Rules about the machine and the figures, which a busy test machine breaks: they say nothing of the path.
@@ -150,12 +258,20 @@ const FIGURES: [&str; 13] = [
 /// Makes the place of a row and runs its command there; `None`, and said, where it cannot be made.
 fn made(row: &Row, here: &Path) -> Option<Output> {
     let binary = env!("CARGO_BIN_EXE_plumb");
-    let record = if row.run.starts_with("survey") { String::new() } else { format!("--out {}/run", here.display()) };
+    let record =
+        if row.run.starts_with("survey") { String::new() } else { format!("--out {}/run", here.display()) };
     let (command, words) = row.run.split_once(' ').unwrap();
-    let script = format!("{PRELUDE}\ncd '{}'; {} >&2\n'{binary}' {command} {record} {words}", here.display(), row.place);
-    let output =
-        Command::new("unshare").args(["--mount", "--propagation", "private", "bash", "-c", &script]).output().unwrap();
-    if output.status.code() == Some(77) || String::from_utf8_lossy(&output.stderr).contains("unshare failed") {
+    let script = format!(
+        "{PRELUDE}\ncd '{}'; {} >&2\n'{binary}' {command} {record} {words}",
+        here.display(),
+        row.place
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "bash", "-c", &script])
+        .output()
+        .unwrap();
+    if output.status.code() == Some(77) || String::from_utf8_lossy(&output.stderr).contains("unshare failed")
+    {
         plumb_testkit::skip(&format!("{}: {}", row.place, String::from_utf8_lossy(&output.stderr).trim()));
         return None;
     }
@@ -216,9 +332,8 @@ fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), Stri
     }
     let verdicts = document["verdicts"].as_array().unwrap();
     for finding in document["path"]["findings"].as_array().into_iter().flatten() {
-        let is_same = |verdict: &&Value| {
-            ["id", "sentence", "remedy"].iter().all(|key| verdict[key] == finding[key])
-        };
+        let is_same =
+            |verdict: &&Value| ["id", "sentence", "remedy"].iter().all(|key| verdict[key] == finding[key]);
         if !verdicts.iter().any(|verdict| is_same(&verdict)) {
             return Err(format!("the survey's {} is worded in another way by the run", finding["id"]));
         }
@@ -283,8 +398,22 @@ fn a_dialect_says_a_finding_on_stderr_and_leaves_stdout_to_parsers() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let file = |name: &str| memory.path().join(name).display().to_string();
     let runs = [
-        vec!["fio".to_owned(), "--name=a".to_owned(), format!("--filename={}", file("a")), "--size=1m".to_owned(), "--rw=write".to_owned(), "--output-format=json".to_owned()],
-        vec!["diskspd".to_owned(), "-c1M".to_owned(), "-w100".to_owned(), "-d1".to_owned(), "-W0".to_owned(), file("b")],
+        vec![
+            "fio".to_owned(),
+            "--name=a".to_owned(),
+            format!("--filename={}", file("a")),
+            "--size=1m".to_owned(),
+            "--rw=write".to_owned(),
+            "--output-format=json".to_owned(),
+        ],
+        vec![
+            "diskspd".to_owned(),
+            "-c1M".to_owned(),
+            "-w100".to_owned(),
+            "-d1".to_owned(),
+            "-W0".to_owned(),
+            file("b"),
+        ],
     ];
     for words in runs {
         let output = plumb().args(&words).arg("--no-record").output().unwrap();
@@ -318,9 +447,11 @@ fn a_remedy_can_be_typed_as_it_is_printed() {
         1,
     );
     let Some(output) = made(&row, place.path()) else { return };
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let document: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
     let findings = document["paths"][0]["findings"].as_array().unwrap();
-    let remedy = findings.iter().find(|finding| finding["id"] == row.finding).unwrap()["remedy"].as_str().unwrap();
+    let remedy =
+        findings.iter().find(|finding| finding["id"] == row.finding).unwrap()["remedy"].as_str().unwrap();
     let command = remedy.split('`').nth(1).unwrap();
     // An independent reader of shell words: the shell itself.
     let script = format!("mount() {{ printf '%s\\n' \"$@\"; }}; {command}");

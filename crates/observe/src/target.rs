@@ -210,7 +210,8 @@ fn synchronous_files(process: u32) -> Option<String> {
     let is_synchronous = |name: &&String| {
         let link = format!("{directory}/{name}");
         let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{name}")).unwrap_or_default();
-        let has_attribute = || LiveTree::new().attributes(&link).is_ok_and(|attributes| attributes.synchronous);
+        let has_attribute =
+            || LiveTree::new().attributes(&link).is_ok_and(|attributes| attributes.synchronous);
         is_stored(&link) && (is_opened_synchronous(&info) || has_attribute())
     };
     let count = names.iter().filter(is_synchronous).count();
@@ -246,10 +247,12 @@ mod tests {
             options.write(true).create(true).custom_flags(flag.bits() as i32);
             options.open(directory.path().join(name)).unwrap()
         };
-        let flags = [(OFlags::DSYNC, true), (OFlags::SYNC, true), (OFlags::DIRECT, false), (OFlags::APPEND, false)];
+        let flags =
+            [(OFlags::DSYNC, true), (OFlags::SYNC, true), (OFlags::DIRECT, false), (OFlags::APPEND, false)];
         for (number, (flag, expected)) in flags.into_iter().enumerate() {
             let file = open(&number.to_string(), flag);
-            let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
+            let info =
+                fs::read_to_string(format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
             assert_eq!(is_opened_synchronous(&info.unwrap()), expected, "{flag:?}");
         }
         let _held = open("held", OFlags::DSYNC);

@@ -496,7 +496,11 @@ fn a_network_block_device_without_flush_cannot_be_durable() {
     assert_eq!(has(&path, "nbd-no-flush"), Some(Severity::Danger));
     assert_eq!(has(&path, "flush-dropped"), None, "one cause, one finding");
     assert_eq!(path.layer("nbd0").unwrap().flush, Flush::Dropped);
-    assert!(path.durable_at.sentence.contains("offers neither flush nor FUA"), "{}", path.durable_at.sentence);
+    assert!(
+        path.durable_at.sentence.contains("offers neither flush nor FUA"),
+        "{}",
+        path.durable_at.sentence
+    );
     let mut machine = Machine::new();
     machine.virtual_device("nbd0", WB);
     assert_eq!(has(&machine.survey("nbd0"), "nbd-no-flush"), None);
