@@ -120,6 +120,9 @@ pub(crate) struct CheckArguments {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) strictness: Strictness,
+
+    #[command(flatten)]
     pub(crate) recording: RecordingArguments,
 
     #[command(flatten)]
@@ -155,6 +158,9 @@ pub(crate) struct SurveyArguments {
     /// Survey a recording instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
 }
 
 /// What `plumb load` takes.
@@ -214,7 +220,18 @@ pub(crate) struct OwnArguments {
     pub(crate) remove_after: bool,
 
     #[command(flatten)]
+    pub(crate) strictness: Strictness,
+
+    #[command(flatten)]
     pub(crate) recording: RecordingArguments,
+}
+
+/// Exit code of the outcome NOT KNOWN.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub(crate) struct Strictness {
+    /// Exit with 3 where nothing can be said (the outcome NOT KNOWN), in place of 0
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// How much of a report is shown.
@@ -308,6 +325,9 @@ pub(crate) struct ReportArguments {
 
     #[command(flatten)]
     pub(crate) writing: OutputArguments,
+
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
 
     #[command(flatten)]
     pub(crate) detail: Detail,

@@ -53,6 +53,7 @@ mod load_simulated;
 mod load_support;
 mod observe;
 mod old_runs;
+mod outcomes;
 mod output_files;
 mod policy_documents;
 mod policy_refusals;

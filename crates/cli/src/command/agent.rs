@@ -20,6 +20,7 @@ use plumb_trial::{Context, Trial};
 use plumb_workload::Scenario;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::arguments::Strictness;
 use crate::arguments::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
 use crate::command::running::{Running, exit_of};
@@ -133,7 +134,7 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
     let trial = plumb_trial::run(&request, &context, &mut observer).map_err(Refusal::from)?;
     Ok(TaskResult {
-        exit: exit_of(&trial) as u8,
+        exit: exit_of(&trial, Strictness::default()) as u8,
         because: trial.ended.reason(),
         document: Some(trial.recording.document.to_json()?),
         outcome: outcome(&trial),

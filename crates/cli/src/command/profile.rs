@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plumb_application::{self as application, Limits, Profile, Variant};
+use plumb_block::shell_word;
 use plumb_dialect::{Meaning, native::Words};
 use plumb_report::Style;
 use plumb_targets::{Name, Scheme};
@@ -76,7 +77,10 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is no directory; name the directory that it is in, or another one".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("there is no such directory; make it with `mkdir -p {place}`, or name one that exists")
+            format!(
+                "there is no such directory; make it with `mkdir -p {}`, or name one that exists",
+                shell_word(&place.to_string())
+            )
         }
         Err(error) => format!("cannot be looked at: {error}; name a directory that you may enter"),
     };

@@ -11,12 +11,13 @@ use plumb_block::{Bytes, Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_linux::block_ioctl;
 use plumb_load::{Event, Observer};
-use plumb_report::{Format, Style};
+use plumb_report::printable::printable;
+use plumb_report::{Format, Headline, RunDocument, Style};
 use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
 use plumb_workload::Replays;
 
-use crate::arguments::OwnArguments;
+use crate::arguments::{OwnArguments, Strictness};
 use crate::dots::Dots;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
@@ -106,8 +107,12 @@ impl Running {
         } else {
             print(trial)?;
         }
+        let strictness = self.own.strictness;
+        if !self.own.json && !matches!(self.command, "load" | "compare" | "study") {
+            say_finding(&trial.recording.document, strictness);
+        }
         say_end(trial, self.is_quiet());
-        Ok(exit_of(trial))
+        Ok(exit_of(trial, strictness))
     }
 
     /// What is asked of a trial of what is meant; `words` say it.
@@ -222,8 +227,22 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     }
 }
 
-pub(crate) fn exit_of(trial: &Trial) -> Exit {
-    exit_of_end(&trial.ended).and(exit::of_findings(&trial.recording.document.verdicts))
+/// Says on stderr, in one line, why a command ends with another code than 0 whose stdout another program's
+/// parser reads.
+fn say_finding(document: &RunDocument, strictness: Strictness) {
+    if exit::of_run(document, strictness) == Exit::Done {
+        return;
+    }
+    let headline = Headline::of(document);
+    let worst = document.verdicts.first().filter(|_| headline.severity.is_some());
+    let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
+    let sentence = printable(&headline.verdict);
+    terminal::say(&format!("plumb: {}: {sentence}{rule}", headline.label.to_uppercase()));
+}
+
+/// Returns how a command ends that ran `trial`.
+pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
+    exit_of_end(&trial.ended).and(exit::of_run(&trial.recording.document, strictness))
 }
 
 /// How a command ends whose trial ended so.

@@ -117,7 +117,7 @@ impl AttachedCache {
             Some(number) => surveyor.ublk_cache(number)?,
             None => {
                 let file = tree.text(&format!("/sys/class/block/{device}/loop/backing_file")).ok()?;
-                let mount = surveyor.mounts().of_path(&file, None)?;
+                let mount = surveyor.mounts().of_path(&file)?;
                 attached_drive(mount).filter(|name| surveyor.is_plumb_cache(name))?.to_owned()
             }
         };
