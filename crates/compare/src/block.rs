@@ -17,15 +17,15 @@ const FIGURES: [Figure; 14] = [
     (PROFILE_FIGURE, |_| None),
     ("bytes-per-second", |sides| Some(sides.application.bytes_per_second)),
     ("mean", |sides| Some(operation(sides)?.mean)),
-    ("p50", |sides| Some(operation(sides)?.p50)),
-    ("p99", |sides| Some(operation(sides)?.p99)),
-    ("p999", |sides| Some(operation(sides)?.p999)),
+    ("p50", |sides| operation(sides)?.p50),
+    ("p99", |sides| operation(sides)?.p99),
+    ("p999", |sides| operation(sides)?.p999),
     ("sync-mean", |sides| Some(sides.sync.latency?.mean)),
-    ("sync-p50", |sides| Some(sides.sync.latency?.p50)),
-    ("sync-p99", |sides| Some(sides.sync.latency?.p99)),
+    ("sync-p50", |sides| sides.sync.latency?.p50),
+    ("sync-p99", |sides| sides.sync.latency?.p99),
     ("durable-mean", |sides| Some(sides.durable_latency?.mean)),
-    ("durable-p50", |sides| Some(sides.durable_latency?.p50)),
-    ("durable-p99", |sides| Some(sides.durable_latency?.p99)),
+    ("durable-p50", |sides| sides.durable_latency?.p50),
+    ("durable-p99", |sides| sides.durable_latency?.p99),
     ("cpu-per-million", Sides::cpu_per_million),
 ];
 
@@ -69,7 +69,9 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
         vec![(PROFILE_FIGURE, outcome.transactions_per_second().unwrap_or(0.0).max(0.5 / counts.seconds))];
     if let Some(of) = transactions.latency.summary() {
         counts.operation_seconds = of.mean * of.count as f64;
-        figures.extend([("mean", of.mean), ("p50", of.p50), ("p99", of.p99), ("p999", of.p999)]);
+        let percentiles = [("p50", of.p50), ("p99", of.p99), ("p999", of.p999)];
+        figures.push(("mean", of.mean));
+        figures.extend(percentiles.into_iter().filter_map(|(name, seconds)| Some((name, seconds?))));
     }
     block.figures.extend(figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
     block

@@ -8,7 +8,7 @@ use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
-use plumb_workload::{ByteRange, Job, Recorded, Replays, Scenario, Span, Workload, common_unit};
+use plumb_workload::{ByteRange, Job, Layout, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
 use crate::error::{FailureKind, TrialError};
@@ -507,6 +507,10 @@ fn fill(
 ) -> Result<(), TrialError> {
     for (one, (span, _, job, _)) in opened.iter_mut().zip(places) {
         let Some(range) = one.needs_layout.clone() else { continue };
+        if job.layout != Layout::Written && one.kind == TargetKind::RegularFile {
+            one.size_unwritten(job.layout == Layout::Reserved)?;
+            continue;
+        }
         let phase = Phase::LayingOut { path: one.shown.clone(), size: Bytes(range.end - range.start) };
         observer.phase(*span, &phase, None);
         let mut progress = |done| observer.on(&Event::Bytes(done));

@@ -94,6 +94,9 @@ pub struct Job {
     /// Make missing target files of this size, and bring those that are shorter to it, and those that are longer if the
     /// range goes on to the end.
     pub size: Option<Bytes>,
+    /// What missing files are made of, and what is added to shorter ones.
+    #[serde(default, skip_serializing_if = "Layout::is_written")]
+    pub layout: Layout,
     /// How targets are opened.
     pub opening: Opening,
     /// Target files are empty at first and grow to the size with each write; full, they start again. Other targets
@@ -170,6 +173,28 @@ pub struct TargetUse {
     pub name: String,
     /// With a shared depth: how often this target is chosen, relative to the others. At least 1.
     pub weight: u32,
+}
+
+/// What a file is made of before a load begins.
+///
+/// A sync after the first write to a block that is not written yet also has to make the file system's own records durable, which costs
+/// another flush.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Every block is written.
+    #[default]
+    Written,
+    /// Blocks are reserved by fallocate(2) and not written; holes where a file system cannot reserve. A shorter file is emptied first.
+    Reserved,
+    /// Nothing is reserved. A shorter file is emptied first.
+    Holes,
+}
+
+impl Layout {
+    fn is_written(&self) -> bool {
+        *self == Self::Written
+    }
 }
 
 /// What of a target file is in the page cache when a span begins.
@@ -294,6 +319,7 @@ impl Job {
             same_threads: false,
             depth_shared: false,
             size: None,
+            layout: Layout::Written,
             opening: Opening::DIRECT,
             append: false,
             page_cache: PageCache::AsIs,

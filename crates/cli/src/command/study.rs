@@ -77,6 +77,13 @@ pub(crate) struct StudyArguments {
     detail: Detail,
 }
 
+impl StudyArguments {
+    /// Returns whether only simulated drives are used.
+    pub(crate) fn reads(&self) -> bool {
+        self.on.is_none()
+    }
+}
+
 /// What was typed to be set on the machine.
 fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Switches> {
     let Some(target) = &arguments.on else { return Ok(Switches::default()) };

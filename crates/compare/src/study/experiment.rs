@@ -103,6 +103,7 @@ pub(super) fn compare(
         Outcome::Different => "different",
         Outcome::Equivalent => "equivalent within 5%",
         Outcome::NoneSeen => "no difference that this experiment could see",
+        Outcome::NotJudged => "not judged: too few blocks",
         Outcome::NotMeasured => "not measured",
     };
     let cause = main_cause(&contrast.explanation).filter(|_| contrast.outcome == Outcome::Different);
@@ -299,7 +300,7 @@ fn of_store(served: &Served, drive: Option<&DeviceCounters>) -> Measured {
     let syncs = served.syncs.count();
     let seconds = served.syncs.sum_ns() as f64 / 1e9;
     let latency = served.syncs.summary();
-    let figure = |read: fn(&Latency) -> f64| latency.as_ref().map(read);
+    let figure = |read: fn(&Latency) -> Option<f64>| latency.as_ref().and_then(read);
     let flushes = drive.and_then(|drive| drive.flushes);
     let flush_seconds = drive.map(|drive| drive.flush_time.as_secs_f64());
     let each = |seconds: f64| flushes.filter(|of| *of > 0).map(|flushes| seconds / flushes as f64);
@@ -316,13 +317,13 @@ fn of_store(served: &Served, drive: Option<&DeviceCounters>) -> Measured {
     };
     let figures = [
         ("syncs", Some(syncs as f64)),
-        ("mean", figure(|of| of.mean)),
-        ("std", figure(|of| of.std)),
-        ("min", figure(|of| of.min)),
+        ("mean", figure(|of| Some(of.mean))),
+        ("std", figure(|of| Some(of.std))),
+        ("min", figure(|of| Some(of.min))),
         ("p25", figure(|of| of.p25)),
         ("p50", figure(|of| of.p50)),
         ("p75", figure(|of| of.p75)),
-        ("max", figure(|of| of.max)),
+        ("max", figure(|of| Some(of.max))),
         ("write_mean", served.writes.summary().map(|of| of.mean)),
         ("flushes", flushes.map(|flushes| flushes as f64)),
         ("flushes_each", flushes.map(|flushes| flushes as f64 / syncs.max(1) as f64)),

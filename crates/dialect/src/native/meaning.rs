@@ -73,6 +73,7 @@ impl Words {
             depth_shared: self.has("depth-shared"),
             size: self.value("size"),
             opening: self.opening()?,
+            layout: self.value("layout").unwrap_or_default(),
             append: self.has("append"),
             page_cache: self.value("page-cache").unwrap_or_default(),
             affinity: self.value("affinity").unwrap_or(Affinity::Any),

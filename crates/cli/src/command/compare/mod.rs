@@ -19,7 +19,7 @@ use plumb_linux::FileOptions;
 use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
 use plumb_workload::{Job, Scenario};
 
-pub(crate) use self::machine::restore_left_behind;
+pub(crate) use self::machine::{records, this as this_machine};
 
 pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use crate::arguments::{Detail, OwnArguments};
@@ -47,7 +47,7 @@ Words, targets and their safety are those of `plumb load`; --duration is how lon
 turns in an order that is drawn from the seed; the first level is what the others are compared with.
 
 Levels of the policy of real disks, scheduler, cache and fs are set before each block, and what was there is put back at the end; if
-plumb is killed, the next plumb command does it and says so.
+plumb is killed, the next command that changes something does it and says so, or `plumb restore`.
   policy     of the disks beneath the targets, as by `plumb policy`; protected needs a claim. Root only
   scheduler  of the disks beneath the targets, such as none,mq-deadline. Root only
   cache      none, and then the same target behind a write-back cache of plumb's: wb:SIZE, wt:SIZE (write-through)
@@ -167,6 +167,16 @@ pub(crate) struct CompareArguments {
 }
 
 impl CompareArguments {
+    /// Returns whether recorded runs are compared, or nothing is run.
+    pub(crate) fn reads(&self) -> bool {
+        self.own.show_workload || self.is_of_records()
+    }
+
+    fn is_of_records(&self) -> bool {
+        let is_named = self.factor.is_some() || self.a.is_some();
+        !self.against.is_empty() || (!is_named && recorded::are_meant(self))
+    }
+
     fn terms(&self) -> Terms {
         Terms {
             error: 1.0 - self.confidence,
@@ -178,8 +188,7 @@ impl CompareArguments {
 
 /// Compares what was typed.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    let is_named = arguments.factor.is_some() || arguments.a.is_some();
-    if !arguments.against.is_empty() || (!is_named && recorded::are_meant(arguments)) {
+    if arguments.is_of_records() {
         return recorded::run(arguments);
     }
     let workloads = workloads(arguments)?;
