@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod drive;
+mod effect;
 pub(crate) mod exports;
 pub(crate) mod output;
 pub(crate) mod policy;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
 
+pub(crate) use self::effect::Effect;
 use crate::arguments::output::OutputArguments;
 use crate::terminal;
 
@@ -68,6 +70,8 @@ pub(crate) enum Command {
         /// The rule, such as page-cache; without it all are listed
         rule: Option<String>,
     },
+    /// Put back what killed plumb processes left on this machine, and say what that was
+    Restore(crate::command::restore::RestoreArguments),
     /// Print shell completions
     Completions {
         /// The shell
@@ -298,6 +302,10 @@ pub(crate) struct ReportArguments {
     /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in plumb-runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
+
+    /// Of a file with several results of DiskSpd or fio, the one to report, from 1 on
+    #[arg(long, value_name = "N", requires = "run")]
+    pub(crate) result: Option<usize>,
 
     /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation: both as one path
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
