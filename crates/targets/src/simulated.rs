@@ -91,21 +91,35 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
 }
 
 fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
-    let example = "sim:MODEL?size=";
     let flushes = if want.options.opening.raw_flush { Flushes::Raw } else { Flushes::AsLinux };
+    let device = kernel::above(handle.device(), time, flushes);
     in_this_process(
         want,
-        (kernel::above(handle.device(), time, flushes), Some(handle.counters())),
-        ("the drive", example),
+        device,
+        Some(handle.counters()),
+        Words { what: "the drive", example: "sim:MODEL?size=" },
     )
 }
 
-/// A simulated device with its counters as a target. `what` it is, and how its size is typed, are for the message that it is too small.
+/// Words of the message that a simulated device is too small.
+pub(crate) struct Words {
+    /// Name of its kind, such as `the drive`.
+    pub(crate) what: &'static str,
+    /// Beginning of a name that ends with a size.
+    pub(crate) example: &'static str,
+}
+
+/// Returns a simulated device with its counters as a target.
+///
+/// # Errors
+/// A usage error if the device is smaller than is wanted.
 pub(crate) fn in_this_process(
     want: &Wanted,
-    (device, counters): (Arc<dyn Device>, Option<Arc<dyn StorageCounters>>),
-    (what, example): (&str, &str),
+    device: Arc<dyn Device>,
+    counters: Option<Arc<dyn StorageCounters>>,
+    words: Words,
 ) -> Result<Opened> {
+    let Words { what, example } = words;
     let shown = want.name.to_string();
     let size = device.info().size;
     if let Some(wanted) = want.intent.size.filter(|wanted| *wanted > size) {

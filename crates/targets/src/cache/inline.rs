@@ -17,7 +17,7 @@ use crate::name::{Name, Scheme};
 use crate::open::{Wanted, open_all};
 use crate::opened::Opened;
 use crate::permission::{Intent, Permission};
-use crate::simulated::in_this_process;
+use crate::simulated::{Words, in_this_process};
 
 /// How such a cache is typed; for messages.
 const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; several log= \
@@ -118,7 +118,7 @@ pub(super) fn make(name: &Name, rest: &str, time: &Time) -> Result<Made> {
 pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened> {
     let example = "backing=sim:MODEL?size=";
     let device = kernel::above(Arc::new(made.device), time, Flushes::Raw);
-    in_this_process(want, (device, made.counters), ("its backing device", example))
+    in_this_process(want, device, made.counters, Words { what: "its backing device", example })
 }
 
 /// Opens a cache over simulated drives as a target, with the cache itself, which tells how it is.
