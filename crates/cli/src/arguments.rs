@@ -286,6 +286,10 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 
+    /// Of a file with several results of DiskSpd or fio, the one to report, from 1 on
+    #[arg(long, value_name = "N", requires = "run")]
+    pub(crate) result: Option<usize>,
+
     /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation: both as one path
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
     pub(crate) beneath: Option<PathBuf>,

@@ -57,6 +57,7 @@ pub(crate) fn argv() -> Vec<String> {
 
 /// The machine, as far as a dialect must know it.
 pub(crate) fn machine(started_at: &str) -> Machine {
+    let started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Machine {
         host: surroundings::host().unwrap_or_else(|| "localhost".to_owned()),
         processors: plumb_linux::thread::processors(),
@@ -67,7 +68,8 @@ pub(crate) fn machine(started_at: &str) -> Machine {
         kernel: surroundings::kernel().unwrap_or_default(),
         uptime_ms: surroundings::uptime_ms().unwrap_or(0),
         started_at: started_at.to_owned(),
-        started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        started_unix,
+        zone_offset_seconds: plumb_linux::local_time::offset_seconds(started_unix),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         version_date: program_date().unwrap_or_else(|| "unknown".to_owned()),
         argv: argv(),

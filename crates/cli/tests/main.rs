@@ -35,6 +35,7 @@ mod drive_refusals;
 mod drive_support;
 mod drive_tls;
 mod drive_ublk;
+mod fio_beside;
 mod fio_command;
 mod first_tries;
 mod fleet;

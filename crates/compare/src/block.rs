@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use plumb_load::LoadOutcome;
 use plumb_measure::Latency;
+use plumb_report::document::Sides;
 use plumb_report::document::comparison::{Block, Counts};
-use plumb_report::document::{RunJob, Sides, Transactions};
 
 /// A figure, and how it is read.
 type Figure = (&'static str, fn(&Sides) -> Option<f64>);
@@ -16,15 +17,15 @@ const FIGURES: [Figure; 14] = [
     (PROFILE_FIGURE, |_| None),
     ("bytes-per-second", |sides| Some(sides.application.bytes_per_second)),
     ("mean", |sides| Some(operation(sides)?.mean)),
-    ("p50", |sides| Some(operation(sides)?.p50)),
-    ("p99", |sides| Some(operation(sides)?.p99)),
-    ("p999", |sides| Some(operation(sides)?.p999)),
+    ("p50", |sides| operation(sides)?.p50),
+    ("p99", |sides| operation(sides)?.p99),
+    ("p999", |sides| operation(sides)?.p999),
     ("sync-mean", |sides| Some(sides.sync.latency?.mean)),
-    ("sync-p50", |sides| Some(sides.sync.latency?.p50)),
-    ("sync-p99", |sides| Some(sides.sync.latency?.p99)),
+    ("sync-p50", |sides| sides.sync.latency?.p50),
+    ("sync-p99", |sides| sides.sync.latency?.p99),
     ("durable-mean", |sides| Some(sides.durable_latency?.mean)),
-    ("durable-p50", |sides| Some(sides.durable_latency?.p50)),
-    ("durable-p99", |sides| Some(sides.durable_latency?.p99)),
+    ("durable-p50", |sides| sides.durable_latency?.p50),
+    ("durable-p99", |sides| sides.durable_latency?.p99),
     ("cpu-per-million", Sides::cpu_per_million),
 ];
 
@@ -55,18 +56,22 @@ fn operation(sides: &Sides) -> Option<Latency> {
 
 /// The block of a profile over files: what it does from one operation to the next it does from one transaction to the next.
 /// Each of `threads` is always in one.
-pub(crate) fn of_transactions(mut block: Block, transactions: &Transactions, threads: u32) -> Block {
+pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: u32) -> Block {
+    let Some(transactions) = &outcome.transactions else { return block };
     let counts = &mut block.counts;
     if counts.operations == 0 {
         block.figures.remove(DEFAULT_FIGURE);
     }
-    counts.operations = transactions.count;
+    counts.operations = outcome.transaction_count();
     counts.slot_seconds = counts.seconds * f64::from(threads);
     counts.thread_seconds = Some(counts.slot_seconds);
-    let mut figures = vec![(PROFILE_FIGURE, transactions.per_second.max(0.5 / counts.seconds))];
-    if let Some(of) = transactions.latency {
+    let mut figures =
+        vec![(PROFILE_FIGURE, outcome.transactions_per_second().unwrap_or(0.0).max(0.5 / counts.seconds))];
+    if let Some(of) = transactions.latency.summary() {
         counts.operation_seconds = of.mean * of.count as f64;
-        figures.extend([("mean", of.mean), ("p50", of.p50), ("p99", of.p99), ("p999", of.p999)]);
+        let percentiles = [("p50", of.p50), ("p99", of.p99), ("p999", of.p999)];
+        figures.push(("mean", of.mean));
+        figures.extend(percentiles.into_iter().filter_map(|(name, seconds)| Some((name, seconds?))));
     }
     block.figures.extend(figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
     block
@@ -74,15 +79,14 @@ pub(crate) fn of_transactions(mut block: Block, transactions: &Transactions, thr
 
 /// What was measured in so many seconds.
 pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
-    block_of(sides, &[], seconds)
+    block_of(sides, false, seconds)
 }
 
-/// Returns the block of `jobs` that measured `sides` in so many seconds.
-pub(crate) fn block_of(sides: &Sides, jobs: &[RunJob], seconds: f64) -> Block {
+/// Returns the block that measured `sides` in so many seconds, all of it through the page cache or not.
+pub(crate) fn block_of(sides: &Sides, page_cache: bool, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;
-    let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
     let counts = Counts { page_cache, ..Counts::of(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

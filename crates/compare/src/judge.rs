@@ -201,6 +201,10 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
             "{compared} and {against} have the same {figure} within {}: {figures}",
             percent(design.equivalent - 1.0)
         ),
+        Outcome::NotJudged => format!(
+            "{compared} has {} times the {figure} of {against}, from too few runs to tell that from chance",
+            show_ratio(ratio.median)
+        ),
         Outcome::NoneSeen | Outcome::NotMeasured => {
             let would = contrast.smallest_detectable.map_or_else(
                 || "no difference could have been seen with so few blocks".to_owned(),

@@ -4,13 +4,13 @@
 //! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is taken for a difference of
 //! the levels, and no test can tell. The document says so.
 
-use plumb_report::document::RunJob;
-use plumb_report::document::comparison::{Block, DesignFacts};
+use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
+use plumb_report::document::{RunJob, RunTarget};
 use plumb_report::{ComparisonDocument, RunDocument};
 
 use crate::block::block_of;
-use crate::judge::{Asked, Question, values};
-use crate::outcome::judge;
+use crate::judge::{Asked, Question, conclude, values};
+use crate::outcome::{Judged, judge};
 use crate::statistics::ShiftInterval;
 
 /// What is said of every comparison of recorded runs.
@@ -38,7 +38,8 @@ pub fn compare_recorded(
     for (level, group) in [against, runs].into_iter().enumerate() {
         for (round, (name, run)) in (1..).zip(group) {
             let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
-            let block = Block { level, round, ..block_of(&run.total, &jobs, run.duration) };
+            let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
+            let block = Block { level, round, ..block_of(&run.total, page_cache, run.duration) };
             if !block.figures.contains_key(&question.figure) {
                 return Err(Unlike { run: name.clone(), figure: question.figure.clone() });
             }
@@ -49,7 +50,10 @@ pub fn compare_recorded(
     let judged = |level: usize, figure: &str, error: f64| {
         let (one, base) = (values(&blocks, level, rounds, figure)?, values(&blocks, 0, rounds, figure)?);
         let shift = ShiftInterval::of(&one, &base);
-        Some(judge(shift.center(), |error| shift.interval(error), error, &question.terms))
+        let judged = judge(shift.center(), |error| shift.interval(error), error, &question.terms);
+        let is_bounded = judged.smallest_detectable.is_finite();
+        let outcome = if is_bounded { judged.outcome } else { Outcome::NotJudged };
+        Some(Judged { outcome, ..judged })
     };
     let asked = Asked { question, rounds, error: question.terms.error, judged: &judged };
     let mut document = asked.document(DesignFacts::default(), &blocks);
@@ -57,12 +61,138 @@ pub fn compare_recorded(
     let mut notes = vec![NOT_INTERLEAVED.to_owned()];
     notes.extend(all().filter_map(|(_, run)| Some(format!("Imported: {}.", run.imported_from.as_ref()?))));
     let workloads: Vec<&str> = all().map(|(_, run)| run.workload.as_str()).collect();
-    if workloads.windows(2).any(|pair| pair[0] != pair[1]) {
+    let differing = differing_workloads(against, runs);
+    if differing.is_none() && workloads.windows(2).any(|pair| pair[0] != pair[1]) {
         notes.push("The runs did not all run the same workload, or not from the same seed.".to_owned());
     }
     document.blocks = against.len().min(runs.len()) as u64;
-    document.complete = true;
+    conclude(&mut document);
+    if document.contrast.outcome == Outcome::NotJudged {
+        let needed = runs_needed(question.terms.error);
+        document.headline = format!("{}; to judge it, record {needed} runs of each", document.headline);
+    }
+    if let Some(differing) = differing {
+        document.headline = format!("{differing}. {}", document.headline);
+        notes
+            .insert(0, format!("{differing}: the ratio is of the workloads as much as of what they ran on."));
+    }
+    // A run that ended early is not what it was meant to be.
+    document.failed = all().any(|(_, run)| run.failed);
+    document.incomplete_because =
+        all().find_map(|(name, run)| Some(format!("{name}: {}", run.incomplete_because.as_ref()?)));
+    document.complete = document.incomplete_because.is_none();
     document.notes = notes;
     document.measured = blocks;
     Ok(document)
+}
+
+/// Returns what the workloads of the groups differ in, in one sentence without its end; `None` if they are alike.
+fn differing_workloads(against: &[(String, RunDocument)], runs: &[(String, RunDocument)]) -> Option<String> {
+    let of = |group: &[(String, RunDocument)]| {
+        let mut all: Vec<String> = group.iter().map(|(_, run)| workload_of(run)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.join(" or ")
+    };
+    let (base, one) = (of(against), of(runs));
+    (base != one).then(|| format!("The workloads differ ({one}, against {base})"))
+}
+
+/// Returns what a run was asked to do, job by job, without what it ran on.
+fn workload_of(run: &RunDocument) -> String {
+    let job = |target: &RunTarget| {
+        let job = run.job_of(target)?;
+        let mut words = vec![job.description.clone(), job.caching.word().to_owned()];
+        words.extend(target.sides.depth.map(|depth| format!("{depth} in flight")));
+        words.extend(
+            Some(job.threads).filter(|threads| *threads > 1).map(|threads| format!("{threads} threads")),
+        );
+        words.extend(job.flush.map(|_| "with syncs".to_owned()));
+        words.extend(job.durable_write_every.map(|_| "each durable".to_owned()));
+        words.extend(job.scheduled.then(|| "at a given rate".to_owned()));
+        Some(words.join(", "))
+    };
+    let mut jobs: Vec<String> = run.targets.iter().filter_map(job).collect();
+    jobs.dedup();
+    jobs.join(" and ")
+}
+
+/// Returns of how many runs of each level the most extreme order is not taken for chance at `error`.
+fn runs_needed(error: f64) -> usize {
+    const MANY: usize = 20;
+    let is_enough = |runs: &usize| {
+        let zeroes = vec![0.0; *runs];
+        ShiftInterval::of(&zeroes, &zeroes).interval(error).half_width().is_finite()
+    };
+    (2..MANY).find(is_enough).unwrap_or(MANY)
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_report::document::{RunSpan, Sides};
+    use plumb_workload::Caching;
+
+    use super::*;
+    use crate::design::Terms;
+
+    fn run(name: &str, block: u64, bytes_per_second: f64) -> (String, RunDocument) {
+        let job = RunJob {
+            description: format!("random writes of {} KiB", block >> 10),
+            caching: Caching::Direct,
+            threads: 1,
+            ..RunJob::default()
+        };
+        let mut total = Sides { depth: Some(1), ..Sides::default() };
+        total.application.seconds = 10.0;
+        total.application.operations = 1000;
+        total.application.bytes_per_second = bytes_per_second;
+        let target = RunTarget { sides: total.clone(), ..RunTarget::default() };
+        let span = RunSpan { jobs: vec![job], total: total.clone(), ..RunSpan::default() };
+        let document = RunDocument {
+            duration: 10.0,
+            targets: vec![target],
+            spans: vec![span],
+            total,
+            ..RunDocument::empty(RunDocument::SCHEMA)
+        };
+        (name.to_owned(), document)
+    }
+
+    fn question() -> Question {
+        Question {
+            factor: "recorded runs".to_owned(),
+            levels: vec!["a".to_owned(), "b".to_owned()],
+            figure: "bytes-per-second".to_owned(),
+            terms: Terms::default(),
+            limits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_run_each_is_not_judged_and_says_its_ratio() {
+        let (base, other) = ([run("a", 4096, 1e6)], [run("b", 4096, 5.5e6)]);
+        let document = compare_recorded(&question(), &base, &other).unwrap();
+        assert_eq!(document.contrast.outcome, Outcome::NotJudged);
+        assert!((document.contrast.ratio.unwrap().median - 5.5).abs() < 1e-9);
+        assert_eq!(
+            document.headline,
+            "b has 5.5 times the bytes-per-second of a, from too few runs to tell that from chance; to judge it, record 4 runs of each"
+        );
+        // Mann and Whitney: of 8 runs in 70 orders the two extreme ones are less than 1 of 20, of 6 in 20 orders they are not.
+        let four = |name: &str, from: f64| -> Vec<_> {
+            (0..4).map(|more| run(&format!("{name}{more}"), 4096, from + f64::from(more))).collect()
+        };
+        let document = compare_recorded(&question(), &four("a", 1e6), &four("b", 5.5e6)).unwrap();
+        assert_eq!(document.contrast.outcome, Outcome::Different);
+        let document = compare_recorded(&question(), &four("a", 1e6)[..3], &four("b", 5.5e6)[..3]).unwrap();
+        assert_eq!(document.contrast.outcome, Outcome::NotJudged);
+    }
+
+    #[test]
+    fn what_the_workloads_differ_in_is_said_first() {
+        let (base, other) = ([run("a", 4096, 1e6)], [run("b", 65_536, 5.5e6)]);
+        let document = compare_recorded(&question(), &base, &other).unwrap();
+        let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b has";
+        assert!(document.headline.starts_with(first), "{}", document.headline);
+    }
 }

@@ -4,29 +4,163 @@
 //!
 //! | evidence | of fio | of DiskSpd | rules, for example |
 //! |---|---|---|---|
-//! | operations, latencies, caching, failures | yes | yes | `page-cache` by the time of an operation, `operations-failed`, `too-short` |
+//! | operations, latencies, caching | yes | yes | `page-cache` by the time of an operation, `too-short` |
+//! | failures | yes | no | `load-failed`, `operations-failed` |
 //! | processor time of a job with one thread | yes | no | `generator-bound` |
 //! | counts of the devices (`disk_util` with sectors, fio 3.36 and later, one group of jobs) | yes | no | `page-cache`, `cached-below` |
 //! | write path, flushes of its own, rate over time | no | no | `flush-dropped`, `flushes-merged`, `not-steady` say nothing |
 //!
+//! A file may hold several results. Each stands for itself; none is added to another.
+//!
 //! # Limitations
-//! The write path is not in them: rules that need it say nothing. fio prints no quartiles unless
-//! asked; the nearest percentiles that it does print stand for them, and a note says so. Where it prints no percentiles at all, the
-//! latency is left out.
+//! The write path is not in them: rules that need it say nothing. A percentile that was not printed is unknown: no other one stands for
+//! it. Percentiles of several jobs are known only where fio printed its bins (`json+`).
+
+use std::collections::BTreeMap;
 
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
-use plumb_report::document::{DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides};
+use plumb_report::document::{
+    CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides,
+};
+use plumb_report::quantity::{count, duration};
 use plumb_report::verdict;
 
 use crate::error::Error;
 use crate::{diskspd, fio};
 
+/// Percentiles of a latency, with their names.
+pub(crate) const PERCENTILES: [(f64, &str); 5] =
+    [(25.0, "p25"), (50.0, "p50"), (75.0, "p75"), (99.0, "p99"), (99.9, "p99.9")];
+
+/// Part of its time by which a run may be short of what was asked for and count as complete.
+const SHORT_MAX: f64 = 0.1;
+
+/// Returns why `name`, which ran for `ran` seconds, is not complete; `None` if it ran for the seconds that were asked for.
+pub(crate) fn short_of(name: &str, ran: f64, asked: f64) -> Option<String> {
+    let is_short = ran > 0.0 && ran < asked * (1.0 - SHORT_MAX);
+    is_short.then(|| format!("{name} ran {} of the {} that it was to run", duration(ran), duration(asked)))
+}
+
+/// Distribution of a latency, as far as a program printed it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Distribution {
+    /// Figures; percentiles that are not known are `None`.
+    pub(crate) latency: Latency,
+    /// Operations by their nanoseconds; `None` if the program printed none.
+    bins: Option<BTreeMap<u64, u64>>,
+    /// Seconds at which the histogram of the program ends, if operations took longer.
+    end: Option<f64>,
+    /// Reason why percentiles are not known.
+    pub(crate) unknown_because: Option<String>,
+}
+
+/// Figures of a latency that need no percentiles, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extremes {
+    pub(crate) count: u64,
+    pub(crate) mean: f64,
+    pub(crate) std: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Extremes {
+    /// Returns a latency without percentiles.
+    pub(crate) fn latency(self) -> Latency {
+        let Self { count, mean, std, min, max } = self;
+        Latency { count, mean, std, min, p25: None, p50: None, p75: None, p99: None, p999: None, max }
+    }
+
+    /// Returns a distribution with the [`PERCENTILES`] as they were printed.
+    pub(crate) fn with(self, printed: [Option<f64>; 5]) -> Distribution {
+        Distribution::new(self.latency(), printed, None, None)
+    }
+}
+
+impl Distribution {
+    /// Returns the distribution of `latency`, whose percentiles are those of `bins`, otherwise `listed`. Those from `end` on, where the
+    /// histogram of the program ends, are not known.
+    pub(crate) fn new(
+        latency: Latency,
+        listed: [Option<f64>; 5],
+        bins: Option<BTreeMap<u64, u64>>,
+        end: Option<f64>,
+    ) -> Self {
+        let at = |percent| bins.as_ref().and_then(|bins| percentile_of(bins, percent));
+        let printed = if bins.is_some() { PERCENTILES.map(|(percent, _)| at(percent)) } else { listed };
+        let is_beyond = |seconds: f64| end.is_some_and(|end| seconds >= end);
+        let [p25, p50, p75, p99, p999] = printed.map(|known| known.filter(|seconds| !is_beyond(*seconds)));
+        let names = |is: &dyn Fn(Option<f64>) -> bool| {
+            let named = PERCENTILES.iter().zip(printed).filter(|(_, known)| is(*known));
+            named.map(|((_, name), _)| *name).collect::<Vec<_>>().join(", ")
+        };
+        let (beyond, missing) =
+            (names(&|known| known.is_some_and(is_beyond)), names(&|known| known.is_none()));
+        let mut because = Vec::new();
+        if let (Some(end), false) = (end, beyond.is_empty()) {
+            let (end, max) = (duration(end), duration(latency.max));
+            because.push(format!("{beyond}: at least {end}, where the histogram ends, and at most {max}"));
+        }
+        if !missing.is_empty() {
+            because.push(format!("{missing}: not printed"));
+        }
+        let unknown_because = Some(because.join("; ")).filter(|because| !because.is_empty());
+        Self { latency: Latency { p25, p50, p75, p99, p999, ..latency }, bins, end, unknown_because }
+    }
+
+    /// Whether any percentile is known.
+    pub(crate) fn is_listed(&self) -> bool {
+        let Latency { p25, p50, p75, p99, p999, .. } = self.latency;
+        [p25, p50, p75, p99, p999].iter().any(Option::is_some)
+    }
+
+    /// Returns the distribution of the operations of both.
+    fn and(self, other: Self) -> Self {
+        let (one, two) = (self.latency, other.latency);
+        let (first, second) = (one.count as f64, two.count as f64);
+        let total = (first + second).max(1.0);
+        let mean = (one.mean * first + two.mean * second) / total;
+        let squares = |of: Latency, count: f64| count * (of.std * of.std + (of.mean - mean).powi(2));
+        let latency = Latency {
+            count: one.count.saturating_add(two.count),
+            mean,
+            std: ((squares(one, first) + squares(two, second)) / total).sqrt(),
+            min: one.min.min(two.min),
+            max: one.max.max(two.max),
+            ..one
+        };
+        let bins = self.bins.zip(other.bins).map(|(mut bins, other)| {
+            for (length, count) in other {
+                let bin = bins.entry(length).or_default();
+                *bin = bin.saturating_add(count);
+            }
+            bins
+        });
+        let has_bins = bins.is_some();
+        let end = self.end.into_iter().chain(other.end).reduce(f64::min);
+        let both = Self::new(latency, [None; 5], bins, end);
+        let because = "percentiles of several jobs or directions cannot be added up".to_owned();
+        Self { unknown_because: if has_bins { both.unknown_because } else { Some(because) }, ..both }
+    }
+}
+
+/// Returns the seconds that `percent` of the operations in `bins` do not exceed, as fio computes it.
+fn percentile_of(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
+    let total: f64 = bins.values().map(|count| *count as f64).sum();
+    let mut seen = 0.0;
+    let found = bins.iter().find(|(_, count)| {
+        seen += **count as f64;
+        seen >= percent / 100.0 * total
+    });
+    found.map(|(length, _)| *length as f64 / 1e9)
+}
+
 /// What was measured of one direction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
-    pub(crate) latency: Option<Latency>,
+    pub(crate) distribution: Option<Distribution>,
     pub(crate) errors: u64,
 }
 
@@ -37,11 +171,13 @@ pub(crate) struct Figures {
     pub(crate) write: Counted,
     pub(crate) trim: Counted,
     pub(crate) sync: Counted,
-    /// Of reads, writes and trims together.
-    pub(crate) latency: Option<Latency>,
+    /// Operations of which the program does not say whether they read or wrote.
+    pub(crate) mixed: Counted,
+    /// Times of reads, writes and trims together.
+    pub(crate) distribution: Option<Distribution>,
     /// Requests asked to be in flight.
     pub(crate) depth: Option<u64>,
-    pub(crate) cpu: Option<plumb_report::document::CpuSeconds>,
+    pub(crate) cpu: Option<CpuSeconds>,
     /// Share of the time that its only thread spent on a processor.
     pub(crate) worker_busy: Option<f64>,
 }
@@ -68,6 +204,23 @@ pub(crate) struct Span {
     pub(crate) storage: Option<StorageSide>,
 }
 
+impl Span {
+    /// Adds a job with its target that ran for `seconds` at the same time as the others.
+    pub(crate) fn add(&mut self, seconds: f64, job: RunJob, target: Target) {
+        self.seconds = self.seconds.max(seconds);
+        self.total = match self.targets.is_empty() {
+            true => target.figures.clone(),
+            false => {
+                let depth = self.total.depth.zip(target.figures.depth);
+                let depth = depth.map(|(one, other)| one.saturating_add(other));
+                Figures { depth, ..std::mem::take(&mut self.total).and(&target.figures) }
+            }
+        };
+        self.targets.push(Target { job: self.jobs.len(), ..target });
+        self.jobs.push(job);
+    }
+}
+
 /// A whole result.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Imported {
@@ -76,43 +229,115 @@ pub(crate) struct Imported {
     pub(crate) environment: Environment,
     pub(crate) spans: Vec<Span>,
     pub(crate) notes: Vec<String>,
+    /// Error that ended the run.
+    pub(crate) failed_because: Option<String>,
+    /// Reason why the run did not reach its end.
+    pub(crate) incomplete_because: Option<String>,
 }
 
-/// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors.
+impl Imported {
+    /// Returns one line for a list of results.
+    fn line(&self) -> String {
+        let mut names: Vec<&str> =
+            self.spans.iter().flat_map(|span| &span.jobs).map(|job| job.name.as_str()).collect();
+        names.dedup();
+        let seconds: f64 = self.spans.iter().map(|span| span.seconds).sum();
+        let operations =
+            self.spans.iter().map(|span| span.total.moved().operations).fold(0, u64::saturating_add);
+        let end = match (&self.failed_because, &self.incomplete_because) {
+            (Some(_), _) => ", failed",
+            (None, Some(_)) => ", not complete",
+            (None, None) => "",
+        };
+        let (names, started) = (names.join(", "), &self.environment.started_at);
+        format!("{names}; {started}; {} operations in {}{end}", count(operations), duration(seconds))
+    }
+}
+
+/// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors. Of several results in the text, `number`
+/// (from 1 on) chooses one.
 ///
 /// # Errors
-/// If it is none of these, or does not hold together.
-pub fn read(text: &str, file: &str) -> Result<RunDocument, Error> {
-    let begins = text.trim_start_matches('\u{feff}').trim_start();
-    let imported = match begins.chars().next() {
-        Some('<') => diskspd::read_xml_result(text.trim_start_matches('\u{feff}'), file)?,
-        Some('{') => fio::read_json_result(begins, file)?,
-        _ if text.contains("Results for timespan") || text.contains("actual test time:") => {
-            diskspd::read_text_result(text, file)?
-        }
-        // fio says what it did before its JSON.
-        _ if text.contains("\"fio version\"") => {
-            fio::read_json_result(&text[text.find('{').unwrap_or(0)..], file)?
-        }
-        _ => {
-            let problem = "it is no result that can be read: expected XML or text of DiskSpd, or JSON of fio";
-            return Err(Error::new(file, problem)
-                .remedy("make it with `diskspd -Rxml` or `fio --output-format=json`"));
-        }
+/// If the text is none of these, if a value is impossible, or if there are several results and none, or none of them, is chosen.
+pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument, Error> {
+    let mut results = read_all(text, file)?;
+    let count = results.len();
+    let index = match number {
+        Some(number) => number.checked_sub(1).filter(|index| *index < count),
+        None => Some(0).filter(|_| count == 1),
     };
-    document(imported, file)
+    let Some(index) = index else {
+        let lines =
+            results.iter().enumerate().map(|(index, result)| format!("\n  {}: {}", index + 1, result.line()));
+        let list: String = lines.collect();
+        let problem = match number {
+            Some(number) => format!("it has no result {number}; its results are:{list}\n"),
+            None => format!("it holds {count} results, and none is added to another:{list}\n"),
+        };
+        let remedy =
+            format!("choose one: `plumb report --result N {file}`, or `{file}#N` where runs are compared");
+        return Err(Error::new(file, problem).remedy(remedy));
+    };
+    let place = if count == 1 { file.to_owned() } else { format!("{file}#{}", index + 1) };
+    document(results.swap_remove(index), &place)
 }
 
-/// A document with what was imported, judged.
+/// Reads all results in a text.
+fn read_all(text: &str, file: &str) -> Result<Vec<Imported>, Error> {
+    let text = text.trim_start_matches('\u{feff}');
+    match text.trim_start().chars().next() {
+        Some('<') => pieces(text, file, "</Results>", true, diskspd::read_xml_result),
+        Some('{') => fio::read_json_results(text, file),
+        _ if text.contains("Results for timespan") || text.contains("actual test time:") => {
+            pieces(text, file, "Command Line:", false, diskspd::read_text_result)
+        }
+        // fio says what it did before its JSON.
+        _ if text.contains("\"fio version\"") => fio::read_json_results(text, file),
+        _ => {
+            let problem =
+                "it is not a result that can be read: expected XML or text of DiskSpd, or JSON of fio";
+            Err(Error::new(file, problem)
+                .remedy("make it with `diskspd -Rxml` or `fio --output-format=json`"))
+        }
+    }
+}
+
+/// Reads each of several results, which `mark` ends or begins.
+fn pieces(
+    text: &str,
+    file: &str,
+    mark: &str,
+    ends: bool,
+    read: fn(&str, &str) -> Result<Imported, Error>,
+) -> Result<Vec<Imported>, Error> {
+    let marks = text.match_indices(mark).map(|(at, _)| if ends { at + mark.len() } else { at });
+    // What stands before the first mark that begins a result belongs to it, and what follows the last that ends one.
+    let mut inner: Vec<usize> = marks.collect();
+    let outer = if ends { inner.len().checked_sub(1) } else { Some(0).filter(|_| !inner.is_empty()) };
+    outer.map(|outer| inner.remove(outer));
+    let begins = std::iter::once(0).chain(inner.iter().copied());
+    let stops = inner.iter().copied().chain([text.len()]);
+    let several = !inner.is_empty();
+    let each = begins.zip(stops).enumerate().map(|(index, (from, to))| {
+        let place = if several { format!("{file}#{}", index + 1) } else { file.to_owned() };
+        read(text[from..to].trim_start(), &place)
+    });
+    each.collect()
+}
+
+/// Returns a document with what was imported, judged.
 fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
-    let Imported { program, environment, spans, notes } = imported;
+    let Imported { program, environment, spans, notes, failed_because, incomplete_because } = imported;
     if spans.iter().all(|span| span.targets.is_empty() || span.seconds <= 0.0) {
-        return Err(Error::new(file, "nothing was measured in it: it has no target, or no time"));
+        let why = failed_because.map_or_else(|| "it has no target, or no time".to_owned(), |why| why);
+        return Err(Error::new(file, format!("nothing was measured in it: {why}")));
     }
     let mut document = RunDocument::empty(RunDocument::SCHEMA);
     document.imported_from = Some(format!("{file}, a result of {program}"));
     document.target = file.to_owned();
-    document.complete = true;
+    document.failed = failed_because.is_some();
+    document.incomplete_because = failed_because.or(incomplete_because);
+    document.complete = document.incomplete_because.is_none();
     document.latency_resolution = format!("as {program} measured it");
     document.notes = vec![format!("Imported from {file}, a result of {program}: plumb has not measured it.")];
     document.notes.extend(notes);
@@ -149,17 +374,44 @@ fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
 }
 
 impl Figures {
-    /// Both together. Of latencies the mean is known, and no percentile.
+    /// Returns the figures of what moved data, with their times together.
+    pub(crate) fn of(read: Counted, write: Counted, trim: Counted, mixed: Counted) -> Self {
+        let figures = Self { read, write, trim, mixed, ..Self::default() };
+        Self { distribution: figures.moved().distribution, ..figures }
+    }
+
+    /// Returns reads, writes, trims and what is none of these by its name, together.
+    fn moved(&self) -> Counted {
+        let all = [&self.read, &self.write, &self.trim, &self.mixed].into_iter().cloned();
+        all.reduce(Counted::and).unwrap_or_default()
+    }
+
+    /// Adds operations that failed: to the direction that was used, if it was one alone.
+    pub(crate) fn add_errors(&mut self, errors: u64) {
+        let used = [&self.read, &self.write, &self.trim].map(|side| side.operations > 0);
+        let side = match used {
+            [true, false, false] => &mut self.read,
+            [false, true, false] => &mut self.write,
+            [false, false, true] => &mut self.trim,
+            _ => &mut self.mixed,
+        };
+        side.errors = side.errors.saturating_add(errors);
+    }
+
+    /// Returns both together.
     pub(crate) fn and(self, other: &Self) -> Self {
+        let moved = Counted { distribution: self.distribution.clone(), ..self.moved() };
+        let others = Counted { distribution: other.distribution.clone(), ..other.moved() };
         Self {
-            read: self.read.and(other.read),
-            write: self.write.and(other.write),
-            trim: self.trim.and(other.trim),
-            sync: self.sync.and(other.sync),
-            latency: None,
+            read: self.read.and(other.read.clone()),
+            write: self.write.and(other.write.clone()),
+            trim: self.trim.and(other.trim.clone()),
+            sync: self.sync.and(other.sync.clone()),
+            mixed: self.mixed.and(other.mixed.clone()),
+            distribution: moved.and(others).distribution,
             worker_busy: None,
             depth: self.depth.zip(other.depth).map(|(one, other)| one.max(other)),
-            cpu: self.cpu.zip(other.cpu).map(|(one, other)| plumb_report::document::CpuSeconds {
+            cpu: self.cpu.zip(other.cpu).map(|(one, other)| CpuSeconds {
                 user: one.user + other.user,
                 system: one.system + other.system,
             }),
@@ -167,14 +419,19 @@ impl Figures {
     }
 
     fn sides(&self, seconds: f64, storage: Option<&StorageSide>, program: &str) -> Sides {
-        let moved = [self.read, self.write, self.trim].into_iter().reduce(Counted::and).unwrap_or_default();
-        let whole = Counted { latency: self.latency, ..moved };
+        let whole = Counted { distribution: self.distribution.clone(), ..self.moved() };
+        let sides = [("", &whole), ("read: ", &self.read), ("write: ", &self.write), ("sync: ", &self.sync)];
+        let unknown = sides.iter().filter_map(|(name, side)| {
+            let because = side.distribution.as_ref()?.unknown_because.as_ref()?;
+            Some(format!("{name}{because}"))
+        });
         Sides {
             application: whole.side(seconds),
             read: self.read.direction(seconds),
             write: self.write.direction(seconds),
             trim: self.trim.direction(seconds),
             sync: self.sync.direction(seconds),
+            percentiles_unknown_because: unknown.into_iter().next(),
             depth: self.depth,
             in_flight_max: self.depth.unwrap_or(0),
             storage: storage.cloned(),
@@ -190,21 +447,23 @@ impl Figures {
 
 impl Counted {
     pub(crate) fn and(self, other: Self) -> Self {
-        let latency = match (self.operations, other.operations) {
-            (_, 0) => self.latency,
-            (0, _) => other.latency,
-            // Percentiles of two distributions are none of both.
-            _ => None,
-        };
         Self {
-            operations: self.operations + other.operations,
-            bytes: self.bytes + other.bytes,
-            latency,
-            errors: self.errors + other.errors,
+            operations: self.operations.saturating_add(other.operations),
+            bytes: self.bytes.saturating_add(other.bytes),
+            distribution: match (self.operations, other.operations) {
+                (_, 0) => self.distribution,
+                (0, _) => other.distribution,
+                _ => self.distribution.zip(other.distribution).map(|(one, other)| one.and(other)),
+            },
+            errors: self.errors.saturating_add(other.errors),
         }
     }
 
-    fn side(self, seconds: f64) -> ApplicationSide {
+    fn latency(&self) -> Option<Latency> {
+        self.distribution.as_ref().map(|of| of.latency)
+    }
+
+    fn side(&self, seconds: f64) -> ApplicationSide {
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let iops = rate(self.operations);
         ApplicationSide {
@@ -215,13 +474,13 @@ impl Counted {
             iops,
             bytes_per_second: rate(self.bytes),
             io_bytes_mean: (self.operations > 0).then(|| self.bytes as f64 / self.operations as f64),
-            latency: self.latency,
+            latency: self.latency(),
             latency_from_intended_start: None,
-            in_flight_mean: self.latency.map(|latency| latency.mean * iops),
+            in_flight_mean: self.latency().map(|latency| latency.mean * iops),
         }
     }
 
-    fn direction(self, seconds: f64) -> DirectionResult {
+    fn direction(&self, seconds: f64) -> DirectionResult {
         DirectionResult::of(&self.side(seconds), Vec::new())
     }
 }

@@ -23,6 +23,8 @@ pub struct Machine {
     pub started_at: String,
     /// The same in seconds since 1970.
     pub started_unix: u64,
+    /// Seconds by which local time was then ahead of UTC; negative in the west.
+    pub zone_offset_seconds: i32,
     /// The version of plumb.
     pub version: String,
     /// When this program was made, as `2026/01/31`.

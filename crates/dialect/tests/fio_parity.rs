@@ -39,6 +39,7 @@ fn machine() -> Machine {
         uptime_ms: 1,
         started_at: "2026-11-21T23:27:02Z".into(),
         started_unix: 1_795_303_622,
+        zone_offset_seconds: 0,
         version: "0.1.0".into(),
         version_date: String::new(),
         argv: Vec::new(),
@@ -55,7 +56,7 @@ fn ours(text: &str) -> Result<Invocation, Error> {
 }
 
 /// Whether fio is installed; says so if not.
-fn fio_is_here() -> bool {
+pub(crate) fn fio_is_here() -> bool {
     let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {
         plumb_testkit::skip("fio is not installed");

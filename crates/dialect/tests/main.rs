@@ -4,6 +4,7 @@
 
 mod diskspd;
 mod fio_parity;
+mod imported;
 mod machine;
 mod native;
 mod sqlio;

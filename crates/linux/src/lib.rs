@@ -30,6 +30,7 @@ pub mod flush_trace;
 pub mod fuse_connection;
 pub mod inventory;
 pub mod layout;
+pub mod local_time;
 pub mod loop_device;
 mod mapped;
 pub mod pagecache;

@@ -248,6 +248,7 @@ impl ReadBack for Ledger {
     }
 
     fn check(&mut self, range: LbaRange, bytes: &[u8]) {
+        self.verified.read_back_bytes += bytes.len() as u64;
         for (index, block) in bytes.chunks_exact(self.logical_block).enumerate() {
             let lba = range.lba + index as u64;
             let may_be_older = self.is_at_risk(lba);

@@ -131,11 +131,11 @@ impl Histogram {
             mean: self.mean()?,
             std: self.std()?,
             min: Nanos(self.min).as_secs_f64(),
-            p25: p25.as_secs_f64(),
-            p50: p50.as_secs_f64(),
-            p75: p75.as_secs_f64(),
-            p99: p99.as_secs_f64(),
-            p999: p999.as_secs_f64(),
+            p25: Some(p25.as_secs_f64()),
+            p50: Some(p50.as_secs_f64()),
+            p75: Some(p75.as_secs_f64()),
+            p99: Some(p99.as_secs_f64()),
+            p999: Some(p999.as_secs_f64()),
             max: Nanos(self.max).as_secs_f64(),
         })
     }

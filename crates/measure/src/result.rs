@@ -6,7 +6,8 @@
 use plumb_block::{DeviceCounters, Nanos, SyncMethod};
 use serde::{Deserialize, Serialize};
 
-/// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error.
+/// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error. plumb measures all
+/// percentiles; null is a percentile that another program did not print, or that lies beyond the end of its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// How many operations were timed.
@@ -18,15 +19,15 @@ pub struct Latency {
     /// The fastest.
     pub min: f64,
     /// The first quartile.
-    pub p25: f64,
+    pub p25: Option<f64>,
     /// The median.
-    pub p50: f64,
+    pub p50: Option<f64>,
     /// The third quartile.
-    pub p75: f64,
+    pub p75: Option<f64>,
     /// 99 of 100 are not slower.
-    pub p99: f64,
+    pub p99: Option<f64>,
     /// 999 of 1000 are not slower.
-    pub p999: f64,
+    pub p999: Option<f64>,
     /// The slowest.
     pub max: f64,
 }

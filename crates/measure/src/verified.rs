@@ -28,6 +28,9 @@ pub struct Verified {
     /// Blocks that could not be read because nobody answered any more; nothing is said of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreached: u64,
+    /// Bytes that were read back when the load was over, to be compared.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_back_bytes: u64,
     /// The first that are wrong.
     pub examples: Vec<WrongBlock>,
 }
@@ -89,6 +92,7 @@ impl Verified {
         self.at_risk += other.at_risk;
         self.older += other.older;
         self.unreached += other.unreached;
+        self.read_back_bytes += other.read_back_bytes;
         let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
         self.examples.extend(other.examples.iter().take(room));
     }

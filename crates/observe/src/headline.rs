@@ -17,7 +17,7 @@ pub(crate) fn of(document: &ObservationDocument) -> String {
     }));
     let syncs = || document.syncs.iter().flatten();
     let (all, slowest) = syncs().filter(|sync| sync.counted).fold((0, 0.0_f64), |(all, slowest), sync| {
-        (all + sync.count, slowest.max(sync.latency.map_or(0.0, |latency| latency.p99)))
+        (all + sync.count, slowest.max(sync.latency.and_then(|latency| latency.p99).unwrap_or(0.0)))
     });
     if all > 0 {
         parts.push(format!(

@@ -138,6 +138,7 @@ fn label(document: &ComparisonDocument) -> &'static str {
         (_, Outcome::Different) => "Different",
         (_, Outcome::Equivalent) => "Equivalent",
         (_, Outcome::NoneSeen) => "No difference seen",
+        (_, Outcome::NotJudged) => "Not judged",
     }
 }
 
@@ -212,6 +213,7 @@ const fn outcome_words(outcome: Outcome) -> &'static str {
         Outcome::Different => "different",
         Outcome::Equivalent => "equivalent",
         Outcome::NoneSeen => "no difference that this experiment could see",
+        Outcome::NotJudged => "not judged: too few runs",
         Outcome::NotMeasured => "not measured",
     }
 }

@@ -28,9 +28,10 @@ impl Figure {
         Self { label, value, unit: unit.to_owned(), note }
     }
 
-    /// Returns a duration in the unit that fits.
-    pub(crate) fn duration(label: &'static str, seconds: f64, note: String) -> Self {
-        let (value, unit) = quantity::duration_parts(seconds);
+    /// Returns a duration in the unit that fits, or a dash.
+    pub(crate) fn duration(label: &'static str, seconds: impl Into<Option<f64>>, note: String) -> Self {
+        let unknown = || (quantity::NONE.to_owned(), "");
+        let (value, unit) = seconds.into().map_or_else(unknown, quantity::duration_parts);
         Self::new(label, value, unit, note)
     }
 }

@@ -7,20 +7,20 @@ use crate::document::{Environment, Sides};
 use crate::printable::printable;
 use crate::quantity::{count, duration};
 
-/// A statistic of a latency, in seconds.
-type Statistic = fn(&Latency) -> f64;
+/// A statistic of a latency, in seconds; `None` if it is not known.
+type Statistic = fn(&Latency) -> Option<f64>;
 
 /// The statistics in the order in which they are printed.
 pub(crate) const STATISTICS: [(&str, Statistic); 9] = [
-    ("mean", |latency| latency.mean),
-    ("std", |latency| latency.std),
-    ("min", |latency| latency.min),
+    ("mean", |latency| Some(latency.mean)),
+    ("std", |latency| Some(latency.std)),
+    ("min", |latency| Some(latency.min)),
     ("p25", |latency| latency.p25),
     ("p50", |latency| latency.p50),
     ("p75", |latency| latency.p75),
     ("p99", |latency| latency.p99),
     ("p99.9", |latency| latency.p999),
-    ("max", |latency| latency.max),
+    ("max", |latency| Some(latency.max)),
 ];
 
 /// Flushes, and whose they are.
@@ -63,18 +63,15 @@ impl FlushCount {
 
 /// `half of them within 1 ms, 99 of 100 within 3 ms`, as far as there were enough for that.
 pub(crate) fn spread(latency: &Latency) -> String {
-    match latency.count {
-        0 | 1 => format!("it took {}", duration(latency.max)),
-        2..100 => {
-            format!("half of them within {}, the slowest {}", duration(latency.p50), duration(latency.max))
-        }
-        _ => {
-            format!(
-                "half of them within {}, 99 of 100 within {}",
-                duration(latency.p50),
-                duration(latency.p99)
-            )
-        }
+    let slowest = duration(latency.max);
+    let half = latency.p50.map(|half| format!("half of them within {}", duration(half)));
+    let many = latency.p99.filter(|_| latency.count >= 100);
+    let many = many.map(|many| format!("99 of 100 within {}", duration(many)));
+    match (latency.count, half, many) {
+        (0 | 1, ..) => format!("it took {slowest}"),
+        (_, Some(half), Some(many)) => format!("{half}, {many}"),
+        (_, Some(known), None) | (_, None, Some(known)) => format!("{known}, the slowest {slowest}"),
+        (_, None, None) => format!("{} on average, the slowest {slowest}", duration(latency.mean)),
     }
 }
 

@@ -66,7 +66,7 @@ fn figures(document: &FleetDocument) -> Vec<Figure> {
             format!("of {} hosts", document.counted().count()),
         ),
     ];
-    let p99 = total.application.latency.map(|latency| duration(latency.p99));
+    let p99 = total.application.latency.and_then(|latency| latency.p99).map(duration);
     figures.extend(p99.map(|p99| {
         Figure::new("99 of 100 take at most", p99, "", "of all operations of these hosts".to_owned())
     }));
@@ -112,7 +112,7 @@ fn loads(document: &FleetDocument) -> Table {
     let of = |sides: Option<&Sides>, show: fn(&ApplicationSide) -> String| {
         or_dash(sides, |sides| show(&sides.application))
     };
-    let latency = |sides: Option<&Sides>, of: fn(&Latency) -> f64| {
+    let latency = |sides: Option<&Sides>, of: fn(&Latency) -> Option<f64>| {
         let latency = sides.and_then(|sides| sides.application.latency.as_ref());
         or_dash(latency, |latency| duration(of(latency)))
     };

@@ -293,8 +293,12 @@ mod tests {
         let mut document = fixture::load("many-writers");
         let total = &mut document.total;
         (total.read.ios, total.trim.ios, total.write.ios, total.sync.ios) = (0, 0, 1000, 1000);
-        let latency =
-            |scale: f64| Latency { count: 1000, p50: 1e-5 * scale, p99: 2e-5 * scale, ..NO_LATENCY };
+        let latency = |scale: f64| Latency {
+            count: 1000,
+            p50: Some(1e-5 * scale),
+            p99: Some(2e-5 * scale),
+            ..NO_LATENCY
+        };
         total.application.operations = 1000;
         total.application.latency = Some(latency(1.0));
         total.durable_latency = Some(latency(300.0));
@@ -315,11 +319,11 @@ mod tests {
         mean: 0.0,
         std: 0.0,
         min: 0.0,
-        p25: 0.0,
-        p50: 0.0,
-        p75: 0.0,
-        p99: 0.0,
-        p999: 0.0,
+        p25: Some(0.0),
+        p50: Some(0.0),
+        p75: Some(0.0),
+        p99: Some(0.0),
+        p999: Some(0.0),
         max: 0.0,
     };
 

@@ -86,7 +86,7 @@ fn figures(document: &ObservationDocument) -> Vec<Figure> {
 }
 
 /// The latency that so many do not exceed.
-fn at(latency: Option<Latency>, of: fn(&Latency) -> f64) -> String {
+fn at(latency: Option<Latency>, of: fn(&Latency) -> Option<f64>) -> String {
     or_dash(latency, |latency| duration(of(&latency)))
 }
 
@@ -102,7 +102,7 @@ fn asked(document: &ObservationDocument) -> Table {
         .right("p99", |(.., of)| at(of.queue_latency, |of| of.p99))
         .right("at device p50", |(.., of)| at(of.latency, |of| of.p50))
         .right("p99", |(.., of)| at(of.latency, |of| of.p99))
-        .right("max", |(.., of)| at(of.latency, |of| of.max))
+        .right("max", |(.., of)| at(of.latency, |of| Some(of.max)))
         .table()
 }
 
@@ -124,7 +124,7 @@ fn flushes(document: &ObservationDocument) -> Table {
         .right("per second", |device| or_dash(device.flushes_per_second, rate))
         .right("p50", |device| at(device.flush_latency, |of| of.p50))
         .right("p99", |device| at(device.flush_latency, |of| of.p99))
-        .right("max", |device| at(device.flush_latency, |of| of.max))
+        .right("max", |device| at(device.flush_latency, |of| Some(of.max)))
         .right("FUA writes", |device| or_dash(device.fua_writes, count))
         .right("merged", |device| count(device.merges))
         .table()
@@ -241,7 +241,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         .right("per second", |sync| rate(sync.per_second))
         .right("p50", |sync| at(sync.latency, |of| of.p50))
         .right("p99", |sync| at(sync.latency, |of| of.p99))
-        .right("max", |sync| at(sync.latency, |of| of.max))
+        .right("max", |sync| at(sync.latency, |of| Some(of.max)))
         .left("file", |sync| file(sync));
     let mut items = vec![Item::Table(table.table())];
     if syncs.iter().take(most).any(|sync| sync.call == NO_CALL) {

@@ -145,8 +145,8 @@ fn figures(document: &ObservationDocument) -> Figures {
 }
 
 fn times(of: &str, latency: Option<Latency>) -> Figures {
-    let time = |figure, value: fn(&Latency) -> f64| {
-        (of.to_owned(), figure, PairUnit::Seconds, latency.as_ref().map(value))
+    let time = |figure, value: fn(&Latency) -> Option<f64>| {
+        (of.to_owned(), figure, PairUnit::Seconds, latency.as_ref().and_then(value))
     };
     vec![time("half within", |of| of.p50), time("99 of 100 within", |of| of.p99)]
 }
@@ -155,7 +155,7 @@ fn of_device(device: &ObservedDevice, seconds: f64) -> Figures {
     let (ios, depth) = (device.ios() as f64, device.queue_depth);
     let bursts = device.arrivals.and_then(|arrivals| arrivals.bursts);
     let share = |of: u64| (ios > 0.0).then(|| of as f64 / ios);
-    let flush = |value: fn(&Latency) -> f64| device.flush_latency.as_ref().map(value);
+    let flush = |value: fn(&Latency) -> Option<f64>| device.flush_latency.as_ref().and_then(value);
     let each = |of: Option<u64>| of.filter(|_| seconds > 0.0).map(|of| of as f64 / seconds);
     [
         ("requests", PairUnit::PerSecond, each(Some(device.ios()))),
@@ -167,8 +167,8 @@ fn of_device(device: &ObservedDevice, seconds: f64) -> Figures {
         ("half of the flushes within", PairUnit::Seconds, flush(|of| of.p50)),
         ("99 of 100 flushes within", PairUnit::Seconds, flush(|of| of.p99)),
         ("FUA writes", PairUnit::PerSecond, each(device.fua_writes)),
-        ("99 of 100 reads within", PairUnit::Seconds, device.read.latency.map(|of| of.p99)),
-        ("99 of 100 writes within", PairUnit::Seconds, device.write.latency.map(|of| of.p99)),
+        ("99 of 100 reads within", PairUnit::Seconds, device.read.latency.and_then(|of| of.p99)),
+        ("99 of 100 writes within", PairUnit::Seconds, device.write.latency.and_then(|of| of.p99)),
         ("at once while busy", PairUnit::Count, depth.map(|of| of.busy_mean)),
         ("busy", PairUnit::Share, depth.map(|of| of.busy)),
         ("requests of a burst", PairUnit::Count, bursts.map(|of| of.ios_mean)),

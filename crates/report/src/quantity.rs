@@ -76,10 +76,12 @@ pub fn duration_parts(seconds: f64) -> (String, &'static str) {
     (three_digits(scaled), unit)
 }
 
-/// A duration in the unit that fits: `52.4 µs`.
-pub fn duration(seconds: f64) -> String {
-    let (value, unit) = duration_parts(seconds);
-    format!("{value} {unit}")
+/// A duration in the unit that fits: `52.4 µs`; a dash for one that is not known.
+pub fn duration(seconds: impl Into<Option<f64>>) -> String {
+    or_dash(seconds.into(), |seconds| {
+        let (value, unit) = duration_parts(seconds);
+        format!("{value} {unit}")
+    })
 }
 
 /// A size in powers of 1024: `8 KiB`; fractions of a byte are rounded.
@@ -150,8 +152,9 @@ impl DurationUnit {
         }
     }
 
-    /// `seconds` in this unit with a fixed number of decimals, so that points line up.
-    pub fn show(self, seconds: f64) -> String {
+    /// `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a time that is not known.
+    pub fn show(self, seconds: impl Into<Option<f64>>) -> String {
+        let Some(seconds) = seconds.into() else { return NONE.to_owned() };
         let (scaled, decimals) = match self {
             Self::Micros => (seconds * 1e6, 1),
             Self::Millis => (seconds * 1e3, 3),

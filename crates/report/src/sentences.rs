@@ -196,11 +196,12 @@ pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
         (75.0, latency.p75),
         (99.0, latency.p99),
         (99.9, latency.p999),
-        (100.0, latency.max),
+        (100.0, Some(latency.max)),
     ];
     // Between two percentiles that are known, the lower one is certain.
-    let known = at.iter().rev().find(|(percentile, _)| *percentile <= target.percentile)?;
-    (known.1 > target.latency).then_some(known.1)
+    let below = at.iter().rev().filter(|(percentile, _)| *percentile <= target.percentile);
+    let known = below.filter_map(|(_, seconds)| *seconds).next()?;
+    (known > target.latency).then_some(known)
 }
 
 fn of_transactions(transactions: &Transactions) -> Vec<String> {

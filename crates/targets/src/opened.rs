@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plumb_block::{Bytes, Caching, Clock, Device, StorageCounters};
 use plumb_linux::{Access, Engine, FileDevice, FileOptions, Filling, layout};
 use plumb_path::{DeviceKind, Survey, survey_device};
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::cache;
 use crate::error::{Error, Result};
@@ -218,6 +218,33 @@ impl Opened {
             Err(error) => {
                 let error = plumb_block::Error { place: self.shown.clone(), ..error };
                 Err(Error::device(&self.shown, &error).after_clearing_up(self.remove_if_made()))
+            }
+        }
+    }
+
+    /// Makes the file as long as it is to be without writing its blocks: reserved with fallocate(2) if `reserves` and the file system can,
+    /// otherwise holes. What a file that is to be longer held is dropped. Does nothing if there is nothing to lay out.
+    ///
+    /// # Errors
+    /// As ftruncate(2) and fallocate(2); what was made is then undone.
+    pub fn size_unwritten(&mut self, reserves: bool) -> Result<()> {
+        use rustix::io::Errno;
+        let (Some(_), Some(making)) = (&self.needs_layout, &self.making) else { return Ok(()) };
+        let (file, size) = (making.as_fd(), making.size().0);
+        let sized = rustix::fs::ftruncate(file, 0).and_then(|()| rustix::fs::ftruncate(file, size));
+        let reserved = sized.and_then(|()| match reserves {
+            true => rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size),
+            false => Ok(()),
+        });
+        match reserved {
+            // fio goes on where nothing can be reserved, too.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.laid_out();
+                Ok(())
+            }
+            Err(errno) => {
+                let error = Error::os(&self.shown, "reserve", errno);
+                Err(error.after_clearing_up(self.remove_if_made()))
             }
         }
     }

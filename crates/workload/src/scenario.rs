@@ -94,6 +94,9 @@ pub struct Job {
     /// Make missing target files of this size, and bring those that are shorter to it, and those that are longer if the
     /// range goes on to the end.
     pub size: Option<Bytes>,
+    /// What missing files are made of, and what is added to shorter ones.
+    #[serde(default, skip_serializing_if = "Layout::is_written")]
+    pub layout: Layout,
     /// How targets are opened.
     pub opening: Opening,
     /// Target files are empty at first and grow to the size with each write; full, they start again. Other targets
@@ -114,8 +117,25 @@ pub struct Job {
     /// A trace that says what they do, in place of the workload; its targets are those of the trace if none are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceUse>,
+    /// A program that works on files, in place of the workload; its only target is a directory. Of the
+    /// workload the seed counts, the time limit, and the number of operations: so many transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// What they do; with a trace only the depth, the seed, the content and a time limit count.
     pub workload: Workload,
+}
+
+/// Application profile that makes calls on files, rather than requests for blocks. Its threads are its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name of the profile: `NAME` or `NAME:VARIANT`.
+    pub profile: String,
+    /// Number of threads; `None`: as many as the profile says.
+    pub threads: Option<u32>,
+    /// Part of the profile's files that is made, above 0, at most 1; `None`: all, or as much as there is room
+    /// for.
+    pub scale: Option<f64>,
 }
 
 /// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their names.
@@ -153,6 +173,28 @@ pub struct TargetUse {
     pub name: String,
     /// With a shared depth: how often this target is chosen, relative to the others. At least 1.
     pub weight: u32,
+}
+
+/// What a file is made of before a load begins.
+///
+/// A sync after the first write to a block that is not written yet also has to make the file system's own records durable, which costs
+/// another flush.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Every block is written.
+    #[default]
+    Written,
+    /// Blocks are reserved by fallocate(2) and not written; holes where a file system cannot reserve. A shorter file is emptied first.
+    Reserved,
+    /// Nothing is reserved. A shorter file is emptied first.
+    Holes,
+}
+
+impl Layout {
+    fn is_written(&self) -> bool {
+        *self == Self::Written
+    }
 }
 
 /// What of a target file is in the page cache when a span begins.
@@ -277,6 +319,7 @@ impl Job {
             same_threads: false,
             depth_shared: false,
             size: None,
+            layout: Layout::Written,
             opening: Opening::DIRECT,
             append: false,
             page_cache: PageCache::AsIs,
@@ -285,6 +328,7 @@ impl Job {
             continue_on_error: false,
             start_delay: Nanos::ZERO,
             trace: None,
+            program: None,
             workload,
         }
     }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_block::{Clock, Nanos, Time};
+use plumb_block::{Clock, Nanos};
 use plumb_dialect::{Meaning, native};
 use plumb_fleet::stdio::{self, Link, Work};
 use plumb_fleet::{Agent, Identity, Level, MonotonicClock, Task, TaskResult};
 use plumb_linux::child::{self, Limits, Pipe, Tail};
-use plumb_load::{LoadOutcome, Progress, SpanResult};
+use plumb_load::{Event, LoadOutcome, Observer, SpanResult};
 use plumb_measure::Series;
-use plumb_trial::{Context, TargetNow, Trial, Watcher};
+use plumb_trial::{Context, Trial};
 use plumb_workload::Scenario;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -122,7 +122,7 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
     let request = running.request(Meaning { scenario, notes: Vec::new() }, words.to_owned());
     let request = traces::read(request)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
-    let mut watcher = Together {
+    let mut observer = Together {
         link,
         lasted: Nanos::ZERO,
         before: Nanos::ZERO,
@@ -131,13 +131,13 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
         sent: None,
     };
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
-    let trial = plumb_trial::run(&request, &context, &mut watcher).map_err(Refusal::from)?;
+    let trial = plumb_trial::run(&request, &context, &mut observer).map_err(Refusal::from)?;
     Ok(TaskResult {
         exit: exit_of(&trial) as u8,
         because: trial.ended.reason(),
         document: Some(trial.recording.document.to_json()?),
         outcome: outcome(&trial),
-        lasted: Some(watcher.before + watcher.lasted),
+        lasted: Some(observer.before + observer.lasted),
     })
 }
 
@@ -188,19 +188,28 @@ impl Together<'_> {
     }
 }
 
-impl Watcher for Together<'_> {
-    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
-        self.lasted = progress.elapsed;
+impl Observer for Together<'_> {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress { progress, .. } => self.lasted = progress.elapsed,
+            Event::Ready { start, is_virtual } => start.set(self.start_at(start.get(), *is_virtual)),
+            Event::Begun { late } => self.tell_begun(self.behind.saturating_add(*late)),
+            Event::WantsFigures(answer) => answer.set(self.wants_figures()),
+            Event::Figures(result) => self.figures(result),
+            _ => {}
+        }
     }
+}
 
-    fn start_at(&mut self, now: Nanos, time: &Time) -> Nanos {
+impl Together<'_> {
+    fn start_at(&mut self, now: Nanos, is_virtual: bool) -> Nanos {
         self.before += std::mem::take(&mut self.lasted);
         // A span may end before it is seen that all have begun.
         self.tell_begun(self.behind);
         self.start = Start::Awaited;
         let Some(at) = self.link.wait_for_start() else { return now };
         self.start = Start::Told;
-        if !time.is_virtual() {
+        if !is_virtual {
             let now = MonotonicClock.now();
             self.behind = now.since(at);
             return at.max(now);
@@ -212,10 +221,6 @@ impl Watcher for Together<'_> {
         // A load in virtual time takes the whole processor: where there are more of them than processors, all begin before one goes on.
         std::thread::sleep(ALL_BEGIN);
         now
-    }
-
-    fn begun(&mut self, late: Nanos) {
-        self.tell_begun(self.behind.saturating_add(late));
     }
 
     fn wants_figures(&mut self) -> bool {

@@ -7,7 +7,7 @@ use plumb_targets::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
 use crate::arguments::CheckArguments;
-use crate::command::running::{default_seed, exit_of, say_end, with_watcher};
+use crate::command::running::{default_seed, exit_of, say_end, with_observer};
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, time_of_day};
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     let (json, style) = (arguments.json, arguments.detail.style());
     let request = request(arguments);
     let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
-    let trial = with_watcher(&bar, &|context, watcher| plumb_trial::check(&request, context, watcher))?;
+    let trial = with_observer(&bar, &|context, observer| plumb_trial::check(&request, context, observer))?;
     terminal::show(&trial.recording, json, style)?;
     say_end(&trial, false);
     Ok(exit_of(&trial))

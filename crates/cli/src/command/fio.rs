@@ -1,6 +1,7 @@
 //! `plumb fio`: fio's command line and job files, its text, JSON and logs.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use plumb_block::Bytes;
@@ -8,6 +9,7 @@ use plumb_dialect::fio::{self, Format, Invocation, SteadyRound, Surroundings};
 use plumb_linux::pagecache;
 use plumb_load::SpanResult;
 use plumb_state::OutputFile;
+use plumb_targets::Name;
 use plumb_trial::{Round, Trial};
 use plumb_workload::Scenario;
 
@@ -48,6 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         writing.file(name.as_ref()).check().map_err(Refusal::from)?;
     }
     if !running.own.show_workload {
+        make_folders(&invocation.meaning.scenario)?;
         forget_cached(&invocation.meaning.scenario);
     }
     let running = running.removing(&invocation.remove_after);
@@ -85,6 +88,24 @@ fn print(
 fn steady_rounds(rounds: &[Round]) -> Vec<SteadyRound> {
     let of = |round: &Round| SteadyRound { iops: round.iops, bytes_per_second: round.bytes_per_second };
     rounds.iter().map(of).collect()
+}
+
+/// Makes the folders that names of files lead through, with the mode that fio gives them.
+fn make_folders(scenario: &Scenario) -> Result<(), Refusal> {
+    const MODE: u32 = 0o700;
+    let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+    for target in jobs.flat_map(|job| &job.targets) {
+        let Ok(Name::Path(path)) = Name::parse(&target.name) else { continue };
+        let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        else {
+            continue;
+        };
+        let made = DirBuilder::new().recursive(true).mode(MODE).create(folder);
+        made.map_err(|error| {
+            Refusal::new(Exit::NotMeasured, format!("cannot make {}: {error}", folder.display()))
+        })?;
+    }
+    Ok(())
 }
 
 /// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot be opened

@@ -14,14 +14,28 @@ use crate::{files, terminal};
 const NO_RUN: &str =
     "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
 
-/// What is in the directory of a run, or in a file with the result of another program.
-pub(super) fn opened(run: &Path) -> Result<Recorded, Refusal> {
+/// Returns a file with several results and the number of the one that is meant, of a name such as `fio.json#2`.
+pub(super) fn numbered(name: &Path) -> Option<(&Path, usize)> {
+    let (file, number) = name.to_str()?.rsplit_once('#')?;
+    Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())
+}
+
+/// Opens the directory of a run, or a file with results of another program. Of several results, `number` chooses one, from 1 on.
+pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refusal> {
+    let (run, number) = match (number, numbered(run)) {
+        (None, Some((file, number))) => (file, Some(number)),
+        _ => (run, number),
+    };
     if run.is_file() {
         let name = run.display().to_string();
         let text =
             files::read(&name).map_err(|error| Refusal::new(Exit::Usage, format!("{name}: {error}")))?;
-        let document = plumb_dialect::imported::read(&text, &name).map_err(usage)?;
+        let document = plumb_dialect::imported::read(&text, &name, number).map_err(usage)?;
         return Ok(Recorded::Run(Box::new(RunRecording::without_distributions(document))));
+    }
+    if number.is_some() {
+        let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
+        return Err(Refusal::new(Exit::Usage, problem));
     }
     Recorded::open(run).map_err(usage)?.ok_or_else(|| {
         let why = "has no result: the run ended, or its disk was full, before one was written; what was measured until then, if \
@@ -34,7 +48,7 @@ pub(super) fn opened(run: &Path) -> Result<Recorded, Refusal> {
 fn put_beneath(guest: &mut Recorded, host: &Path) -> Result<(), Refusal> {
     let problem = |problem: String| Refusal::new(Exit::Usage, problem);
     let only = || problem("--beneath: only runs of a load and observations are put together".to_owned());
-    let host_document = match opened(host)? {
+    let host_document = match opened(host, None)? {
         Recorded::Run(recording) => recording.document,
         Recorded::Observation(seen) => {
             RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }
@@ -67,7 +81,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
             newest
         }
     };
-    let mut recorded = opened(&run)?;
+    let mut recorded = opened(&run, arguments.result)?;
     if let Some(host) = &arguments.beneath {
         put_beneath(&mut recorded, host)?;
     }

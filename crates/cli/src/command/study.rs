@@ -132,8 +132,8 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let request = running.request(meaning, String::new());
     let plan = StudyPlan { studies: arguments.name.clone(), on: arguments.on.clone(), seed: arguments.seed };
     let switches = RefCell::new(switches(arguments, &running.own)?);
-    let (document, ended) = running.shown(&|context, watcher| {
-        study::run(&plan, &request, context, watcher, &mut switches.borrow_mut())
+    let (document, ended) = running.shown(&|context, observer| {
+        study::run(&plan, &request, context, observer, &mut switches.borrow_mut())
     })?;
     terminal::print(&render(&document, format, arguments.detail.style())?)?;
     if let Some(why) = ended.reason() {

@@ -1,12 +1,13 @@
 //! Results that DiskSpd has printed as XML (`-Rxml`). What is not known there is left alone: versions differ.
 
-use plumb_measure::Latency;
 use plumb_report::document::{Environment, RunJob};
 use plumb_workload::Caching;
 
 use super::xml::{self, Element};
 use crate::error::Error;
-use crate::imported::{Counted, Figures, Imported, Span, Target, description, start_time};
+use crate::imported::{
+    Counted, Extremes, Figures, Imported, PERCENTILES, Span, Target, description, short_of, start_time,
+};
 
 const MS: f64 = 1e-3;
 
@@ -28,11 +29,18 @@ pub(crate) fn read_xml_result(text: &str, file: &str) -> Result<Imported, Error>
     };
     let results = root.children().filter(|child| child.name() == "TimeSpan");
     let spans = results.enumerate().map(|(number, result)| span(&result, asked.get(number)));
+    let spans: Vec<Span> = spans.collect::<Result<_, _>>()?;
+    let mut incomplete_because = None;
+    for (span, asked) in spans.iter().zip(&asked) {
+        let short = decimal(asked, "Duration")?.and_then(|asked| short_of("DiskSpd", span.seconds, asked));
+        incomplete_because = incomplete_because.or(short);
+    }
     Ok(Imported {
         program: program(&root)?,
         environment: environment(&root)?,
-        spans: spans.collect::<Result<_, _>>()?,
-        notes: Vec::new(),
+        spans,
+        incomplete_because,
+        ..Imported::default()
     })
 }
 
@@ -111,7 +119,7 @@ fn add(targets: &mut Vec<Target>, part: &Element<'_>) -> Result<(), Error> {
     let size = count(part, "FileSize")?;
     match targets.iter_mut().find(|target| target.name == name) {
         Some(target) => target.figures = std::mem::take(&mut target.figures).and(&figures),
-        None => targets.push(Target { name, size, job: 0, figures }),
+        None => targets.push(Target { name, size, figures, ..Target::default() }),
     }
     Ok(())
 }
@@ -138,7 +146,7 @@ fn job(target: &Element<'_>) -> Result<RunJob, Error> {
     })
 }
 
-/// Means and percentiles of a whole span. One whose percentiles are not all there is not known.
+/// Reads means and percentiles of a whole span. A latency without its extremes is not known.
 fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
     let buckets: Vec<Element<'_>> = latency.children().filter(|child| child.name() == "Bucket").collect();
     let of = |mean, deviation, side, count: u64| {
@@ -148,18 +156,21 @@ fn latencies(latency: &Element<'_>, total: &mut Figures) -> Result<(), Error> {
             Ok::<_, Error>(bucket.map(|bucket| decimal(bucket, side)).transpose()?.flatten())
         };
         let Some(mean) = decimal(latency, mean)?.filter(|_| count > 0) else { return Ok(None) };
-        let mut times = [0.0; 7];
-        for (time, wanted) in times.iter_mut().zip([0.0, 25.0, 50.0, 75.0, 99.0, 99.9, 100.0]) {
-            let Some(milliseconds) = at(wanted)? else { return Ok(None) };
-            *time = milliseconds * MS;
+        let seconds = |wanted| Ok::<_, Error>(at(wanted)?.map(|milliseconds| milliseconds * MS));
+        let (Some(min), Some(max)) = (seconds(0.0)?, seconds(100.0)?) else { return Ok(None) };
+        let mut percentiles = [None; 5];
+        for (known, (percent, _)) in percentiles.iter_mut().zip(PERCENTILES) {
+            *known = seconds(percent)?;
         }
-        let [min, p25, p50, p75, p99, p999, max] = times;
         let std = decimal(latency, deviation)?.unwrap_or(0.0) * MS;
-        Ok::<_, Error>(Some(Latency { count, mean: mean * MS, std, min, p25, p50, p75, p99, p999, max }))
+        let figures = Extremes { count, mean: mean * MS, std, min, max };
+        Ok::<_, Error>(Some(figures.with(percentiles)))
     };
     let (reads, writes) = (total.read.operations, total.write.operations);
-    total.read.latency = of("AverageReadMilliseconds", "ReadLatencyStdev", "ReadMilliseconds", reads)?;
-    total.write.latency = of("AverageWriteMilliseconds", "WriteLatencyStdev", "WriteMilliseconds", writes)?;
-    total.latency = of("AverageTotalMilliseconds", "LatencyStdev", "TotalMilliseconds", reads + writes)?;
+    total.read.distribution = of("AverageReadMilliseconds", "ReadLatencyStdev", "ReadMilliseconds", reads)?;
+    total.write.distribution =
+        of("AverageWriteMilliseconds", "WriteLatencyStdev", "WriteMilliseconds", writes)?;
+    total.distribution =
+        of("AverageTotalMilliseconds", "LatencyStdev", "TotalMilliseconds", reads.saturating_add(writes))?;
     Ok(())
 }

@@ -2,12 +2,13 @@
 //! from the input parameters.
 
 use plumb_block::Bytes;
-use plumb_measure::Latency;
 use plumb_report::document::{Environment, RunJob};
 use plumb_workload::Caching;
 
 use crate::error::Error;
-use crate::imported::{Counted, Figures, Imported, Span, Target, description, start_time};
+use crate::imported::{
+    Counted, Distribution, Extremes, Figures, Imported, Span, Target, description, short_of, start_time,
+};
 
 const MS: f64 = 1e-3;
 
@@ -27,6 +28,8 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
         .iter()
         .zip(ends)
         .map(|(begin, end)| Page { lines: &lines[*begin..end], begin: *begin, file }.span(&job.0, job.1));
+    let spans: Vec<Span> = spans.collect::<Result<_, _>>()?;
+    let asked_seconds = value("duration:").and_then(|text| text.trim_end_matches('s').parse().ok());
     Ok(Imported {
         program: "DiskSpd".to_owned(),
         environment: Environment {
@@ -39,8 +42,9 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
             started_at: value("start time:").map(|time| start_time(&time)).unwrap_or_default(),
             ..Environment::default()
         },
-        spans: spans.collect::<Result<_, _>>()?,
-        notes: Vec::new(),
+        incomplete_because: spans.iter().find_map(|span| short_of("DiskSpd", span.seconds, asked_seconds?)),
+        spans,
+        ..Imported::default()
     })
 }
 
@@ -92,30 +96,32 @@ impl Page<'_> {
     fn span(&self, job: &RunJob, depth: Option<u64>) -> Result<Span, Error> {
         let time =
             self.lines[0].strip_prefix("actual test time:").unwrap_or_default().trim().trim_end_matches('s');
+        let seconds = time.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
         let seconds =
-            time.parse().map_err(|_| self.wrong(0, format!("'{time}': expected seconds, such as 30.00s")))?;
+            seconds.ok_or_else(|| self.wrong(0, format!("'{time}': expected seconds, such as 30.00s")))?;
         let [all, reads, writes] = ["Total IO", "Read IO", "Write IO"].map(|heading| self.table(heading));
         let (all, reads, writes) = (all?, reads?, writes?);
-        let mut total = Figures { read: reads.0, write: writes.0, depth, ..Figures::default() };
-        if reads.0.operations + writes.0.operations == 0 {
-            total.write = all.0;
+        let side = |table: &Table, column| Counted {
+            distribution: self.distribution(table, column),
+            ..table.total.clone()
+        };
+        let mut total =
+            Figures { read: side(&reads, 0), write: side(&writes, 1), depth, ..Figures::default() };
+        if reads.total.operations == 0 && writes.total.operations == 0 {
+            total.write = all.total.clone();
         }
-        let means = [&reads.0, &writes.0, &all.0].map(|of| of.latency);
-        let [read, write, both] =
-            self.percentiles(means, [reads.0.operations, writes.0.operations, all.0.operations]);
-        (total.read.latency, total.write.latency, total.latency) = (read, write, both);
+        total.distribution = self.distribution(&all, 2);
         let mut targets: Vec<Target> = Vec::new();
-        for (name, _) in &all.1 {
+        for (name, _) in &all.rows {
             if !targets.iter().any(|target| target.name == *name) {
                 let of = |rows: &[(String, Counted)]| {
                     rows.iter()
                         .filter(|(of, _)| of == name)
-                        .map(|(_, counted)| *counted)
+                        .map(|(_, counted)| counted.clone())
                         .reduce(Counted::and)
                         .unwrap_or_default()
                 };
-                let [read, write] =
-                    [of(&reads.1), of(&writes.1)].map(|counted| Counted { latency: None, ..counted });
+                let (read, write) = (of(&reads.rows), of(&writes.rows));
                 targets.push(Target {
                     name: name.clone(),
                     figures: Figures { read, write, ..Figures::default() },
@@ -129,10 +135,10 @@ impl Page<'_> {
         Ok(Span { seconds, warmup: 0.0, jobs: vec![job.clone()], targets, total, storage: None })
     }
 
-    /// The total of a table and its rows, each with the name of its file. The mean alone is known of latencies here.
-    fn table(&self, heading: &str) -> Result<(Counted, Vec<(String, Counted)>), Error> {
+    /// Returns the total of a table and its rows.
+    fn table(&self, heading: &str) -> Result<Table, Error> {
         let Some(at) = self.lines.iter().position(|line| *line == heading) else {
-            return Ok((Counted::default(), Vec::new()));
+            return Ok(Table::default());
         };
         let columns: Row<'_> = self.lines.get(at + 1).map(|line| cells(line)).unwrap_or_default();
         let place = |name: &str| columns.iter().position(|column| *column == name);
@@ -153,12 +159,11 @@ impl Page<'_> {
                     self.wrong(line, format!("'{cell}': expected a whole number in the table {heading}"))
                 })
             };
-            let time = |place: Option<usize>| Some(row.get(place?)?.parse::<f64>().ok()? * MS);
-            let std = time(deviation).unwrap_or(0.0);
-            let latency = time(mean).map(|mean| Latency { std, ..only_mean(mean) });
-            let counted = Counted { bytes: number(1)?, operations: number(2)?, latency, errors: 0 };
+            let counted = Counted { bytes: number(1)?, operations: number(2)?, ..Counted::default() };
             if is_total {
-                return Ok((counted, rows));
+                let time = |place: Option<usize>| milliseconds(row.get(place?)?);
+                let std = time(deviation).unwrap_or(0.0);
+                return Ok(Table { total: counted, mean: time(mean).map(|mean| Mean { mean, std }), rows });
             }
             let file = row.last().copied().unwrap_or_default();
             rows.push((file.rsplit_once(" (").map_or(file, |(name, _)| name).to_owned(), counted));
@@ -166,55 +171,46 @@ impl Page<'_> {
         Err(self.wrong(at, format!("the table {heading} has no line `total:`")))
     }
 
-    /// The latencies of reads, writes and both; `None` where not all percentiles were printed.
-    fn percentiles(&self, means: [Option<Latency>; 3], counts: [u64; 3]) -> [Option<Latency>; 3] {
+    /// Returns the times of the operations in column `side` of the percentiles; `None` where their extremes were not printed.
+    fn distribution(&self, table: &Table, side: usize) -> Option<Distribution> {
         let begin = self
             .lines
             .iter()
             .position(|line| line.starts_with("%-ile"))
             .map_or(self.lines.len(), |at| at + 1);
-        let row = |label: &str| {
-            self.lines[begin.min(self.lines.len())..]
-                .iter()
-                .map(|line| cells(line))
-                .find(|row| row.first() == Some(&label))
+        let at = |label: &str| {
+            let mut rows = self.lines.get(begin..)?.iter().map(|line| cells(line));
+            milliseconds(rows.find(|row| row.first() == Some(&label))?.get(side + 1)?)
         };
-        [0, 1, 2].map(|side| {
-            let known = means[side].filter(|_| counts[side] > 0)?;
-            let at = |label: &str| {
-                row(label).and_then(|row| row.get(side + 1)?.parse::<f64>().ok()).map(|ms| ms * MS)
-            };
-            Some(Latency {
-                count: counts[side],
-                min: at("min")?,
-                p25: at("25th")?,
-                p50: at("50th")?,
-                p75: at("75th")?,
-                p99: at("99th")?,
-                p999: at("3-nines")?,
-                max: at("max")?,
-                ..known
-            })
-        })
+        let count = Some(table.total.operations).filter(|count| *count > 0)?;
+        let Mean { mean, std } = table.mean?;
+        let extremes = Extremes { count, mean, std, min: at("min")?, max: at("max")? };
+        Some(extremes.with(["25th", "50th", "75th", "99th", "3-nines"].map(at)))
     }
+}
+
+/// A table of operations.
+#[derive(Debug, Default)]
+struct Table {
+    total: Counted,
+    /// Time of an operation; `None` where latencies were not recorded.
+    mean: Option<Mean>,
+    /// Rows with the names of their files.
+    rows: Vec<(String, Counted)>,
+}
+
+/// Mean and deviation of a time, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Mean {
+    mean: f64,
+    std: f64,
 }
 
 fn cells(line: &str) -> Row<'_> {
     line.split('|').map(str::trim).collect()
 }
 
-/// A latency of which nothing but the mean is known yet.
-fn only_mean(mean: f64) -> Latency {
-    Latency {
-        count: 0,
-        mean,
-        std: 0.0,
-        min: mean,
-        p25: mean,
-        p50: mean,
-        p75: mean,
-        p99: mean,
-        p999: mean,
-        max: mean,
-    }
+/// Returns a time in milliseconds as seconds; `None` for `N/A`, and for what no time is.
+fn milliseconds(cell: &str) -> Option<f64> {
+    cell.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0).map(|time| time * MS)
 }

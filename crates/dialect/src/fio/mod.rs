@@ -12,6 +12,7 @@
 
 mod command_line;
 mod expression;
+mod import;
 mod invocation;
 mod job_file;
 mod meaning;
@@ -24,8 +25,8 @@ mod surroundings;
 pub mod trace;
 mod value;
 
+pub(crate) use import::read_json_results;
 pub use invocation::{Format, Invocation, LogKind, Logs, Output, ReportedJob};
-pub(crate) use output::read_json_result;
 pub use output::{LogFile, SteadyRound, command, json, json_text, log_names, logs, normal};
 pub use surroundings::Surroundings;
 

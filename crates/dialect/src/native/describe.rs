@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
-    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Content, Distribution, Job, PageCache,
-    Priority, Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
+    Access, Affinity, Arrival, BlockSizes, BlockSplit, ByteRange, Content, Distribution, Job, Layout,
+    PageCache, Priority, Random, Rate, Runs, Span, TraceUse, Walk, Warmup,
 };
 
 use super::defaults;
@@ -45,6 +45,7 @@ impl Words {
         words.say_flag("same-threads", job.same_threads);
         words.say_flag("depth-shared", job.depth_shared);
         words.say_some("size", job.size);
+        words.say_unless("layout", &job.layout, &Layout::Written);
         words.say_flag("append", job.append);
         words.say_unless("page-cache", &job.page_cache, &PageCache::AsIs);
         words.say_unless("affinity", &job.affinity, &Affinity::Any);

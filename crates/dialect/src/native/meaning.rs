@@ -73,6 +73,7 @@ impl Words {
             depth_shared: self.has("depth-shared"),
             size: self.value("size"),
             opening: self.opening()?,
+            layout: self.value("layout").unwrap_or_default(),
             append: self.has("append"),
             page_cache: self.value("page-cache").unwrap_or_default(),
             affinity: self.value("affinity").unwrap_or(Affinity::Any),
@@ -80,6 +81,7 @@ impl Words {
             continue_on_error: self.has("continue-on-error"),
             start_delay: self.value("start-delay").unwrap_or(Nanos::ZERO),
             trace: self.trace_use(),
+            program: None,
             workload: self.workload(default_seed)?,
             targets,
         })

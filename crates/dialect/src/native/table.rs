@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Affinity, Amount, Arrival, BlockSplit, Content, Distribution, Division, DurableWrite, EngineChoice,
-    LatencyTarget, PageCache, Priority, Skip, TraceSpeed, Walk, Warmup,
+    LatencyTarget, Layout, PageCache, Priority, Skip, TraceSpeed, Walk, Warmup,
 };
 
 use super::vocabulary::{SyncKind, Vocabulary, Weights};
@@ -118,6 +118,7 @@ fn takes(name: &str) -> Takes {
         "latency-target" => value::<LatencyTarget>(),
         "warmup" => value::<Warmup>(),
         "page-cache" => value::<PageCache>(),
+        "layout" => value::<Layout>(),
         "engine" => value::<EngineChoice>(),
         "affinity" => value::<Affinity>(),
         "priority" => value::<Priority>(),
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn words_with_a_value_say_what_it_is_called() {
-        assert_eq!(all().len(), 63);
+        assert_eq!(all().len(), 64);
         for (place, word) in all().iter().enumerate() {
             assert_eq!(matches!(word.takes, Takes::Nothing), word.value_name.is_empty(), "{}", word.name);
             assert!(all()[..place].iter().all(|earlier| earlier.name != word.name), "{} twice", word.name);

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{
     Access, Affinity, Amount, Arrival, BlockSizes, BlockSplit, Burst, ByteRange, Caching, Content,
-    Distribution, Division, Durability, DurableWrite, EngineChoice, FlushCall, Job, LatencyTarget, Opening,
-    PageCache, Priority, Random, Rate, Role, Runs, Scenario, Sequential, Skip, Span, Steady, Stop, TargetUse,
-    TraceSpeed, TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
+    Distribution, Division, Durability, DurableWrite, EngineChoice, FlushCall, Job, LatencyTarget, Layout,
+    Opening, PageCache, Priority, Random, Rate, Role, Runs, Scenario, Sequential, Skip, Span, Steady, Stop,
+    TargetUse, TraceSpeed, TraceUse, Walk, Warmup, Workload, Zone, ZoneLength,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -143,6 +143,7 @@ fn job() -> BoxedStrategy<Job> {
                     depth_shared,
                     size,
                     opening,
+                    layout: Layout::Reserved,
                     append: false,
                     page_cache,
                     affinity,
@@ -150,6 +151,7 @@ fn job() -> BoxedStrategy<Job> {
                     continue_on_error,
                     start_delay: if is_delayed { start_delay } else { Nanos::ZERO },
                     trace: None,
+                    program: None,
                     workload,
                 }
             },

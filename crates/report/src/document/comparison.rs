@@ -170,6 +170,8 @@ pub enum Outcome {
     Equivalent,
     /// Neither could be shown.
     NoneSeen,
+    /// The ratio is known, of so few runs that no ratio could be told from chance.
+    NotJudged,
     /// There are no blocks of both to judge by.
     #[default]
     NotMeasured,

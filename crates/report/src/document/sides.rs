@@ -16,6 +16,9 @@ pub struct Sides {
     pub trim: DirectionResult,
     /// Flushes that the load asked for.
     pub sync: DirectionResult,
+    /// Reason why percentiles of a latency are null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentiles_unknown_because: Option<String>,
     /// From the first write of each group to the end of the flush that made it durable; null without flushes.
     pub durable_latency: Option<Latency>,
     /// Requests asked to be in flight, all workers together; null if that is not fixed.

@@ -158,7 +158,7 @@ impl Csv {
         let Some(latency) = latency else { return };
         for (statistic, of) in crate::figures::STATISTICS {
             let statistic = statistic.replace("99.9", "999");
-            self.number(section, name, &format!("{metric}_{statistic}"), Some(of(latency)), "seconds");
+            self.number(section, name, &format!("{metric}_{statistic}"), of(latency), "seconds");
         }
     }
 

@@ -252,7 +252,9 @@ fn latencies(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
     out.each(&name, "summary", help, known, |out, (load, operation, latency)| {
         let own = ("operation", operation);
         for (quantile, value) in [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999)] {
-            out.sample(&name, &load.labels(&[own, ("quantile", quantile)]), value);
+            if let Some(value) = value {
+                out.sample(&name, &load.labels(&[own, ("quantile", quantile)]), value);
+            }
         }
         let count = latency.count as f64;
         out.sample(&format!("{name}_sum"), &load.labels(&[own]), latency.mean * count);

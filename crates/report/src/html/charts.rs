@@ -73,7 +73,7 @@ pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Char
     };
     let each = drawn().filter_map(|(name, histogram)| {
         let latency = histogram.summary()?;
-        let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(quantity::duration);
+        let [p50, p99, max] = [latency.p50, latency.p99, Some(latency.max)].map(quantity::duration);
         Some(format!("{name}: half within {p50}, 99% within {p99}, all within {max}"))
     });
     let aria = format!("Distribution of the time of an operation. {}.", each.collect::<Vec<_>>().join("; "));

@@ -36,7 +36,7 @@ pub(crate) type Measured<'a> = (SyncMethod, &'a RunTarget, &'a Latency);
 /// The cost of a durable write with its parts, methods across; `None` if none was measured.
 pub(crate) fn durable_table(document: &RunDocument) -> Option<(DurationUnit, Table)> {
     let measured: Vec<Measured<'_>> = measured(document).collect();
-    let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
+    let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
     let mut table = methods_table(&measured, unit, true);
     let mut add = |name: &str, of: &dyn Fn(&RunTarget) -> String| {
         let cells = measured.iter().map(|(_, target, _)| Cell::plain(of(target)));
@@ -66,7 +66,7 @@ pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
         .filter_map(|target| Some((document.job_of(target)?.method?, target)))
         .collect();
     let measured: Vec<Measured<'_>> = measured(document).collect();
-    let unit = DurationUnit::for_typical(measured.iter().map(|(.., latency)| latency.p50));
+    let unit = DurationUnit::for_typical(measured.iter().filter_map(|(.., latency)| latency.p50));
     let mut out = String::new();
     if !measured.is_empty() {
         let down = methods_table(&measured, unit, false);

@@ -80,7 +80,7 @@ pub struct LivePercentiles {
 
 impl From<Latency> for LivePercentiles {
     fn from(of: Latency) -> Self {
-        Self { p50: Some(of.p50), p99: Some(of.p99), p999: Some(of.p999), max: Some(of.max) }
+        Self { p50: of.p50, p99: of.p99, p999: of.p999, max: Some(of.max) }
     }
 }
 

@@ -55,6 +55,11 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
 fn failures(evidence: &Evidence<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (label, target, _) in evidence.targets() {
+        let told: u64 =
+            target.sides.moving().iter().map(|(_, result)| result.errors).fold(0, u64::saturating_add);
+        // Another program may not say whether they read or wrote.
+        let others = target.sides.application.errors.saturating_sub(told);
+        lines.extend((others > 0).then(|| format!("{label}: {} operations: failed", count(others))));
         lines.extend(target.failed_because.iter().map(|why| format!("{label}: {why}")));
         for (direction, result) in target.sides.used() {
             let of = |number, error: &str| format!("{label}: {} of {direction}: {error}", count(number));

@@ -44,9 +44,8 @@ fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
         let moving = target.sides.moving().into_iter();
         moving.filter_map(move |(direction, result)| {
             let latency = result.latency.filter(|_| result.ios >= OPERATIONS_MIN)?;
-            let half = quantity::duration(latency.p50);
-            (latency.p50 <= MEMORY_P50_MAX)
-                .then(|| format!("{label}: half of its {direction}s took {half} or less"))
+            let half = latency.p50.filter(|half| *half <= MEMORY_P50_MAX)?;
+            Some(format!("{label}: half of its {direction}s took {} or less", quantity::duration(half)))
         })
     });
     lines.collect()
@@ -113,7 +112,7 @@ mod tests {
             finding.evidence
         );
         for target in &mut document.targets {
-            let slow = |latency: &mut Latency| latency.p50 = 1e-4;
+            let slow = |latency: &mut Latency| latency.p50 = Some(1e-4);
             target.sides.read.latency.iter_mut().chain(&mut target.sides.write.latency).for_each(slow);
         }
         assert!(page_cache(&Evidence::of(&document)).is_none());

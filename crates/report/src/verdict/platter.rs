@@ -23,8 +23,9 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
             None => target.device.revolution_seconds.filter(|turn| *turn > 0.0),
         };
         let (Some(turn), Some(latency)) = (slowest, &target.sides.durable_latency) else { continue };
-        if latency.count >= OPERATIONS_MIN && latency.p50 < TURN_PART * turn {
-            fast.push((label, latency.p50, turn));
+        let fast_median = latency.p50.filter(|median| *median < TURN_PART * turn);
+        if let Some(median) = fast_median.filter(|_| latency.count >= OPERATIONS_MIN) {
+            fast.push((label, median, turn));
             let of_drive =
                 |(layer, turn): (&Layer, f64)| format!("{}: one turn takes {}", layer.name, duration(turn));
             drives.extend(turns.into_iter().flatten().map(of_drive));
@@ -112,7 +113,7 @@ mod tests {
         let mut document = fixture::document("hard-drive");
         for latency in document.targets.iter_mut().filter_map(|target| target.sides.durable_latency.as_mut())
         {
-            latency.p50 = 8e-3;
+            latency.p50 = Some(8e-3);
         }
         assert!(judged(&document).is_none());
         let mut document = fixture::document("hard-drive");

@@ -201,7 +201,7 @@ fn waiting_on_flushes_needs_slow_flushes_and_an_idle_processor() {
 fn durable_within_a_quarter_turn_is_not_on_the_platter() {
     let mut document = flushing();
     assert!(finding(&document, "faster-than-the-platter").is_none(), "21 ms is slow enough");
-    document.targets[0].sides.durable_latency.as_mut().unwrap().p50 = 200e-6;
+    document.targets[0].sides.durable_latency.as_mut().unwrap().p50 = Some(200e-6);
     assert!(finding(&document, "faster-than-the-platter").unwrap().sentence.contains("8.33 ms"));
     document.targets[0].device.revolution_seconds = None;
     assert!(finding(&document, "faster-than-the-platter").is_none());
@@ -271,7 +271,7 @@ fn a_depth_that_did_not_keep_its_latency_while_measured_is_a_warning() {
     let target = LatencyTargetResult { latency: 2e-3, percentile: 99.0, depth: Some(64), tried: vec![tried] };
     document.spans[0].latency_target = Some(target);
     let p99 = |document: &mut RunDocument, seconds: f64| {
-        document.spans[0].total.application.latency.as_mut().unwrap().p99 = seconds;
+        document.spans[0].total.application.latency.as_mut().unwrap().p99 = Some(seconds);
     };
     p99(&mut document, 3.38e-3);
     let missed = finding(&document, "latency-target-missed").unwrap();

@@ -51,19 +51,20 @@ pub(crate) fn recording(name: &str) -> RunRecording {
 /// A distribution with about these percentiles: straight lines between them on a logarithmic scale.
 fn histogram(latency: &Latency) -> Histogram {
     let knots = [
-        (0.0, latency.min),
+        (0.0, Some(latency.min)),
         (0.25, latency.p25),
         (0.5, latency.p50),
         (0.75, latency.p75),
         (0.99, latency.p99),
         (0.999, latency.p999),
-        (1.0, latency.max),
+        (1.0, Some(latency.max)),
     ];
+    let knots: Vec<(f64, f64)> = knots.iter().filter_map(|(share, at)| Some((*share, (*at)?))).collect();
     let count = latency.count.min(20_000);
     let mut histogram = Histogram::new();
     for index in 0..count {
         let share = (index as f64 + 0.5) / count as f64;
-        let upper = knots.iter().position(|knot| knot.0 >= share).unwrap_or(6).max(1);
+        let upper = knots.iter().position(|knot| knot.0 >= share).unwrap_or(knots.len() - 1).max(1);
         let (low, high) = (knots[upper - 1], knots[upper]);
         let part = (share - low.0) / (high.0 - low.0);
         let seconds = (low.1.ln() + part * (high.1.ln() - low.1.ln())).exp();

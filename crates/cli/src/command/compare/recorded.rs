@@ -19,6 +19,7 @@ use crate::{files, terminal};
 pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
     let is_recorded = |name: &String| {
         let path = Path::new(name);
+        let path = report::numbered(path).map_or(path, |(file, _)| file);
         let begins = |text: &str| {
             text.contains("<Results>")
                 || text.contains("\"fio version\"")
@@ -27,7 +28,7 @@ pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
         let could_be = path.extension().is_some_and(|ending| ending == "xml" || ending == "json");
         could_be
             || path.join("manifest.json").is_file()
-            || (path.is_file() && files::read(name).is_ok_and(|text| begins(&text)))
+            || (path.is_file() && files::read(&path.display().to_string()).is_ok_and(|text| begins(&text)))
     };
     let targets = arguments.words.targets();
     targets.len() == 2 && targets.iter().any(is_recorded)
@@ -69,7 +70,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 fn open(runs: &[PathBuf]) -> Result<Vec<(String, RunDocument)>, Refusal> {
     let one = |run: &PathBuf| {
         let name = run.display().to_string();
-        match report::opened(run)? {
+        match report::opened(run, None)? {
             Recorded::Run(recording) => Ok((name, recording.document)),
             Recorded::Observation(seen) => {
                 Ok((name, RunDocument { environment: seen.environment.clone(), ..run_document(&seen) }))

@@ -153,7 +153,8 @@ impl<'a> Maker<'a> {
             ..base.clone()
         };
         let targets = names.iter().map(|name| TargetUse { name: name.clone(), weight: 1 }).collect();
-        Ok(Job { targets, threads: sharing, size: extent.file_size, workload, ..self.base.clone() })
+        let layout = targets::layout(options, rw)?;
+        Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
     }
 
     /// A walk that skips is over when it leaves its part of a file, as fio has it: it moves less than the size. Where the

@@ -48,7 +48,7 @@ fn engine(options: &Options<'_>, name: &str) -> Result<EngineChoice, Error> {
             options.note(format!("ioengine={name}: requests go through io_uring where that is allowed"));
             EngineChoice::Auto
         }
-        "nbd" => EngineChoice::Auto,
+        "nbd" | "null" => EngineChoice::Auto,
         "io_uring_cmd" | "sg" | "nvme" => {
             return options.refuse(
                 "ioengine",
@@ -57,7 +57,7 @@ fn engine(options: &Options<'_>, name: &str) -> Result<EngineChoice, Error> {
             );
         }
         _ => {
-            let expected = "psync, sync, pvsync, pvsync2, libaio, io_uring, mmap, posixaio or nbd";
+            let expected = "psync, sync, pvsync, pvsync2, libaio, io_uring, mmap, posixaio, nbd or null";
             return Err(options.error("ioengine", format!("is {name}: expected {expected}")));
         }
     })

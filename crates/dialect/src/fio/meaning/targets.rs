@@ -1,8 +1,9 @@
 //! On which files, and on which part of them.
 
 use plumb_block::Bytes;
-use plumb_workload::ByteRange;
+use plumb_workload::{ByteRange, Layout};
 
+use super::rw::Rw;
 use crate::Error;
 use crate::fio::options::Options;
 use crate::fio::surroundings::Surroundings;
@@ -27,8 +28,10 @@ impl Files {
 
 /// Which files `options` name, for so many clones.
 pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> {
-    if options.text("ioengine")? == Some("nbd") {
-        return export(options);
+    match options.text("ioengine")? {
+        Some("nbd") => return export(options),
+        Some("null") => return null_devices(options),
+        _ => {}
     }
     let directories = options.text("directory")?.map(unescaped_list).unwrap_or_default();
     let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
@@ -102,6 +105,38 @@ fn unescaped_list(text: &str) -> Vec<String> {
         }
     }
     list
+}
+
+/// Returns what missing and short files are made of: fio writes them in full for jobs that read, and with `overwrite`; for others it only
+/// reserves them, so that the first write to a block changes the records of the file system.
+pub(super) fn layout(options: &Options<'_>, rw: &Rw) -> Result<Layout, Error> {
+    let modes = ["native", "posix", "1", "keep", "truncate", "none", "0"];
+    let mode = options.choice("fallocate", &modes)?.unwrap_or("native");
+    let overwrites = options.truth("overwrite", false)?;
+    if rw.reads || !rw.writes || overwrites {
+        return Ok(Layout::Written);
+    }
+    Ok(match mode {
+        "native" | "posix" | "1" | "keep" => Layout::Reserved,
+        _ => Layout::Holes,
+    })
+}
+
+/// Returns the null devices of a job with `ioengine=null`, which touches no file.
+fn null_devices(options: &Options<'_>) -> Result<Files, Error> {
+    options.note_unused(&["filename", "directory", "filename_format"], "ioengine=null touches no file");
+    let number = options.whole("nrfiles", 1..=FILES_MAX)?.unwrap_or(1);
+    let size = match (options.bytes("filesize")?, options.size("size")?) {
+        (Some(size), _) => Some(size),
+        (None, Some(Size::Bytes(size))) => Some(size / number),
+        (None, Some(Size::Percent(_)) | None) => None,
+    };
+    let Some(size) = size else {
+        return options.refuse("ioengine", "is null, which has no size of its own", "give size in bytes");
+    };
+    // A whole number of the blocks of the device.
+    let size = size.next_multiple_of(4096).max(4096);
+    Ok(Files { of_clone: vec![vec![format!("sim:null?size={size}"); number as usize]] })
 }
 
 /// The part of each file that is touched.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{DeviceCounters, Nanos};
+use plumb_block::{Bytes, DeviceCounters, Nanos};
 use plumb_load::LoadOutcome;
 use plumb_load::span::{CpuUse, SpanResult};
 
@@ -20,6 +20,8 @@ pub(super) struct Entry<'a> {
     pub(super) clones: usize,
     /// How many requests each clone keeps in flight.
     pub(super) depth: u32,
+    /// Bytes of each of its operations; the most of them, if they differ.
+    pub(super) block: Bytes,
     /// The length of its window.
     pub(super) window: Nanos,
 }
@@ -37,7 +39,9 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
     for reported in &invocation.reported {
         let Some(result) = results.get(reported.span) else { continue };
         let jobs = invocation.meaning.scenario.spans.get(reported.span).map(|span| &span.jobs);
-        let depth = jobs.and_then(|jobs| jobs.get(reported.jobs.start)).map_or(1, |job| job.workload.depth);
+        let job = jobs.and_then(|jobs| jobs.get(reported.jobs.start));
+        let depth = job.map_or(1, |job| job.workload.depth);
+        let block = job.map_or(Bytes::kib(4), |job| job.workload.block_max());
         for thread in result.threads.iter().filter(|thread| reported.jobs.contains(&thread.job)) {
             let outcome = LoadOutcome::together(thread.parts.iter().map(|part| &part.outcome));
             let cpu = thread.cpu.unwrap_or_default();
@@ -51,9 +55,15 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
                     group.cpu.system += cpu.system;
                     group.clones += 1;
                 }
-                None => {
-                    entries.push(Entry { reported, outcome, cpu, clones: 1, depth, window: result.window })
-                }
+                None => entries.push(Entry {
+                    reported,
+                    outcome,
+                    cpu,
+                    clones: 1,
+                    depth,
+                    block,
+                    window: result.window,
+                }),
             }
         }
     }

@@ -38,7 +38,7 @@ pub fn json(
         "fio version": format!("plumb-{}", machine.version),
         "timestamp": machine.started_unix,
         "timestamp_ms": machine.started_unix * 1000,
-        "time": time::date(machine.started_unix),
+        "time": time::date(machine),
         "jobs": jobs,
         "disk_util": disk_util(results),
     });
@@ -80,6 +80,12 @@ fn job(
     };
     let flushes = &outcome.flush.latency;
     let operations = outcome.operations();
+    let mut directions =
+        DIRECTIONS.map(|(_, of)| direction::figures(of(outcome), outcome.length, reported, group(of), plus));
+    // To fio, reading back is reading.
+    let read_back = outcome.verified.as_ref().map_or(0, |verified| verified.read_back_bytes);
+    directions[0].bytes += read_back;
+    directions[0].operations += read_back.div_ceil(entry.block.0.max(1));
     let job = FioJob {
         name: &reported.name,
         group: reported.group,
@@ -90,8 +96,7 @@ fn job(
         user_percent: percent_of(entry.cpu.user, entry),
         system_percent: percent_of(entry.cpu.system, entry),
         depth: entry.depth,
-        directions: DIRECTIONS
-            .map(|(_, of)| direction::figures(of(outcome), outcome.length, reported, group(of), plus)),
+        directions,
         syncs: flushes.count(),
         sync_latency: latency::object(Some(flushes), Some(reported.percentiles.as_slice()), plus),
         operations: Some(&operations.latency),

@@ -7,7 +7,6 @@ mod figure;
 mod json;
 mod logs;
 mod normal;
-mod read;
 mod steadystate;
 mod time;
 
@@ -15,5 +14,4 @@ pub use command::command;
 pub use json::{json, json_text};
 pub use logs::{LogFile, log_names, logs};
 pub use normal::normal;
-pub(crate) use read::read_json_result;
 pub use steadystate::SteadyRound;

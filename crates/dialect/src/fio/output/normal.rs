@@ -81,7 +81,7 @@ fn write_entry(out: &mut String, entry: &Entry<'_>, machine: &Machine) -> fmt::R
         reported.name,
         reported.group,
         entry.clones,
-        time::date(machine.started_unix)
+        time::date(machine)
     )?;
     if let Some(description) = &reported.description {
         writeln!(out, "  Description  : [{description}]")?;

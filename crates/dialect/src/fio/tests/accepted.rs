@@ -293,10 +293,29 @@ fn placement_and_failures() {
 }
 
 #[test]
+fn missing_files_are_made_as_fio_makes_them() {
+    // fio 3.33: filesetup.c extends files of jobs that read, or that overwrite; those of others are only allocated.
+    let layouts = [
+        ("rw=write", Layout::Reserved),
+        ("rw=randwrite|fallocate=posix", Layout::Reserved),
+        ("rw=write|fallocate=keep", Layout::Reserved),
+        ("rw=write|fallocate=none", Layout::Holes),
+        ("rw=write|fallocate=truncate", Layout::Holes),
+        ("rw=write|overwrite=1", Layout::Written),
+        ("rw=randrw|fallocate=none", Layout::Written),
+        ("rw=read", Layout::Written),
+    ];
+    for (options, layout) in layouts {
+        assert_eq!(job(options).layout, layout, "{options}");
+    }
+    let null = file("[x]\nioengine=null\nsize=1m\nrw=write\nfilename=f\n").unwrap();
+    assert_eq!(only_job(&null).targets[0].name, "sim:null?size=1048576");
+    assert!(file("[x]\nioengine=null\nrw=write\n").unwrap_err().to_string().contains("give size"));
+}
+
+#[test]
 fn what_has_no_meaning_is_said() {
-    for option in
-        ["thread", "gtod_reduce=1", "invalidate=0", "fallocate=none", "clocksource=cpu", "iodepth_batch=8"]
-    {
+    for option in ["thread", "gtod_reduce=1", "invalidate=0", "clocksource=cpu", "iodepth_batch=8"] {
         let name = option.split('=').next().unwrap();
         let said = notes(option);
         assert!(said.contains(&format!("{name} has no effect: ")), "{option}: {said}");

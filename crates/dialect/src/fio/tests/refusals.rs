@@ -4,7 +4,7 @@ use super::*;
 use crate::fio::option_table;
 
 /// The lines, the option that the error must name, and a word of it.
-const REFUSED: [(&str, &str, &str); 59] = [
+const REFUSED: [(&str, &str, &str); 60] = [
     ("rw=trimwrite", "rw", "trims that precede"),
     ("rw=sideways", "rw", "expected read"),
     ("rw=randread:0", "rw", "from 1"),
@@ -16,7 +16,8 @@ const REFUSED: [(&str, &str, &str); 59] = [
     ("bsrange=512-1m", "bsrange", "2048 lengths"),
     ("bs_unaligned", "bs_unaligned", "sector"),
     ("ba=512,4k|rw=randrw", "ba", "differently"),
-    ("ioengine=null", "ioengine", "expected psync"),
+    ("ioengine=nowhere", "ioengine", "expected psync"),
+    ("ioengine=null|size=10%", "ioengine", "give size"),
     ("ioengine=sg", "ioengine", "block layer"),
     ("ioengine=mmap|direct=1", "direct", "page cache"),
     ("direct=1|uncached=1|ioengine=io_uring", "uncached", "direct"),
@@ -129,11 +130,12 @@ fn every_option_of_fio_is_answered() {
 }
 
 /// Options whose value 1 is what holds without them, at least for one job.
-const WHAT_HOLDS_ANYWAY: [&str; 17] = [
+const WHAT_HOLDS_ANYWAY: [&str; 18] = [
     "buffered",
     "clat_percentiles",
     "do_verify",
     "exitall",
+    "fallocate",
     "iodepth",
     "loops",
     "new_group",

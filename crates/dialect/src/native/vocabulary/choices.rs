@@ -1,6 +1,6 @@
 //! Values with few possibilities, each with a name.
 
-use plumb_workload::{Arrival, DurableWrite, EngineChoice, FlushCall, PageCache, Priority, Walk};
+use plumb_workload::{Arrival, DurableWrite, EngineChoice, FlushCall, Layout, PageCache, Priority, Walk};
 
 use super::Vocabulary;
 
@@ -47,5 +47,7 @@ choices!(EngineChoice, "auto, io-uring or synchronous":
     "auto" Self::Auto, "io-uring" Self::IoUring, "synchronous" Self::Synchronous);
 choices!(PageCache, "as-is, evicted or loaded":
     "as-is" Self::AsIs, "evicted" Self::Evicted, "loaded" Self::Loaded);
+choices!(Layout, "written, reserved or holes":
+    "written" Self::Written, "reserved" Self::Reserved, "holes" Self::Holes);
 choices!(Arrival, "fixed or poisson": "fixed" Self::Fixed, "poisson" Self::Poisson);
 choices!(Priority, "idle, low or normal": "idle" Self::Idle, "low" Self::Low, "normal" Self::Normal);

@@ -1,0 +1,143 @@
+//! The real fio beside `plumb fio`: files that are made, folders, reads of a verification, the time of day. Guards against a job that
+//! measures something else because its file was made in another way.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::common::{document, has_run, said};
+use crate::load_support::Place;
+
+/// Whether fio is installed; says so if not.
+fn fio_is_here() -> bool {
+    let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !here {
+        plumb_testkit::skip("fio is not installed");
+    }
+    here
+}
+
+/// Runs the same words with the real fio and with plumb, each in a directory of its own.
+fn both(words: &str) -> [(Place, Output); 2] {
+    let (theirs, ours) = (Place::new(), Place::new());
+    let of_fio = Command::new("fio").args(words.split(' ')).current_dir(theirs.here.path()).output().unwrap();
+    assert!(of_fio.status.success(), "{words}: {}", said(&of_fio));
+    let of_plumb = ours.run(&format!("fio {words}"));
+    assert!(has_run(&of_plumb), "{words}: {}", said(&of_plumb));
+    [(theirs, of_fio), (ours, of_plumb)]
+}
+
+/// Whether every block of a file is written: filefrag(8) lists extents that are only reserved.
+fn is_written(path: &Path) -> Option<bool> {
+    let output = Command::new("filefrag").arg("-v").arg(path).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then(|| !text.contains("unwritten"))
+}
+
+#[test]
+fn files_are_made_as_fio_makes_them() {
+    if !fio_is_here() {
+        return;
+    }
+    let cases = [
+        ("--rw=write", 256),
+        ("--rw=randwrite --direct=1 --fdatasync=1", 256),
+        ("--rw=write --fallocate=posix --fsync=1", 256),
+        ("--rw=write --fallocate=truncate", 256),
+        ("--rw=write --overwrite=1", 256),
+        ("--rw=randrw", 256),
+        ("--rw=read", 256),
+    ];
+    for (words, kibibytes) in cases {
+        let words = format!(
+            "--name=a --filename=f --size={kibibytes}k --bs=4k --number_ios=2 {words} --output-format=json"
+        );
+        let [theirs, ours] = both(&words).map(|(place, _)| {
+            let path = place.path("f");
+            let file = std::fs::metadata(&path).unwrap();
+            // Blocks that an extent tree takes beside are the file system's business.
+            (file.size(), file.blocks() / 64, is_written(&path))
+        });
+        assert_eq!(ours, theirs, "size, blocks and whether all are written: {words}");
+    }
+}
+
+#[test]
+fn folders_are_made_as_fio_makes_them() {
+    if !fio_is_here() {
+        return;
+    }
+    for words in ["--name=a --filename=x/y/f", "--name=b/a"] {
+        let words = format!("{words} --size=64k --rw=write --bs=4k --output-format=json");
+        let [theirs, ours] = both(&words).map(|(place, _)| {
+            let mut found = Vec::new();
+            let mut folders = vec![place.here.path().to_owned()];
+            while let Some(folder) = folders.pop() {
+                for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                    if entry.path().is_dir() {
+                        folders.push(entry.path());
+                        let name =
+                            entry.path().strip_prefix(place.here.path()).unwrap().display().to_string();
+                        found.push((name, entry.metadata().unwrap().permissions().mode() & 0o777));
+                    }
+                }
+            }
+            found
+        });
+        assert_eq!(ours, theirs, "{words}");
+    }
+}
+
+#[test]
+fn reads_of_a_verification_count() {
+    if !fio_is_here() {
+        return;
+    }
+    for more in ["", "--verify_backlog=16", "--bs=64k", "--rw=randwrite"] {
+        let words = format!(
+            "--name=a --filename=f --size=2m --rw=write --bs=4k --verify=md5 --output-format=json {more}"
+        );
+        let [theirs, ours] = both(words.trim()).map(|(_, output)| {
+            let document: Value = document(&output);
+            let read = &document["jobs"][0]["read"];
+            ["io_bytes", "io_kbytes", "total_ios"].map(|name| read[name].as_u64().unwrap())
+        });
+        assert_eq!(ours, theirs, "{words}");
+    }
+}
+
+#[test]
+fn the_null_engine_moves_nothing_and_counts_everything() {
+    if !fio_is_here() {
+        return;
+    }
+    let words = "--name=a --ioengine=null --size=1m --rw=write --bs=4k --fdatasync=4 --output-format=json";
+    let [theirs, ours] = both(words).map(|(place, output)| {
+        let job = document(&output)["jobs"][0].clone();
+        let left = std::fs::read_dir(place.here.path()).unwrap().count();
+        (left, job["write"]["total_ios"].clone(), job["write"]["io_bytes"].clone())
+    });
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn the_time_is_that_of_the_place() {
+    if !fio_is_here() {
+        return;
+    }
+    let words = "--name=a --filename=f --size=64k --rw=write --bs=4k --output-format=json";
+    let place = Place::new();
+    for zone in ["Asia/Kolkata", "America/New_York", "UTC"] {
+        let time = |command: &mut Command| {
+            let output = command.env("TZ", zone).current_dir(place.here.path()).output().unwrap();
+            let text = document(&output)["time"].as_str().unwrap().to_owned();
+            // Without minutes and seconds, which may pass meanwhile.
+            (text[..13].to_owned(), text[20..].to_owned())
+        };
+        let theirs = time(Command::new("fio").args(words.split(' ')));
+        let ours = time(&mut place.command(&format!("fio {words} --overwrite")));
+        assert_eq!(ours, theirs, "{zone}");
+    }
+}

@@ -1,0 +1,121 @@
+//! The JSON documents in a file, and which of them are results of one run.
+
+use serde_json::Value;
+
+use super::field::Field;
+use crate::error::Error;
+
+/// What fio prints when it is interrupted, before its result.
+const INTERRUPTED: &str = "fio: terminating on signal";
+/// Share of a run by which the start of a later result may differ if it is of the same run: the start of another run differs by
+/// more than the whole of this one.
+const SAME_START: f64 = 0.5;
+
+/// One result.
+#[derive(Debug, Clone)]
+pub(super) struct Document {
+    /// The JSON object.
+    pub(super) root: Value,
+    /// Why the run did not reach its end, if the text around the JSON says so.
+    pub(super) incomplete_because: Option<String>,
+}
+
+/// Reads the documents of `text`. Of several results of one run the last is returned.
+///
+/// # Errors
+/// Where the first document is not JSON, or not of fio.
+pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
+    let mut documents: Vec<Document> = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = begin_of_next(text, at) {
+        let before = &text[at..begin];
+        let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+        let root = match values.next() {
+            Some(Ok(root)) => root,
+            Some(Err(error)) if documents.is_empty() => {
+                let line = text[..begin].lines().count() + error.line();
+                return Err(Error::new(format!("{file}:{line}"), format!("this is not JSON: {error}")));
+            }
+            // What follows the last whole result is the beginning of another, or text.
+            Some(Err(_)) | None => {
+                if let Some(last) = documents.last_mut() {
+                    let cut = "the file ends within a later result: fio, or the copy, was cut off";
+                    last.incomplete_because.get_or_insert_with(|| cut.to_owned());
+                }
+                break;
+            }
+        };
+        at = begin + values.byte_offset();
+        if Field::root(file, &root).get("fio version").text().is_none() {
+            let problem = "it is JSON, but not of fio: `fio version` is missing";
+            return Err(Error::new(file, problem).remedy("name what `fio --output-format=json` printed"));
+        }
+        let interrupted = before.lines().find(|line| line.contains(INTERRUPTED));
+        let incomplete_because = interrupted.map(|line| format!("fio was interrupted: {}", line.trim()));
+        let document = Document { root, incomplete_because };
+        match documents.last_mut() {
+            Some(last) if is_same_run(&last.root, &document.root)? => *last = document,
+            _ => documents.push(document),
+        }
+    }
+    let empty = || Error::new(file, "it is empty").remedy("name what `fio --output-format=json` printed");
+    if documents.is_empty() { Err(empty()) } else { Ok(documents) }
+}
+
+/// Returns where the next object begins: at the first brace that begins a line.
+fn begin_of_next(text: &str, at: usize) -> Option<usize> {
+    let mut from = at;
+    loop {
+        let found = from + text[from..].find('{')?;
+        let line = text[..found].rfind('\n').map_or(0, |newline| newline + 1).max(at);
+        if text[line..found].trim().is_empty() {
+            return Some(found);
+        }
+        from = found + 1;
+    }
+}
+
+/// Returns whether `later` continues the run of `earlier`: the same jobs, begun at the same time.
+fn is_same_run(earlier: &Value, later: &Value) -> Result<bool, Error> {
+    let jobs = |root: &Value| {
+        let all = ["jobs", "client_stats"].into_iter().filter_map(|name| root[name].as_array());
+        let identity =
+            |job: &Value| ["jobname", "groupid", "job options", "job_start"].map(|name| job[name].clone());
+        (root["fio version"].clone(), all.flatten().map(identity).collect::<Vec<_>>())
+    };
+    if jobs(earlier) != jobs(later) {
+        return Ok(false);
+    }
+    let (one, other) = (Progress::of(earlier)?, Progress::of(later)?);
+    let moved = ((other.printed - one.printed) - (other.ran - one.ran)).abs();
+    Ok(other.ran >= one.ran && (one.ran == 0.0 || moved < SAME_START * one.ran))
+}
+
+/// How far a run was when it printed a result, in seconds.
+struct Progress {
+    /// Time of the result, since the epoch.
+    printed: f64,
+    /// Time that its jobs ran, group after group.
+    ran: f64,
+}
+
+impl Progress {
+    fn of(root: &Value) -> Result<Self, Error> {
+        let root = Field::root("result", root);
+        let exact = root.get("timestamp_ms").number()?.map(|ms| ms / 1e3);
+        let printed = exact.or(root.get("timestamp").number()?).unwrap_or(0.0);
+        let mut groups: Vec<(Option<u64>, f64)> = Vec::new();
+        for job in root.get("jobs").list().into_iter().chain(root.get("client_stats").list()) {
+            let mut ran = job.get("job_runtime").number()?;
+            for side in ["read", "write", "trim", "mixed"].map(|side| job.get(side).get("runtime")) {
+                ran = ran.into_iter().chain(side.number()?).reduce(f64::max);
+            }
+            let (group, ran) = (job.get("groupid").count()?, ran.unwrap_or(0.0) / 1e3);
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, longest)) => *longest = longest.max(ran),
+                None => groups.push((group, ran)),
+            }
+        }
+        Ok(Self { printed, ran: groups.iter().map(|(_, ran)| ran).sum() })
+    }
+}

@@ -1,0 +1,104 @@
+//! The latency objects of fio, with what it says and what it cannot say of percentiles.
+//!
+//! fio puts latencies into bins of about 1/64 of their length, and the last bin takes all that are longer: with 3.x it begins at 17 s,
+//! with 2.x at 16.6 s. A percentile that lies in it is only known to be at least that.
+
+use std::collections::BTreeMap;
+
+use super::field::Field;
+use crate::error::Error;
+use crate::imported::{Distribution, Extremes, PERCENTILES};
+
+/// Seconds below which no version's histogram ends.
+const END_MIN: f64 = 16.0;
+/// Part by which the end of a bin exceeds what fio prints for it, and a little more.
+const BIN_MAX: f64 = 1.005;
+/// Value that fio prints for the last bin of a group, in units of the group's bin width.
+const LAST_OF_GROUP: f64 = 127.5;
+
+/// A latency object of a direction.
+pub(super) struct Timing<'a> {
+    object: Field<'a>,
+    /// Its units in a second.
+    per_second: f64,
+}
+
+impl<'a> Timing<'a> {
+    /// Returns the object `name` of `direction`: that in nanoseconds, or that in microseconds of versions before 3.0.
+    pub(super) fn find(direction: &Field<'a>, name: &str) -> Self {
+        let nanoseconds = direction.get(&format!("{name}_ns"));
+        if nanoseconds.is_missing() {
+            return Self { object: direction.get(name), per_second: 1e6 };
+        }
+        Self { object: nanoseconds, per_second: 1e9 }
+    }
+
+    fn seconds(&self, name: &str) -> Result<Option<f64>, Error> {
+        Ok(self.object.get(name).number()?.map(|number| number / self.per_second))
+    }
+
+    /// Returns the mean, if anything was timed.
+    pub(super) fn mean(&self) -> Result<Option<f64>, Error> {
+        let is_timed = self.object.get("N").count()? != Some(0);
+        Ok(self.seconds("mean")?.filter(|_| is_timed))
+    }
+
+    /// Returns the distribution of `operations`; `None` if nothing was timed.
+    ///
+    /// # Errors
+    /// If the values contradict each other.
+    pub(super) fn distribution(&self, operations: u64) -> Result<Option<Distribution>, Error> {
+        let Some(mean) = self.mean()?.filter(|_| operations > 0) else { return Ok(None) };
+        let (min, max) = (self.seconds("min")?.unwrap_or(mean), self.seconds("max")?.unwrap_or(mean));
+        let unit = 1.0 / self.per_second;
+        // fio prints whole units of the extremes, and a mean of what was not rounded.
+        if mean < min - unit || mean > max + unit {
+            let expected = format!("expected a mean from the minimum ({min} s) to the maximum ({max} s)");
+            return Err(self.object.get("mean").wrong(&expected));
+        }
+        let listed = self.listed()?;
+        let at = |percent: f64| {
+            let own = listed.iter().find(|(known, _)| (known - percent).abs() < 1e-6);
+            own.map(|(_, seconds)| *seconds)
+        };
+        let bins = self.bins()?;
+        let last = bins.iter().flatten().next_back().map(|(length, _)| *length as f64 / self.per_second);
+        let longest = listed.iter().map(|(_, seconds)| *seconds).chain(last).fold(0.0, f64::max);
+        let end = Some(longest).filter(|longest| self.is_last_bin(*longest) && max > longest * BIN_MAX);
+        let std = self.seconds("stddev")?.unwrap_or(0.0);
+        let latency = Extremes { count: operations, mean, std, min, max }.latency();
+        Ok(Some(Distribution::new(latency, PERCENTILES.map(|(percent, _)| at(percent)), bins, end)))
+    }
+
+    /// Returns the percentiles that fio lists, in seconds, by their share of 100.
+    fn listed(&self) -> Result<Vec<(f64, f64)>, Error> {
+        let list = self.object.get("percentile").members().into_iter();
+        let entry = |(name, field): (&str, Field<'_>)| {
+            let percent = name.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
+            let percent =
+                percent.ok_or_else(|| field.wrong("expected a percentile from 0 to 100 as its name"))?;
+            Ok(field.number()?.map(|number| (percent, number / self.per_second)))
+        };
+        list.filter_map(|member| entry(member).transpose()).collect()
+    }
+
+    /// Returns the bins of json+, by their length in nanoseconds; `None` if there are none.
+    fn bins(&self) -> Result<Option<BTreeMap<u64, u64>>, Error> {
+        let entry = |(name, field): (&str, Field<'_>)| {
+            let length = name.parse::<u64>().ok();
+            let length =
+                length.ok_or_else(|| field.wrong("expected a whole number of units as the name of a bin"))?;
+            Ok((length, field.count()?.unwrap_or(0)))
+        };
+        let bins = self.object.get("bins").members().into_iter().map(entry);
+        let bins = bins.collect::<Result<BTreeMap<u64, u64>, Error>>()?;
+        Ok(Some(bins).filter(|bins| bins.values().any(|count| *count > 0) && self.per_second == 1e9))
+    }
+
+    /// Whether fio prints `seconds` for the last bin of its histogram.
+    fn is_last_bin(&self, seconds: f64) -> bool {
+        let width = seconds * self.per_second / LAST_OF_GROUP;
+        let exponent = width.log2();
+        seconds >= END_MIN && (exponent - exponent.round()).abs() < 1e-9
+    }
+}

@@ -1,0 +1,305 @@
+//! One entry of fio's `jobs`: what was asked for, and what was measured, phase by phase.
+
+use plumb_block::{Bytes, Errno, Nanos};
+use plumb_report::document::{CpuSeconds, FlushMethod, RunJob};
+use plumb_workload::Caching;
+
+use super::field::Field;
+use super::histogram::Timing;
+use crate::error::Error;
+use crate::fio::value::time;
+use crate::imported::{Counted, Distribution, Figures, Target, description, short_of};
+
+/// A phase of a job: what it did in the first place, or reading back what it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Work,
+    Verification,
+}
+
+/// What one job did in one phase.
+pub(super) struct Part {
+    pub(super) phase: Phase,
+    pub(super) seconds: f64,
+    pub(super) job: RunJob,
+    pub(super) target: Target,
+}
+
+/// One job.
+pub(super) struct Job {
+    pub(super) parts: Vec<Part>,
+    pub(super) failed_because: Option<String>,
+    pub(super) incomplete_because: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// The options of a job, its own before those of all.
+struct Options<'a> {
+    own: Field<'a>,
+    global: &'a Field<'a>,
+}
+
+impl Options<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.own.get(name).text().or_else(|| self.global.get(name).text())
+    }
+
+    fn is(&self, name: &str) -> bool {
+        matches!(self.text(name), Some("1" | "true" | ""))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    fn seconds(&self, name: &str) -> Option<f64> {
+        Some(time(self.text(name)?, Nanos::secs(1)).ok()?.as_secs_f64())
+    }
+
+    /// What the job does: `randrw`. `None` if no option says it.
+    fn pattern(&self) -> Option<&str> {
+        Some(self.text("rw").or_else(|| self.text("readwrite"))?.split(':').next().unwrap_or_default())
+    }
+
+    /// Whether the job writes, and reads nothing but to verify.
+    fn only_writes(&self) -> bool {
+        matches!(self.pattern(), Some("write" | "randwrite" | "trimwrite" | "randtrimwrite"))
+    }
+
+    fn verifies(&self) -> bool {
+        self.text("verify").is_some_and(|verify| !matches!(verify, "0" | "none" | "null"))
+    }
+}
+
+/// The sides of a job as fio printed them.
+struct Measured {
+    read: Side,
+    write: Side,
+    trim: Side,
+    sync: Counted,
+    /// Reads, writes and trims together, where fio does not tell them apart.
+    mixed: Side,
+    /// Times of all directions together, where fio prints them beside those of each.
+    together: Option<Distribution>,
+    /// Time of the whole job, where fio prints it.
+    job_seconds: Option<f64>,
+}
+
+/// One direction, and how long it ran.
+#[derive(Default)]
+struct Side {
+    counted: Counted,
+    seconds: f64,
+}
+
+/// Reads a job of `version` of fio. `global` are the options of all jobs.
+///
+/// # Errors
+/// If a value is impossible.
+pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Result<Job, Error> {
+    let options = Options { own: job.get("job options"), global };
+    let measured = measured(job, &options, version)?;
+    let name = match (job.get("hostname").text(), job.get("jobname").text().unwrap_or("job")) {
+        (Some(host), name) => format!("{host}: {name}"),
+        (None, name) => name.to_owned(),
+    };
+    let mut notes: Vec<String> = Vec::new();
+    let sides = [
+        ("reads", &measured.read),
+        ("writes", &measured.write),
+        ("trims", &measured.trim),
+        ("operations", &measured.mixed),
+    ];
+    for (what, side) in sides {
+        let unknown = side.counted.distribution.as_ref().and_then(|of| of.unknown_because.as_ref());
+        notes.extend(unknown.map(|why| format!("Percentiles of {what}: {why}.")));
+    }
+    if measured.mixed.counted.operations > 0 {
+        notes.push(
+            "fio counted reads and writes together (unified_rw_reporting): how many of each is not known."
+                .to_owned(),
+        );
+    }
+    let reads_back = options.verifies() && measured.read.counted.operations > 0;
+    let is_interleaved = options.text("verify_backlog").is_some_and(|backlog| backlog != "0");
+    let is_apart = reads_back && options.only_writes() && !is_interleaved;
+    if reads_back && !is_apart && measured.write.counted.operations > 0 {
+        notes.push(format!("Reads of {name} include those of the verification (`verify`)."));
+    }
+    let errors = job.get("total_err").count()?.unwrap_or(0);
+    let error = job.get("error").count()?.unwrap_or(0);
+    let errno = job.get("first_error").count()?.filter(|_| error == 0).unwrap_or(error);
+    let cause = Errno(i32::try_from(errno).unwrap_or(i32::MAX)).to_string();
+    let failed_because = (error > 0).then(|| format!("fio ended the job {name} with an error: {cause}"));
+    let incomplete_because = incomplete(&options, &measured, &name);
+    let parts = parts(job, &options, measured, &name, is_apart)?;
+    let mut job = Job { parts, failed_because, incomplete_because, notes };
+    if let Some(part) = job.parts.first_mut() {
+        // What ended the job is told as that.
+        let survived = errors.saturating_sub(u64::from(error > 0));
+        part.target.figures.add_errors(survived);
+        if survived > 0 {
+            job.notes.push(format!("{name}: {survived} operations failed, the first with: {cause}."));
+        }
+    }
+    Ok(job)
+}
+
+fn measured(job: &Field<'_>, options: &Options<'_>, version: &str) -> Result<Measured, Error> {
+    let side = |name: &str| side(&job.get(name), version);
+    let (mut read, mut write, mut trim, mut mixed) =
+        (side("read")?, side("write")?, side("trim")?, side("mixed")?);
+    // Both forms at once (unified_rw_reporting=both): the sides tell more.
+    let known = [&read, &write, &trim].iter().any(|side| side.counted.operations > 0);
+    let mut together = None;
+    match options.pattern() {
+        _ if known => together = std::mem::take(&mut mixed.counted).distribution,
+        Some("read" | "randread") => read = std::mem::take(&mut mixed),
+        Some("write" | "randwrite") => write = std::mem::take(&mut mixed),
+        Some("trim" | "randtrim") => trim = std::mem::take(&mut mixed),
+        _ => {}
+    }
+    let sync = job.get("sync");
+    let operations = sync.get("total_ios").count()?.unwrap_or(0);
+    let distribution = Timing::find(&sync, "lat").distribution(operations)?;
+    let sync = Counted { operations, distribution, ..Counted::default() };
+    let job_seconds = job.get("job_runtime").number()?.map(|ms| ms / 1e3);
+    Ok(Measured { read, write, trim, sync, mixed, together, job_seconds })
+}
+
+/// Reads a direction.
+fn side(of: &Field<'_>, version: &str) -> Result<Side, Error> {
+    let operations = of.get("total_ios").count()?.unwrap_or(0);
+    let milliseconds = of.get("runtime").number()?.unwrap_or(0.0);
+    // The time of the service: from the submission on, where it is there.
+    let (whole, completion) = (Timing::find(of, "lat"), Timing::find(of, "clat"));
+    let mut distribution = match completion.distribution(operations)? {
+        Some(found) if found.is_listed() => Some(found),
+        found => whole.distribution(operations)?.filter(|of| of.is_listed() || found.is_none()).or(found),
+    };
+    if let (Some(found), Some(mean)) = (&mut distribution, whole.mean()?) {
+        found.latency.mean = mean;
+        found.latency.max = found.latency.max.max(mean);
+    }
+    let bytes = bytes(of, version, milliseconds)?;
+    let counted = Counted { operations, bytes, distribution, errors: 0 };
+    Ok(Side { counted, seconds: milliseconds / 1e3 })
+}
+
+/// Returns the bytes of a direction that ran so long, whatever unit its version counts in.
+fn bytes(of: &Field<'_>, version: &str, milliseconds: f64) -> Result<u64, Error> {
+    /// Bytes from which on the rounding of a rate cannot be mistaken for another unit.
+    const CERTAIN_MIN: f64 = 16.0;
+    let (field, kibibytes) = (of.get("io_bytes"), of.get("io_kbytes").count()?);
+    let number = field.count()?.unwrap_or(0);
+    let by_rate = of.get("bw").number()?.unwrap_or(0.0) * milliseconds / 1e3;
+    let is_old = version.strip_prefix("fio-").is_some_and(|rest| rest.starts_with(['0', '1', '2']));
+    let is_kibibytes = match kibibytes {
+        Some(_) => false,
+        None if by_rate >= CERTAIN_MIN => (number as f64) < by_rate * 32.0,
+        None => is_old,
+    };
+    if !is_kibibytes {
+        return Ok(number);
+    }
+    let bytes = number.checked_mul(Bytes::KIB);
+    bytes.ok_or_else(|| field.wrong("expected a size in KiB of less than 16 EiB"))
+}
+
+/// Returns why a job ran shorter than it was to, as far as its options say how long that is.
+fn incomplete(options: &Options<'_>, measured: &Measured, name: &str) -> Option<String> {
+    const ENDS_EARLIER: [&str; 6] = ["ss", "steadystate", "number_ios", "exitall", "exit_what", "io_size"];
+    if !options.is("time_based") || ENDS_EARLIER.iter().any(|option| options.text(option).is_some()) {
+        return None;
+    }
+    short_of(name, measured.seconds(), options.seconds("runtime")?)
+}
+
+impl Measured {
+    /// Time of the longest direction, at least that of the job.
+    fn seconds(&self) -> f64 {
+        let sides = [&self.read, &self.write, &self.trim, &self.mixed];
+        sides.iter().map(|side| side.seconds).chain(self.job_seconds).fold(0.0, f64::max)
+    }
+}
+
+/// Splits what was measured into the phases of the job.
+fn parts(
+    job: &Field<'_>,
+    options: &Options<'_>,
+    measured: Measured,
+    name: &str,
+    is_verified_apart: bool,
+) -> Result<Vec<Part>, Error> {
+    let job_seconds = measured.job_seconds.unwrap_or_else(|| measured.seconds());
+    let share = |name: &str| Ok::<_, Error>(job.get(name).number()?.map(|percent| percent / 100.0));
+    let (user, system) = (share("usr_cpu")?, share("sys_cpu")?);
+    // Without group reporting each of them is printed by itself.
+    let threads = options.number("numjobs").filter(|_| options.is("group_reporting")).unwrap_or(1).max(1);
+    let depth = options.text("iodepth").map_or(Some(1), |text| text.parse::<u64>().ok());
+    let Measured { read, write, trim, sync, mixed, together, .. } = measured;
+    let (work_read, verification) =
+        if is_verified_apart { (Side::default(), Some(read)) } else { (read, None) };
+    let longest = [&work_read, &write, &trim, &mixed].iter().map(|side| side.seconds).fold(0.0, f64::max);
+    let target_name = options.text("filename").unwrap_or(name);
+    let target_name = match job.get("hostname").text() {
+        Some(host) if target_name != name => format!("{host}: {target_name}"),
+        _ => target_name.to_owned(),
+    };
+    let part = |phase, seconds, figures: Figures| {
+        let job = asked(options, &figures, threads, name, phase);
+        let target = Target { name: target_name.clone(), figures, ..Target::default() };
+        Part { phase, seconds, job, target }
+    };
+    let figures = Figures {
+        worker_busy: user.zip(system).map(|(user, system)| user + system).filter(|_| threads == 1),
+        cpu: user
+            .zip(system)
+            .map(|(user, system)| CpuSeconds { user: user * job_seconds, system: system * job_seconds }),
+        depth: depth.map(|depth| depth.saturating_mul(threads)),
+        ..Figures::of(work_read.counted, write.counted, trim.counted, mixed.counted)
+    };
+    let distribution = together.or_else(|| figures.distribution.clone());
+    let mut parts = vec![part(Phase::Work, longest, Figures { sync, distribution, ..figures })];
+    parts.extend(verification.map(|read| {
+        let figures = Figures::of(read.counted, Counted::default(), Counted::default(), Counted::default());
+        part(Phase::Verification, read.seconds, figures)
+    }));
+    Ok(parts)
+}
+
+/// Returns what a job was asked to do in a phase.
+fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, phase: Phase) -> RunJob {
+    let block = options.text("bs").and_then(|text| text.split(',').next()?.parse::<Bytes>().ok());
+    let block = block.map(|bytes| bytes.0);
+    let all = figures.read.operations.saturating_add(figures.write.operations);
+    let measured = figures.write.operations.saturating_mul(100).checked_div(all).unwrap_or(0);
+    // What was asked for is the same in every run of the job.
+    let percent = match options.pattern() {
+        Some("rw" | "randrw" | "readwrite") => {
+            let reads = options.number("rwmixread").map(|reads| 100_u64.saturating_sub(reads));
+            options.number("rwmixwrite").or(reads).unwrap_or(50)
+        }
+        _ => measured,
+    };
+    let is_random = options.pattern().is_some_and(|rw| rw.starts_with("rand"));
+    let does = match figures.mixed.operations {
+        0 => description(is_random, percent, block.unwrap_or(4096)),
+        _ => format!("reads and writes of {}", Bytes(block.unwrap_or(4096))),
+    };
+    let every = |name: &str| options.number(name).filter(|every| *every > 0);
+    let is_work = phase == Phase::Work;
+    let flush = every("fdatasync")
+        .map(|_| FlushMethod::Fdatasync)
+        .or_else(|| every("fsync").map(|_| FlushMethod::Fsync));
+    RunJob {
+        name: name.to_owned(),
+        description: if is_work { does } else { format!("verification: {does}") },
+        block_bytes: block,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        caching: if options.is("direct") { Caching::Direct } else { Caching::Cached },
+        scheduled: options.text("rate").is_some() || options.text("rate_iops").is_some(),
+        flush: flush.filter(|_| is_work),
+        ..RunJob::default()
+    }
+}

@@ -1,0 +1,157 @@
+//! Results that fio printed as JSON (`--output-format=json` or `json+`), of all versions that print it.
+//!
+//! # Several results in one file
+//! fio prints a whole result at each `--status-interval`, and a file that is appended to holds the results of several runs. Results
+//! of one run, which are known by their start, count once: the last has all that the earlier ones have. Every other
+//! result stands for itself.
+//!
+//! # Units
+//! Before fio 3.0 times were microseconds (`clat`, `lat`; nanoseconds since: `clat_ns`, `lat_ns`), and `io_bytes` counted KiB up to
+//! 2.20 (<https://github.com/axboe/fio/issues/378>). Nothing in a result says which; its `bw`, always KiB/s, does.
+//!
+//! # Phases
+//! A job that writes and has `verify` reads everything back once it has written it. fio adds these reads to those of the job; here
+//! they are a span of their own.
+
+mod documents;
+mod field;
+mod histogram;
+mod job;
+
+use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
+use plumb_measure::{Attribution, FlushWrites, FlushesOf, StorageSide, storage_side};
+use plumb_report::document::Environment;
+
+use self::documents::Document;
+use self::field::Field;
+use self::job::{Phase, read_job};
+use crate::error::Error;
+use crate::imported::{Imported, Span};
+
+/// Bytes of a sector in the kernel's counters, whatever the block of the device is.
+const SECTOR: u64 = 512;
+/// The entry of a client/server run that adds up those of all hosts.
+const ALL_CLIENTS: &str = "All clients";
+
+/// Reads all results of `text`; `file` is its name for errors.
+///
+/// # Errors
+/// Where it is not JSON of fio, or a value is impossible.
+pub(crate) fn read_json_results(text: &str, file: &str) -> Result<Vec<Imported>, Error> {
+    let documents = documents::read(text, file)?;
+    let several = documents.len() > 1;
+    let read = |(number, document): (usize, &Document)| {
+        let place = if several { format!("{file}: result {}", number + 1) } else { file.to_owned() };
+        read_document(document, &place)
+    };
+    documents.iter().enumerate().map(read).collect()
+}
+
+fn read_document(document: &Document, place: &str) -> Result<Imported, Error> {
+    let root = Field::root(place, &document.root);
+    let version = root.get("fio version").text().unwrap_or_default();
+    let clients = root.get("client_stats").list();
+    let all = root.get("jobs").list();
+    let is_of_clients = all.is_empty();
+    let all = if is_of_clients { clients } else { all };
+    let jobs: Vec<Field<'_>> = all
+        .into_iter()
+        .filter(|job| !is_of_clients || job.get("jobname").text() != Some(ALL_CLIENTS))
+        .collect();
+    if jobs.is_empty() {
+        let problem = "it has neither `jobs` nor `client_stats`";
+        return Err(Error::new(place, problem).remedy("name what `fio --output-format=json` printed"));
+    }
+    // Jobs run at the same time, but for those behind a stonewall, which fio gives another group.
+    let mut spans: Vec<((usize, Phase), Span)> = Vec::new();
+    let mut imported = Imported { program: version.replacen("fio-", "fio ", 1), ..Imported::default() };
+    let mut groups: Vec<u64> = Vec::new();
+    for field in &jobs {
+        let job = read_job(field, &root.get("global options"), version)?;
+        let group = field.get("groupid").count()?.unwrap_or(0);
+        let at = groups.iter().position(|known| *known == group).unwrap_or_else(|| {
+            groups.push(group);
+            groups.len() - 1
+        });
+        for (known, other) in [
+            (&mut imported.failed_because, job.failed_because),
+            (&mut imported.incomplete_because, job.incomplete_because),
+        ] {
+            match known {
+                Some(_) => imported.notes.extend(other.map(|because| format!("Also: {because}."))),
+                None => *known = other,
+            }
+        }
+        for note in job.notes {
+            if !imported.notes.contains(&note) {
+                imported.notes.push(note);
+            }
+        }
+        for part in job.parts {
+            let key = (at, part.phase);
+            let known = spans.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+                spans.push((key, Span::default()));
+                spans.len() - 1
+            });
+            spans[known].1.add(part.seconds, part.job, part.target);
+        }
+    }
+    spans.sort_by_key(|(key, _)| *key);
+    if let ([(_, span)], false) = (&mut spans[..], is_of_clients) {
+        span.storage = storage(&root.get("disk_util"), span.seconds)?;
+    }
+    let started_at = started_at(&root, &jobs, spans.iter().map(|(_, span)| span.seconds).sum())?;
+    imported.environment = Environment { started_at, ..Environment::default() };
+    imported.spans = spans.into_iter().map(|(_, span)| span).collect();
+    imported.incomplete_because = imported.incomplete_because.or_else(|| document.incomplete_because.clone());
+    Ok(imported)
+}
+
+/// Returns when the first job began, RFC 3339. Versions before 3.36 tell only when they printed the result.
+fn started_at(root: &Field<'_>, jobs: &[Field<'_>], seconds: f64) -> Result<String, Error> {
+    let mut first = None;
+    for job in jobs {
+        first = [first, job.get("job_start").count()?].into_iter().flatten().min();
+    }
+    let first = first.and_then(|ms| i64::try_from(ms).ok());
+    let printed = root.get("timestamp").count()?.and_then(|at| i64::try_from(at).ok()?.checked_mul(1000));
+    let printed = printed.map(|at| at.saturating_sub((seconds * 1e3) as i64));
+    let time = first.or(printed).and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let text = || root.get("time").text().unwrap_or_default().to_owned();
+    Ok(time.map_or_else(text, |time| time.to_string()))
+}
+
+/// Returns what the devices were handed while the jobs ran, in so many seconds; `None` where fio printed no sectors. Devices
+/// that others lie beneath are left out.
+fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error> {
+    let device = |disk: &Field<'_>| {
+        let count = |key: &str| disk.get(key).count();
+        let bytes = |key: &str| Ok::<_, Error>(count(key)?.and_then(|of| of.checked_mul(SECTOR)).map(Bytes));
+        let (name, read_bytes, write_bytes) =
+            (disk.get("name").text(), bytes("read_sectors")?, bytes("write_sectors")?);
+        let (Some(name), Some(read_bytes), Some(write_bytes)) = (name, read_bytes, write_bytes) else {
+            return Ok(None);
+        };
+        Ok::<_, Error>(Some(DeviceCounters {
+            name: name.to_owned(),
+            reads: count("read_ios")?.unwrap_or(0),
+            read_merges: count("read_merges")?.unwrap_or(0),
+            read_bytes,
+            writes: count("write_ios")?.unwrap_or(0),
+            write_merges: count("write_merges")?.unwrap_or(0),
+            write_bytes,
+            ..DeviceCounters::default()
+        }))
+    };
+    let lowest = disks.list().into_iter().filter(|disk| disk.get("aggr_util").is_missing());
+    let devices = lowest.map(|disk| device(&disk)).collect::<Result<Option<Vec<_>>, _>>()?;
+    let Some(devices) = devices.filter(|devices| !devices.is_empty()) else { return Ok(None) };
+    let nothing =
+        |device: &DeviceCounters| DeviceCounters { name: device.name.clone(), ..Default::default() };
+    let before = StorageSnapshot { at: Nanos::ZERO, devices: devices.iter().map(nothing).collect() };
+    let after = StorageSnapshot { at: Nanos::from_secs_f64(seconds), devices };
+    let Ok(side) = storage_side(&before, &after, FlushWrites::Unknown) else { return Ok(None) };
+    let because = "fio prints the counts of all programs".to_owned();
+    let attribution = Attribution { flushes: FlushesOf::AllPrograms, because, ..Attribution::default() };
+    Ok(Some(StorageSide { attribution: Some(attribution), ..side }))
+}

@@ -1,0 +1,352 @@
+//! Results of the real fio, and results as other versions print them, read as documents. Guards against figures that are added up,
+//! taken from the wrong result or in the wrong unit, and against failures that are called a clean run. The right values are fio's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use plumb_dialect::Error;
+use plumb_dialect::imported::read;
+use plumb_report::RunDocument;
+use serde_json::{Value, json};
+
+use crate::fio_parity::fio_is_here;
+
+/// Runs the real fio in `directory` and returns what it prints, however it ends.
+fn fio(directory: &Path, arguments: &str) -> String {
+    let output =
+        Command::new("fio").args(arguments.split_whitespace()).current_dir(directory).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn one(text: &str) -> RunDocument {
+    read(text, "fio.json", None).unwrap()
+}
+
+/// Every JSON document of `text`, by a reader that knows nothing of fio.
+fn documents(text: &str) -> Vec<Value> {
+    let text = &text[text.find('{').unwrap()..];
+    serde_json::Deserializer::from_str(text).into_iter().map(Result::unwrap).collect()
+}
+
+const LOAD: &str = "--name=j --filename=t.dat --size=1m --bs=4k --ioengine=psync --output-format=json";
+
+#[test]
+fn of_a_run_with_intermediate_results_the_last_counts() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let typed = "--rw=randwrite --time_based --runtime=2 --rate_iops=100 --status-interval=500ms";
+    let text = fio(here.path(), &format!("{LOAD} {typed}"));
+    let all = documents(&text);
+    assert!(all.len() > 2, "{text}");
+    let last = &all[all.len() - 1]["jobs"][0]["write"];
+    let document = one(&text);
+    assert_eq!(Some(document.total.write.ios), last["total_ios"].as_u64());
+    assert_eq!(Some(document.duration * 1e3), last["runtime"].as_f64());
+    assert!(document.complete && !document.failed, "{:?}", document.incomplete_because);
+    // Cut within a result: the one before counts, and is not complete.
+    let cut = &text[..text.len() - 1000];
+    let before = &all[all.len() - 2]["jobs"][0]["write"];
+    let document = one(cut);
+    assert_eq!(Some(document.total.write.ios), before["total_ios"].as_u64());
+    assert!(!document.complete && document.incomplete_because.is_some());
+}
+
+#[test]
+fn results_of_several_runs_are_listed_and_chosen() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let runs = ["--rw=write", "--rw=write", "--rw=randread --time_based --runtime=1"];
+    let texts = runs.map(|typed| fio(here.path(), &format!("{LOAD} {typed}")));
+    let file = format!("note: says fio first\n{}\n{}{}", texts[0], texts[1], texts[2]);
+    let list = read(&file, "fio.json", None).unwrap_err().to_string();
+    assert!(list.contains("3 results") && list.contains("--result N") && list.contains("\n  3: "), "{list}");
+    for (index, text) in texts.iter().enumerate() {
+        let chosen = read(&file, "fio.json", Some(index + 1)).unwrap();
+        let alone = one(text);
+        assert_eq!((&chosen.total, chosen.duration), (&alone.total, alone.duration));
+        assert!(chosen.imported_from.unwrap().starts_with(&format!("fio.json#{}", index + 1)));
+    }
+    for number in [0, 4] {
+        let problem = read(&file, "fio.json", Some(number)).unwrap_err().to_string();
+        assert!(problem.contains(&format!("no result {number}")), "{problem}");
+    }
+    // The second job waits for the first: one result of two spans.
+    let text = fio(
+        here.path(),
+        &format!("{LOAD} --rw=write --name=k --stonewall --filename=u.dat --size=1m --bs=4k --rw=read"),
+    );
+    assert_eq!(one(&text).spans.len(), 2);
+}
+
+/// A job with `members` beside what fio prints of every job.
+fn job(members: Value) -> Value {
+    let mut job =
+        json!({"jobname": "j", "groupid": 0, "error": 0, "job options": {"rw": "randwrite", "bs": "4k"}});
+    job.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    job
+}
+
+fn result(version: &str, jobs: &[Value]) -> String {
+    json!({"fio version": version, "timestamp": 1_795_854_190, "jobs": jobs}).to_string()
+}
+
+#[test]
+fn failures_of_fio_are_found() {
+    let limit = "ulimit -f 64; trap '' XFSZ; exec fio \"$@\"";
+    if !fio_is_here() {
+        return;
+    }
+    // A file may not grow beyond 64 KiB: fio's write fails with EFBIG.
+    let here = tempfile::tempdir().unwrap();
+    let arguments = format!("{LOAD} --rw=write --fallocate=none");
+    let output = Command::new("bash")
+        .args(["-c", limit, "fio"])
+        .args(arguments.split(' '))
+        .current_dir(here.path())
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let error = documents(&text)[0]["jobs"][0]["error"].as_i64().unwrap();
+    assert!(error > 0, "{text}");
+    let document = one(&text);
+    assert!(document.failed && !document.complete);
+    assert!(
+        document.incomplete_because.as_ref().unwrap().contains(&format!("os error {error}")),
+        "{document:?}"
+    );
+    assert_eq!(document.level, "danger");
+    assert!(document.verdicts.iter().any(|found| found.id == "load-failed"), "{:?}", document.verdicts);
+    // Errors that did not end the job (continue_on_error).
+    let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
+    let text = result("fio-3.33", &[job(json!({"total_err": 7, "first_error": 5, "write": write}))]);
+    let document = one(&text);
+    assert_eq!(
+        (document.failed, document.total.write.errors, document.total.application.errors),
+        (false, 7, 7)
+    );
+    assert!(document.verdicts.iter().any(|found| found.id == "operations-failed"), "{:?}", document.verdicts);
+    // Interrupted, as fio 3.33 says before its JSON.
+    let good = result("fio-3.33", &[job(json!({"write": write}))]);
+    assert!(one(&good).complete);
+    let document = one(&format!("\nfio: terminating on signal 2\n{good}"));
+    assert!(!document.complete && document.incomplete_because.unwrap().contains("signal 2"));
+    let options = json!({"rw": "randwrite", "time_based": "1", "runtime": "30"});
+    let document = one(&result("fio-3.33", &[job(json!({"write": write, "job options": options}))]));
+    assert!(document.incomplete_because.unwrap().contains("1 s of the 30 s"));
+}
+
+#[test]
+fn every_version_has_its_units() {
+    // As fio 2.15 printed it: 64,000 KiB/s for 10 s, times in microseconds.
+    let clat = json!({"min": 500, "max": 9000, "mean": 995.0, "stddev": 200.0,
+        "percentile": {"1.000000": 510, "50.000000": 980, "99.000000": 2000, "99.900000": 4000}});
+    let lat = json!({"min": 504, "max": 9010, "mean": 999.0, "stddev": 201.0});
+    let old = json!({"io_bytes": 640_000, "bw": 64_000, "iops": 1000.0, "runtime": 10_000, "total_ios": 10_000, "clat": clat, "lat": lat});
+    let document = one(&result("fio-2.15", &[job(json!({"write": old}))]));
+    assert_eq!(document.total.write.bytes_per_second, 64_000.0 * 1024.0);
+    let latency = document.total.write.latency.unwrap();
+    assert_eq!(
+        (latency.mean, latency.p50, latency.p99, latency.p999),
+        (999e-6, Some(980e-6), Some(2e-3), Some(4e-3))
+    );
+    // Versions from 2.21 to 3.0 count bytes, and do not print KiB beside them: the rate tells.
+    let newer = json!({"io_bytes": 655_360_000, "bw": 64_000, "runtime": 10_000, "total_ios": 10_000});
+    let document = one(&result("fio-2.99", &[job(json!({"write": newer}))]));
+    assert_eq!(document.total.write.bytes_per_second, 64_000.0 * 1024.0);
+}
+
+#[test]
+fn figures_of_both_directions_together_and_of_clients_are_read() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let mixed = fio(here.path(), &format!("{LOAD} --rw=randrw --unified_rw_reporting=1"));
+    let side = &documents(&mixed)[0]["jobs"][0]["mixed"];
+    let document = one(&mixed);
+    let of_all = &document.total.application;
+    assert_eq!(Some(of_all.operations), side["total_ios"].as_u64());
+    assert_eq!(Some(of_all.bytes), side["io_bytes"].as_u64());
+    assert_eq!((document.total.read.ios, document.total.write.ios), (0, 0), "how many of each is not known");
+    let p99 = side["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1e9;
+    assert_eq!(of_all.latency.unwrap().p99, Some(p99));
+    let alone = fio(here.path(), &format!("{LOAD} --rw=randwrite --unified_rw_reporting=1"));
+    assert_eq!(one(&alone).total.write.ios, 256);
+    let both = fio(here.path(), &format!("{LOAD} --rw=randrw --unified_rw_reporting=both"));
+    let document = one(&both);
+    assert_eq!(document.total.read.ios + document.total.write.ios, 256);
+    assert_eq!(document.total.application.operations, 256);
+    // Two hosts, and the sum of both, which is none of them.
+    let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
+    let mut hosts = ["a", "b", "a"].map(|host| job(json!({"write": write, "hostname": host})));
+    hosts[2]["jobname"] = json!("All clients");
+    let text = json!({"fio version": "fio-3.33", "timestamp": 1, "client_stats": hosts}).to_string();
+    let document = one(&text);
+    assert_eq!((document.total.write.ios, document.targets.len()), (200, 2));
+    assert_eq!(document.targets[0].name, "a: j");
+}
+
+#[test]
+fn a_percentile_beyond_the_end_of_the_histogram_is_not_known() {
+    // fio 3.33 printed this of a write that a frozen file system held for 19 s.
+    let clat = json!({"min": 1000, "max": 19_000_000_000_u64, "mean": 5e7, "stddev": 9e8, "N": 460, "percentile": {
+        "50.000000": 20_000, "99.000000": 30_000, "99.900000": 17_112_760_320_u64, "99.950000": 17_112_760_320_u64}});
+    let write = json!({"total_ios": 460, "io_bytes": 1_884_160, "io_kbytes": 1840, "runtime": 23_000, "clat_ns": clat});
+    let document = one(&result("fio-3.33", &[job(json!({"write": write}))]));
+    let latency = document.total.write.latency.unwrap();
+    assert_eq!((latency.p99, latency.p999, latency.max), (Some(30e-6), None, 19.0));
+    let because = document.total.percentiles_unknown_because.unwrap();
+    assert!(because.contains("p99.9: at least 17.1 s") && because.contains("at most 19 s"), "{because}");
+    assert!(document.notes.iter().any(|note| note.contains("at least 17.1 s")), "{:?}", document.notes);
+}
+
+#[test]
+fn a_percentile_that_is_not_listed_is_not_taken_from_another() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let text = fio(here.path(), &format!("{LOAD} --rw=randwrite --percentile_list=50:99.9"));
+    let listed = &documents(&text)[0]["jobs"][0]["write"]["clat_ns"]["percentile"];
+    let latency = one(&text).total.write.latency.unwrap();
+    assert_eq!((latency.p99, latency.p25), (None, None));
+    assert_eq!(latency.p999, Some(listed["99.900000"].as_f64().unwrap() / 1e9));
+    let none = fio(here.path(), &format!("{LOAD} --rw=randwrite --clat_percentiles=0"));
+    let latency = one(&none).total.write.latency.unwrap();
+    assert!(latency.mean > 0.0 && latency.p50.is_none());
+}
+
+#[test]
+fn bins_of_several_jobs_give_the_percentiles_of_all() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let list = "--rw=randrw --numjobs=3 --percentile_list=25:50:75:99:99.9";
+    let text = fio(here.path(), &format!("{} {list}", LOAD.replace("json", "json+")));
+    let jobs = documents(&text)[0]["jobs"].as_array().unwrap().clone();
+    let document = one(&text);
+    for (job, target) in jobs.iter().zip(&document.targets) {
+        for (side, of) in [("read", &target.sides.read), ("write", &target.sides.write)] {
+            let (listed, latency) = (&job[side]["clat_ns"]["percentile"], of.latency.unwrap());
+            let own = [("25.000000", latency.p25), ("50.000000", latency.p50), ("99.900000", latency.p999)];
+            for (name, ours) in own {
+                assert_eq!(ours, Some(listed[name].as_f64().unwrap() / 1e9), "{side} {name}");
+            }
+        }
+    }
+    // The definition, over every single operation of every job.
+    let mut all: Vec<u64> = Vec::new();
+    for bins in jobs
+        .iter()
+        .flat_map(|job| ["read", "write"].map(|side| job[side]["clat_ns"]["bins"].as_object().unwrap()))
+    {
+        for (length, count) in bins {
+            all.extend(vec![length.parse::<u64>().unwrap(); count.as_u64().unwrap() as usize]);
+        }
+    }
+    all.sort_unstable();
+    let rank = |percent: f64| all[(percent / 100.0 * all.len() as f64).ceil() as usize - 1] as f64 / 1e9;
+    let latency = document.total.application.latency.unwrap();
+    assert_eq!(latency.count, 3 * 256);
+    assert_eq!(
+        (latency.p50, latency.p99, latency.p999),
+        (Some(rank(50.0)), Some(rank(99.0)), Some(rank(99.9)))
+    );
+    // Lists alone cannot be added up; means and extremes can.
+    let text = fio(here.path(), &format!("{LOAD} {list}"));
+    let document = one(&text);
+    let latency = document.total.application.latency.unwrap();
+    assert_eq!(latency.p50, None);
+    assert!(document.total.percentiles_unknown_because.unwrap().contains("cannot be added up"));
+    let longest = document
+        .targets
+        .iter()
+        .map(|target| target.sides.application.latency.unwrap().max)
+        .fold(0.0, f64::max);
+    assert_eq!(latency.max, longest);
+}
+
+#[test]
+fn reading_back_is_a_phase_of_its_own() {
+    if !fio_is_here() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let text = fio(here.path(), &format!("{LOAD} --size=16m --rw=write --verify=md5"));
+    let job = &documents(&text)[0]["jobs"][0];
+    let document = one(&text);
+    let [work, verification] = &document.spans[..] else { panic!("{:?}", document.spans) };
+    assert_eq!((work.total.read.ios, work.total.write.ios), (0, 4096));
+    assert_eq!((verification.total.read.ios, verification.total.write.ios), (4096, 0));
+    let rate = job["write"]["io_bytes"].as_f64().unwrap() / (job["write"]["runtime"].as_f64().unwrap() / 1e3);
+    assert!((work.total.write.bytes_per_second / rate - 1.0).abs() < 1e-9);
+    // What is read back between the writes cannot be told from them in time.
+    let text = fio(here.path(), &format!("{LOAD} --rw=write --verify=md5 --verify_backlog=16"));
+    let document = one(&text);
+    assert_eq!((document.spans.len(), document.total.read.ios), (1, 256));
+}
+
+#[test]
+fn impossible_values_are_refused_with_their_place() {
+    let write = |name: &str, value: Value| {
+        let mut write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000,
+            "clat_ns": {"min": 10, "max": 30, "mean": 20.0, "N": 100, "percentile": {"50.000000": 20}}});
+        let place = name.split('.').fold(&mut write, |at, name| &mut at[name]);
+        *place = value;
+        read(&result("fio-3.33", &[job(json!({"write": write}))]), "fio.json", None)
+    };
+    let cases: [(&str, Value, &str); 9] = [
+        ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
+        ("total_ios", json!(u64::MAX), "jobs[0].write.total_ios: 18446744073709551615: expected"),
+        ("total_ios", json!(1.5), "jobs[0].write.total_ios: 1.5: expected"),
+        ("io_bytes", json!("many"), "jobs[0].write.io_bytes: \"many\": expected"),
+        ("runtime", json!(-1), "jobs[0].write.runtime: -1: expected a number from 0 on"),
+        ("clat_ns.max", json!(-30), "jobs[0].write.clat_ns.max: -30: expected"),
+        ("clat_ns.mean", json!(4000), "jobs[0].write.clat_ns.mean: 4000: expected a mean"),
+        (
+            "clat_ns.percentile",
+            json!({"150.0": 3}),
+            "jobs[0].write.clat_ns.percentile.150.0: 3: expected a percentile",
+        ),
+        ("clat_ns.percentile", json!({"50.0": -3}), "percentile.50.0: -3: expected a number from 0 on"),
+    ];
+    for (name, value, expected) in cases {
+        let error: Error = write(name, value).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert!(write("runtime", json!(1000)).is_ok());
+    let text = "\nactual test time:\t-3s\nTotal IO\n";
+    assert!(read(text, "diskspd.txt", None).unwrap_err().to_string().contains("'-3': expected seconds"));
+}
+
+#[test]
+fn results_of_diskspd_in_one_file_are_told_apart() {
+    let text = |operations: u64, seconds: f64| {
+        format!(
+            "Command Line: diskspd -d30 f\n\tduration: 30s\nResults for timespan 1:\nactual test time:\t{seconds}s\n\nTotal IO\nthread | bytes | I/Os | file\n\
+             0 | {0} | {operations} | f (1GiB)\ntotal: {0} | {operations}\n\nRead IO\nthread | bytes | I/Os | file\n0 | {0} | {operations} | f (1GiB)\n\
+             total: {0} | {operations}\n\nWrite IO\nthread | bytes | I/Os | file\n0 | 0 | 0 | f (1GiB)\ntotal: 0 | 0\n",
+            operations * 4096
+        )
+    };
+    let both = format!("{}\n{}", text(100, 30.0), text(500, 12.0));
+    assert!(read(&both, "d.txt", None).unwrap_err().to_string().contains("2 results"));
+    let first = read(&both, "d.txt", Some(1)).unwrap();
+    assert_eq!((first.total.read.ios, first.complete), (100, true));
+    let second = read(&both, "d.txt", Some(2)).unwrap();
+    assert_eq!(second.total.read.ios, 500);
+    assert!(second.incomplete_because.unwrap().contains("12 s of the 30 s"));
+    let xml = |operations: u64| {
+        format!(
+            "<Results><TimeSpan><TestTimeSeconds>10</TestTimeSeconds><Thread><Target><Path>f</Path><ReadCount>{operations}</ReadCount>\
+             <ReadBytes>0</ReadBytes></Target></Thread></TimeSpan></Results>\n"
+        )
+    };
+    let both = format!("{}{}", xml(3), xml(4));
+    assert_eq!(read(&both, "d.xml", Some(2)).unwrap().total.read.ios, 4);
+    assert_eq!(read(&xml(3), "d.xml", None).unwrap().total.read.ios, 3);
+}
