@@ -1,12 +1,9 @@
 //! Limits that the users of an application go by, and what was measured held against them.
 
 use plumb_block::Nanos;
-use plumb_load::{Direction, LoadOutcome, SpanResult};
+use plumb_load::{Direction, SpanResult};
 use plumb_measure::Histogram;
 use serde::Deserialize;
-
-use crate::measured::Measured;
-use crate::profile::Profile;
 
 /// A limit. A place that misses it is a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -78,23 +75,14 @@ pub enum Standing {
     Unmeasured,
 }
 
-/// Holds what a profile over files measured against its limits.
-pub fn judge(profile: &'static Profile, measured: &Measured) -> Vec<Judged> {
-    judged(profile, &|_job| measured.outcome.clone())
-}
-
-/// Holds what the scenario of a block profile measured against the profile's limits.
-pub fn judge_span(profile: &'static Profile, span: &SpanResult) -> Vec<Judged> {
-    judged(profile, &|job| job.map_or_else(|| span.total(), |job| span.of_job(job)))
-}
-
-fn judged(profile: &'static Profile, outcome: &dyn Fn(Option<usize>) -> LoadOutcome) -> Vec<Judged> {
+/// Holds what the span of a profile measured against the limits of the profile.
+pub fn judge(criteria: &'static [Criterion], span: &SpanResult) -> Vec<Judged> {
     let figure = |criterion: &Criterion| match criterion.of {
-        Quantity::Syncs => of_direction(&outcome(None).flush, criterion.statistic),
-        Quantity::Reads { job } => of_direction(&outcome(Some(job)).read, criterion.statistic),
-        Quantity::Writes { job } => of_direction(&outcome(Some(job)).write, criterion.statistic),
+        Quantity::Syncs => of_direction(&span.total().flush, criterion.statistic),
+        Quantity::Reads { job } => of_direction(&span.of_job(job).read, criterion.statistic),
+        Quantity::Writes { job } => of_direction(&span.of_job(job).write, criterion.statistic),
     };
-    profile.criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
+    criteria.iter().map(|criterion| criterion.judge(figure(criterion))).collect()
 }
 
 fn of_direction(direction: &Direction, statistic: Statistic) -> Option<Nanos> {
@@ -168,7 +156,7 @@ fn ordinal(per_mille: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_load::ThreadResult;
+    use plumb_load::{LoadOutcome, ThreadResult};
     use plumb_measure::SeriesEvent;
 
     fn outcome(fill: impl Fn(&mut LoadOutcome)) -> LoadOutcome {
@@ -177,16 +165,33 @@ mod tests {
         outcome
     }
 
-    fn measured(latencies: &[Nanos]) -> Measured {
-        let outcome =
-            outcome(|outcome| latencies.iter().for_each(|latency| outcome.flush.latency.record(*latency)));
-        Measured { outcome, operations: Vec::new(), transactions: Histogram::new(), notes: Vec::new() }
+    /// A span of such threads, the first of the first job.
+    fn span(outcomes: impl IntoIterator<Item = LoadOutcome>) -> SpanResult {
+        let thread = |(job, outcome)| ThreadResult {
+            job,
+            cpu: None,
+            parts: vec![plumb_load::Part { target: job, outcome }],
+        };
+        SpanResult {
+            warmup: Nanos::ZERO,
+            window: Nanos::secs(6),
+            threads: outcomes.into_iter().enumerate().map(thread).collect(),
+            targets: Vec::new(),
+            processors: Vec::new(),
+        }
+    }
+
+    fn measured(latencies: &[Nanos]) -> SpanResult {
+        let synced = |outcome: &mut LoadOutcome| {
+            latencies.iter().for_each(|latency| outcome.flush.latency.record(*latency));
+        };
+        span([outcome(synced)])
     }
 
     #[test]
     fn etcd_wants_99_of_100_syncs_below_10_ms() {
         let (etcd, _) = crate::find("etcd-wal").unwrap();
-        let of = |latencies: &[Nanos]| judge(etcd, &measured(latencies)).remove(0);
+        let of = |latencies: &[Nanos]| judge(&etcd.criteria, &measured(latencies)).remove(0);
         let mut latencies = vec![Nanos::millis(2); 990];
         latencies.extend([Nanos::millis(80); 10]);
         let met = of(&latencies);
@@ -216,19 +221,7 @@ mod tests {
             record(&mut outcome.write, 0, Nanos::secs(9));
         });
         let log = outcome(|outcome| record(&mut outcome.write, 0, Nanos::millis(11)));
-        let thread = |job, outcome| ThreadResult {
-            job,
-            cpu: None,
-            parts: vec![plumb_load::Part { target: job, outcome }],
-        };
-        let span = SpanResult {
-            warmup: Nanos::ZERO,
-            window: Nanos::secs(6),
-            threads: vec![thread(0, database), thread(1, log)],
-            targets: Vec::new(),
-            processors: Vec::new(),
-        };
-        let standings: Vec<_> = judge_span(jetstress, &span)
+        let standings: Vec<_> = judge(&jetstress.criteria, &span([database, log]))
             .iter()
             .map(|judged| (&*judged.criterion.id, judged.standing))
             .collect();

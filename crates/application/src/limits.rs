@@ -1,13 +1,10 @@
-//! Where a profile runs, how long, and who looks on.
+//! Where a profile runs, and how long.
 
 use std::path::{Path, PathBuf};
 
 use plumb_block::{Bytes, FileStore, Nanos};
-use plumb_load::Progress;
 use plumb_workload::Invalid;
 use serde::{Deserialize, Serialize};
-
-use crate::measured::Measured;
 
 /// Opens a directory as a store.
 pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileStore>>;
@@ -36,24 +33,6 @@ pub struct Limits {
     pub scale: Option<f64>,
     /// What all sizes, places and choices follow from.
     pub seed: u64,
-}
-
-/// What whoever looks on is told about ten times a second, on the thread that called.
-pub enum Moment<'a> {
-    /// Files are prepared. Nothing of that is measured.
-    Preparing {
-        /// How many bytes are written.
-        done: Bytes,
-        /// Of how many, about.
-        of: Bytes,
-    },
-    /// The load runs.
-    Running {
-        /// How far it is.
-        progress: &'a Progress,
-        /// All that was measured until now.
-        so_far: &'a dyn Fn() -> Measured,
-    },
 }
 
 impl Limits {

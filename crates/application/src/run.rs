@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Clock, Nanos, Opening};
-use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Job, Rate, Scenario, Span, Stop, Workload};
+use plumb_load::{LoadOutcome, Observer};
+use plumb_workload::{BlockSizes, BlockSplit, ByteRange, Job, Program, Rate, Scenario, Span, Stop, Workload};
 
 use crate::engine::{Conduct, Scratch, Setting, perform};
 use crate::error::Error;
-use crate::limits::{Directory, Limits, Moment};
-use crate::measured::Measured;
+use crate::limits::{Directory, Limits};
 use crate::profile::{BlockWork, Extent, FileWork, Profile, Variant, Work};
 use crate::sqlite;
 
@@ -17,7 +17,9 @@ const ROOM_SHARE: f64 = 0.5;
 /// A smaller part of a profile says nothing.
 const SCALE_MIN: f64 = 0.01;
 
-/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however it ends. `stop` ends it early: what was measured until then is returned. `tell` is called about ten times a second.
+/// Runs a profile that works on files in a directory of its own beneath `directory`, and removes that however
+/// it ends. `stop` ends it early: what was measured until then is returned. `observer` sees it as the only
+/// worker of a load: its files laid out, its window, its progress.
 ///
 /// A call that hangs in the kernel is waited for.
 ///
@@ -30,12 +32,21 @@ pub fn run(
     limits: &Limits,
     clock: &dyn Clock,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Moment<'_>),
-) -> Result<Measured, Error> {
+    observer: &mut dyn Observer,
+) -> Result<LoadOutcome, Error> {
     limits.validate()?;
     let conduct = |scale, threads, call_bytes_max| {
         let (duration, count) = extent_of(profile, limits, scale);
-        Conduct { clock, stop, duration, count, threads, call_bytes_max, seed: limits.seed }
+        Conduct {
+            profile: &profile.name,
+            clock,
+            stop,
+            duration,
+            count,
+            threads,
+            call_bytes_max,
+            seed: limits.seed,
+        }
     };
     match &profile.work {
         Work::Blocks(_) => Err(Error::Unsuited(format!(
@@ -52,24 +63,25 @@ pub fn run(
             let scratch = Scratch::beneath(&directory.path)?;
             let result = (directory.open)(scratch.path())
                 .map_err(|error| Error::of_call(error, false))
-                .and_then(|store| perform(program.as_ref(), store.as_ref(), &conduct, tell));
+                .and_then(|store| perform(program.as_ref(), store.as_ref(), &conduct, observer));
             let mut measured = scratch.remove_after(result)?;
-            measured.notes.splice(0..0, note);
+            measured.transactions.get_or_insert_default().notes.splice(0..0, note);
             Ok(measured)
         }
         Work::Sqlite(work) => {
             let scratch = Scratch::beneath(&directory.path)?;
             let conduct = conduct(1.0, limits.threads.unwrap_or(1), 0);
-            let result = sqlite::perform(work.journal(&variant.name), scratch.path(), &conduct, tell);
+            let result = sqlite::perform(work.journal(&variant.name), scratch.path(), &conduct, observer);
             scratch.remove_after(result)
         }
     }
 }
 
-/// The scenario of a block profile on `target`, for the ordinary engine.
+/// Returns the scenario of a profile on `target`: jobs on blocks, or the job that is its program in a
+/// directory.
 ///
 /// # Errors
-/// If the profile is not a block workload, or a limit makes no sense.
+/// If a limit makes no sense.
 pub fn scenario(
     profile: &'static Profile,
     variant: &'static Variant,
@@ -78,16 +90,32 @@ pub fn scenario(
 ) -> Result<Scenario, Error> {
     limits.validate()?;
     let Work::Blocks(jobs) = &profile.work else {
-        return Err(Error::Unsuited(format!(
-            "profile {} works on files and cannot be written down as a block workload: run it in a directory",
-            profile.name
-        )));
+        return Ok(Scenario { spans: vec![Span::of(vec![program(profile, variant, target, limits)])] });
     };
     let (duration, operations) = extent_of(profile, limits, 1.0);
     let stop = Stop { duration, operations, bytes: None };
     let of_variant = |work: &&BlockWork| work.variant.as_ref().is_none_or(|only| *only == variant.name);
     let jobs = jobs.iter().filter(of_variant).map(|work| job(work, target, limits, stop)).collect();
     Ok(Scenario { spans: vec![Span::of(jobs)] })
+}
+
+/// Returns the job that is the program of a profile.
+fn program(profile: &Profile, variant: &Variant, directory: &str, limits: &Limits) -> Job {
+    let stop = Stop { duration: limits.duration, operations: limits.count, bytes: None };
+    let range = ByteRange { offset: Bytes(0), length: Bytes(u64::MAX) };
+    let workload = Workload { stop, seed: limits.seed, ..Workload::over(range, Bytes::kib(4)) };
+    let program = Program {
+        profile: format!("{}:{}", profile.name, variant.name),
+        threads: limits.threads,
+        scale: limits.scale,
+    };
+    Job {
+        name: profile.name.clone(),
+        opening: Opening::CACHED,
+        threads: limits.threads.unwrap_or(1),
+        program: Some(program),
+        ..Job::on(directory, workload)
+    }
 }
 
 /// A job of a block profile. A target file that is missing is made 4 GiB long, scaled, at least 64 MiB.

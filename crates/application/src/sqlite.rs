@@ -8,15 +8,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos};
-use plumb_load::{Ending, Progress, Totals};
+use plumb_load::{Ending, Event, LoadOutcome, Observer, Progress, Totals};
 use plumb_workload::Invalid;
 use rusqlite::{Connection, Statement};
 
 use crate::chance::Chance;
-use crate::engine::{Book, Call, Conduct, Took};
+use crate::engine::{Book, Call, Conduct, Took, show};
 use crate::error::Error;
-use crate::limits::Moment;
-use crate::measured::Measured;
 
 /// The journal mode and how much it syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +64,7 @@ impl Journal {
     }
 }
 
-/// How often whoever looks on is told.
+/// How often the observer is shown the progress.
 const TELL_EVERY: Nanos = Nanos::millis(100);
 /// Letters of a row's text.
 const TEXT: u64 = 100;
@@ -79,27 +77,28 @@ pub(crate) fn perform(
     journal: Journal,
     directory: &Path,
     conduct: &Conduct<'_>,
-    tell: &mut dyn FnMut(&Moment<'_>),
-) -> Result<Measured, Error> {
+    observer: &mut dyn Observer,
+) -> Result<LoadOutcome, Error> {
     if conduct.threads != 1 {
         return Err(Invalid::new("threads", conduct.threads, "1: SQLite has one writer at a time").into());
     }
     let connection = open(journal, &directory.join("plumb.sqlite"))?;
+    observer.on(&Event::WindowBegins { warmup: Nanos::ZERO, settled: true });
     let client = Client::of(&connection, journal, conduct)?;
-    let (book, ending) = client.run(tell)?;
+    let (book, ending) = client.run(observer)?;
     let end = conduct.clock.now();
+    observer.on(&Event::WindowEnds);
     connection.close().map_err(|(_connection, error)| Error::of_sqlite(error, "close the database"))?;
     let mut measured = book.finish(end, ending, 1);
-    measured.notes.push(format!(
+    let notes = &mut measured.transactions.get_or_insert_default().notes;
+    notes.push(format!(
         "SQLite {}, journal_mode={}, synchronous={}: its own reads, writes and syncs are not seen from here",
         rusqlite::version(),
         journal.mode().to_uppercase(),
         journal.synchronous().name()
     ));
     if !journal.is_durable() {
-        measured
-            .notes
-            .push("a COMMIT that has returned is visible and may yet be lost at a power cut".to_owned());
+        notes.push("a COMMIT that has returned is visible and may yet be lost at a power cut".to_owned());
     }
     Ok(measured)
 }
@@ -107,7 +106,7 @@ pub(crate) fn perform(
 /// SQLite shows no reads or writes: progress counts each COMMIT as a write.
 fn progress(elapsed: Nanos, book: &Book) -> Progress {
     let total = Totals { writes: book.transactions(), ..Totals::default() };
-    Progress { elapsed, total, teams: Vec::new() }
+    Progress::of_one(elapsed, total)
 }
 
 /// A new database in that mode, with its table.
@@ -165,7 +164,7 @@ impl<'a> Client<'a> {
     }
 
     /// Transaction after transaction, until the limits end it or it is stopped.
-    fn run(mut self, tell: &mut dyn FnMut(&Moment<'_>)) -> Result<(Book, Ending), Error> {
+    fn run(mut self, observer: &mut dyn Observer) -> Result<(Book, Ending), Error> {
         let mut told = self.start;
         loop {
             let now = self.conduct.clock.now();
@@ -173,8 +172,7 @@ impl<'a> Client<'a> {
             if ending.is_some() || now.since(told) >= TELL_EVERY {
                 told = now;
                 let progress = progress(now.since(self.start), &self.book);
-                let so_far = || self.book.clone().finish(now, Ending::Interrupted, 1);
-                tell(&Moment::Running { progress: &progress, so_far: &so_far });
+                show(observer, &progress, || self.book.clone().finish(now, Ending::Interrupted, 1));
             }
             if let Some(ending) = ending {
                 return Ok((self.book, ending));

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod drive;
+mod effect;
 pub(crate) mod exports;
 pub(crate) mod output;
 pub(crate) mod policy;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
 use plumb_report::{Format, Style, Verbosity};
 
+pub(crate) use self::effect::Effect;
 use crate::arguments::output::OutputArguments;
 use crate::terminal;
 
@@ -68,6 +70,8 @@ pub(crate) enum Command {
         /// The rule, such as page-cache; without it all are listed
         rule: Option<String>,
     },
+    /// Put back what killed plumb processes left on this machine, and say what that was
+    Restore(crate::command::restore::RestoreArguments),
     /// Print shell completions
     Completions {
         /// The shell
@@ -116,6 +120,9 @@ pub(crate) struct CheckArguments {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) strictness: Strictness,
+
+    #[command(flatten)]
     pub(crate) recording: RecordingArguments,
 
     #[command(flatten)]
@@ -151,6 +158,9 @@ pub(crate) struct SurveyArguments {
     /// Survey a recording instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
 }
 
 /// What `plumb load` takes.
@@ -210,7 +220,18 @@ pub(crate) struct OwnArguments {
     pub(crate) remove_after: bool,
 
     #[command(flatten)]
+    pub(crate) strictness: Strictness,
+
+    #[command(flatten)]
     pub(crate) recording: RecordingArguments,
+}
+
+/// Exit code of the outcome NOT KNOWN.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub(crate) struct Strictness {
+    /// Exit with 3 where nothing can be said (the outcome NOT KNOWN), in place of 0
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// How much of a report is shown.
@@ -304,6 +325,9 @@ pub(crate) struct ReportArguments {
 
     #[command(flatten)]
     pub(crate) writing: OutputArguments,
+
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
 
     #[command(flatten)]
     pub(crate) detail: Detail,

@@ -2,8 +2,7 @@
 
 use std::io::Write as _;
 
-use plumb_load::Progress;
-use plumb_trial::{TargetNow, Watcher};
+use plumb_load::{Event, Observer, Progress};
 
 /// Prints dots, if any.
 pub(crate) struct Dots {
@@ -25,18 +24,22 @@ impl Dots {
     }
 }
 
-impl Watcher for Dots {
-    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
+impl Observer for Dots {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress { progress, .. } => self.progress(progress),
+            Event::Over if self.printed > 0 => Self::print("\n"),
+            _ => {}
+        }
+    }
+}
+
+impl Dots {
+    fn progress(&mut self, progress: &Progress) {
         let Some(every) = self.every else { return };
         let due = progress.total.operations() / u64::from(every);
         let missing = due.saturating_sub(self.printed);
         self.printed += missing;
         Self::print(&".".repeat(missing as usize));
-    }
-
-    fn end(self: Box<Self>) {
-        if self.printed > 0 {
-            Self::print("\n");
-        }
     }
 }

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use plumb_path::{Finding, Severity};
 use plumb_prove::ErrorKind;
 use plumb_report::printable::printable_text;
-use plumb_report::{ComparisonDocument, ProofDocument, StudyDocument};
+use plumb_report::{ComparisonDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN};
 use plumb_state::output::{OutputError, OutputErrorKind};
 use plumb_trial::{FailureKind, TrialError};
+
+use crate::arguments::Strictness;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,10 +46,23 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger is a finding.
+/// How a command ends that found `findings`, whether by a survey or by a measurement: level warning or danger
+/// is a finding (docs/OUTCOMES.md).
 pub(crate) fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     let worst = findings.into_iter().map(|finding| finding.severity).max();
     if worst >= Some(Severity::Warning) { Exit::Finding } else { Exit::Done }
+}
+
+/// Returns how a command ends that shows a run: its findings decide, and with `strictness` also that nothing
+/// is known.
+pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
+    let unknown = document.level == UNKNOWN;
+    of_findings(&document.verdicts).and(of_unknown(unknown, strictness))
+}
+
+/// Returns how a command ends where it is `unknown` what a sync is worth.
+pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
+    if unknown && strictness.strict { Exit::NotMeasured } else { Exit::Done }
 }
 
 /// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not measured.

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plumb_block::{Bytes, Nanos, StorageSnapshot};
-use plumb_load::{LiveLatency, Progress};
+use plumb_block::{Nanos, StorageSnapshot};
+use plumb_load::{Event, LiveLatency, Observer, Phase, Progress, TargetNow};
 use plumb_report::tui::{
     LiveApplication, LivePercentiles, LivePhase, LiveSample, LiveStorage, LiveTarget, LiveTerminal, LiveView,
     TerminalError,
 };
-use plumb_trial::{Phase, TargetNow, Watcher};
 use plumb_workload::Scenario;
 
 use crate::terminal;
 
 /// Draws what a load does, and stops it when asked to.
 pub(crate) struct Live {
-    terminal: LiveTerminal,
+    /// Until the run is over.
+    terminal: Option<LiveTerminal>,
     view: LiveView,
     stop: Arc<AtomicBool>,
     phase: LivePhase,
@@ -55,7 +55,7 @@ impl Live {
     /// If there is none.
     fn open(title: &str, stop: &Arc<AtomicBool>) -> Result<Self, TerminalError> {
         Ok(Self {
-            terminal: LiveTerminal::open()?,
+            terminal: Some(LiveTerminal::open()?),
             view: LiveView::new(title, terminal::style_of_stderr()),
             stop: Arc::clone(stop),
             phase: LivePhase::Preparing,
@@ -132,8 +132,9 @@ impl Live {
 
     /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the load.
     fn draw(&mut self) {
-        let drawn = self.terminal.draw(&self.view);
-        let asks = self.terminal.asks_to_stop(Duration::ZERO);
+        let Some(terminal) = &mut self.terminal else { return };
+        let drawn = terminal.draw(&self.view);
+        let asks = terminal.asks_to_stop(Duration::ZERO);
         if drawn.is_ok() && matches!(asks, Ok(true)) {
             self.view.stopping();
             self.stop.store(true, Ordering::Relaxed);
@@ -141,13 +142,29 @@ impl Live {
     }
 }
 
-impl Watcher for Live {
+impl Observer for Live {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Scenario(scenario) => self.begins(scenario),
+            Event::Phase { span, phase, expected } => self.phase(*span, phase, *expected),
+            Event::Bytes(_) => self.draw(),
+            Event::Progress { progress, targets } => self.progress(progress, *targets),
+            Event::Scheduled { lines, .. } => self.standing = lines.to_vec(),
+            Event::Note(line) => self.notes.push((*line).to_owned()),
+            Event::WantsLatency(answer) => answer.set(true),
+            Event::Over => self.end(),
+            _ => {}
+        }
+    }
+}
+
+impl Live {
     fn begins(&mut self, scenario: &Scenario) {
         let first_jobs = scenario.spans.iter().filter_map(|span| span.jobs.first());
         self.spans = first_jobs.map(|job| job.name.clone()).collect();
     }
 
-    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
+    pub(crate) fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.phase = match phase {
             Phase::LayingOut { .. } | Phase::Preconditioning | Phase::LoadingPageCache => {
                 LivePhase::Preparing
@@ -163,10 +180,6 @@ impl Watcher for Live {
         }
         self.begun = self.passed + self.last;
         self.expected = expected.map(|expected| self.begun.saturating_add(expected));
-        self.draw();
-    }
-
-    fn bytes(&mut self, _done: Bytes) {
         self.draw();
     }
 
@@ -192,22 +205,10 @@ impl Watcher for Live {
         self.show(self.passed + progress.elapsed, targets);
     }
 
-    fn standing(&mut self, lines: &[String], _done: Option<f64>) {
-        self.standing = lines.to_vec();
-    }
-
-    fn note(&mut self, line: &str) {
-        self.notes.push(line.to_owned());
-    }
-
-    fn wants_latency(&self) -> bool {
-        true
-    }
-
-    fn end(self: Box<Self>) {
-        let notes = self.notes.clone();
-        drop(self.terminal);
-        notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
+    /// Gives the terminal back, and says what came meanwhile.
+    fn end(&mut self) {
+        drop(self.terminal.take());
+        self.notes.drain(..).for_each(|note| terminal::say(&format!("plumb: {note}")));
     }
 }
 

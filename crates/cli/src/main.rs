@@ -7,6 +7,7 @@ mod exit;
 mod live;
 
 mod files;
+mod leftovers;
 mod named;
 mod own;
 mod progress;
@@ -18,9 +19,8 @@ mod unknown;
 
 use std::process::ExitCode;
 
-use arguments::Command;
+use arguments::{Command, Effect};
 use exit::Exit;
-use plumb_linux::tracing::Instance;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|failure| exit::say(&failure)).into()
@@ -29,8 +29,11 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<Exit> {
     command::agent::end_with_agent();
     let command = unknown::parse()?.command;
-    command::compare::restore_left_behind();
-    Instance::remove_left_behind();
+    match command.effect() {
+        Effect::Changes => leftovers::put_back_runs(),
+        Effect::Reads => leftovers::tell(),
+        Effect::Own => {}
+    }
     match command {
         Command::Check(check) => command::check::run(check),
         Command::Survey(survey) => command::survey::run(&survey),
@@ -42,6 +45,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Agent(agent) => command::agent::run(&agent),
         Command::Report(report) => command::report::run(&report),
         Command::Explain { rule } => command::explain::run(rule.as_deref()),
+        Command::Restore(restore) => command::restore::run(&restore),
         Command::Load(load) => command::load::run(&load),
         Command::Compare(compare) => command::compare::run(&compare),
         Command::Study(study) => command::study::run(&study),

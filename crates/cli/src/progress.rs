@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
-use plumb_load::Progress;
-use plumb_trial::{Phase, TargetNow, Watcher};
+use plumb_load::{Event, Observer, Phase, Progress};
 use plumb_workload::{Job, Scenario};
 
 use plumb_report::printable::printable;
@@ -105,14 +104,29 @@ pub(crate) fn left(since: Instant, share: f64) -> Option<Nanos> {
     (0.0 < share && share < 1.0).then(|| Nanos::from_secs_f64(left.ceil()))
 }
 
-impl Watcher for Bar {
+impl Observer for Bar {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Scenario(scenario) => self.begins(scenario),
+            Event::Phase { span, phase, expected } => self.phase(*span, phase, *expected),
+            Event::Bytes(done) => self.bytes(*done),
+            Event::Progress { progress, .. } => self.progress(progress),
+            Event::Scheduled { lines, done } => self.scheduled(lines, *done),
+            Event::Note(line) => self.bar.suspend(|| terminal::say(&format!("plumb: {line}"))),
+            Event::Over => self.finish(),
+            _ => {}
+        }
+    }
+}
+
+impl Bar {
     fn begins(&mut self, scenario: &Scenario) {
         let length = |job: &Job| job.workload.stop.duration.unwrap_or(Nanos::ZERO);
         let first_jobs = scenario.spans.iter().filter_map(|span| span.jobs.first());
         self.spans = first_jobs.map(|job| (job.name.clone(), length(job))).collect();
     }
 
-    fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
+    pub(crate) fn phase(&mut self, span: usize, phase: &Phase, expected: Option<Nanos>) {
         self.bytes = None;
         let (is_measured, name) = match phase {
             Phase::LayingOut { path, size } => {
@@ -143,14 +157,14 @@ impl Watcher for Bar {
         }
     }
 
-    fn bytes(&mut self, done: Bytes) {
+    pub(crate) fn bytes(&mut self, done: Bytes) {
         let share = self.bytes.map_or(0.0, |(all, _)| done.0 as f64 / all.0.max(1) as f64);
         let left = self.bytes.and_then(|(_, since)| left(since, share));
         let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
         self.set(share, &format!("{}: {done}{left}", self.phase));
     }
 
-    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
+    fn progress(&mut self, progress: &Progress) {
         let (then, operations, flushes) = self.last;
         let seconds = progress.elapsed.since(then).as_secs_f64();
         if seconds <= 0.0 {
@@ -170,7 +184,7 @@ impl Watcher for Bar {
         self.set(share, &self.in_its_turn(&rate));
     }
 
-    fn standing(&mut self, lines: &[String], done: Option<f64>) {
+    fn scheduled(&mut self, lines: &[String], done: Option<f64>) {
         // Each turn counts anew.
         self.last = (Nanos::ZERO, 0, 0);
         let Some(which) = lines.first() else { return };
@@ -178,13 +192,5 @@ impl Watcher for Bar {
         let goes_on = self.turns.as_ref().filter(|before| before.done <= done);
         let since = goes_on.map_or_else(Instant::now, |before| before.since);
         self.turns = Some(Turns { since, which: which.clone(), done });
-    }
-
-    fn note(&mut self, line: &str) {
-        self.bar.suspend(|| terminal::say(&format!("plumb: {line}")));
-    }
-
-    fn end(self: Box<Self>) {
-        self.finish();
     }
 }

@@ -8,19 +8,9 @@ use plumb_dialect::{Machine, ProcessorPlace};
 use plumb_measure::Out;
 use plumb_measure::process::surroundings;
 use plumb_report::Recorded;
+use plumb_state::places;
 
 use crate::arguments::RecordingArguments;
-
-/// Where runs go unless told otherwise: here, else with the user's state, else with temporary files.
-fn parents() -> Vec<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state")));
-    let mut parents = vec![PathBuf::from("plumb-runs")];
-    parents.extend(state.map(|state| state.join("plumb")));
-    parents.push(std::env::temp_dir());
-    parents
-}
 
 /// Where a run of `command` that begins now is to be kept. The names of directories sort by time.
 pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
@@ -29,7 +19,7 @@ pub(crate) fn out(typed: &RecordingArguments, command: &str) -> Out {
         None if typed.no_record => Out::Nowhere,
         None => {
             let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ");
-            Out::Within { parents: parents(), stem: format!("{time}-{command}") }
+            Out::Within { parents: places::runs(), stem: format!("{time}-{command}") }
         }
     }
 }
@@ -43,7 +33,7 @@ pub(crate) fn newest_run() -> Option<PathBuf> {
         runs.into_iter().rfind(|run| matches!(Recorded::open(run), Ok(Some(_))))
     };
     // Among temporary files may be those of other people.
-    parents().into_iter().take(2).find_map(runs)
+    places::runs().into_iter().take(2).find_map(runs)
 }
 
 /// RFC 3339 in UTC, to the second.

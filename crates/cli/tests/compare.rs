@@ -344,12 +344,23 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     child.wait().unwrap();
     drop(lines);
     assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
-    let next = here(&place).arg("explain").output().unwrap();
-    assert!(
-        said(&next).contains("a comparison was killed; put back as it was: the cache compare-"),
-        "{}",
-        said(&next)
-    );
+    // A command that only reads says what is left, and changes nothing.
+    let reading = here(&place).arg("explain").output().unwrap();
+    let told = String::from_utf8_lossy(&reading.stderr).into_owned();
+    assert!(told.contains("left the cache compare-") && told.contains("`plumb restore`"), "{told}");
+    let listed = document(&here(&place).args(["restore", "--dry-run", "--json"]).output().unwrap());
+    holds("cli/restore", &listed);
+    let settings = |listed: &Value| -> Vec<Value> {
+        let all = listed["left"].as_array().unwrap().iter();
+        all.filter(|left| left["kind"] == "setting").map(|left| left["outcome"].clone()).collect()
+    };
+    assert_eq!(settings(&listed), ["left"], "{listed:#}");
+    assert_eq!((files(&place, "cache"), files(&place, "restore")), (1, 1));
+    // One that writes puts it back first.
+    let writing =
+        ["load", "other.dat", "--size", "1M", "--write", "100", "--duration", "100ms", "--no-record"];
+    let next = here(&place).args(writing).output().unwrap();
+    assert!(said(&next).contains("put back what it left: the cache compare-"), "{}", said(&next));
     nothing_left();
 }
 

@@ -216,7 +216,7 @@ fn instances_of(process: u32) -> Option<Vec<String>> {
 }
 
 #[test]
-fn what_a_killed_observation_leaves_is_removed_by_the_next_command() {
+fn what_a_killed_observation_leaves_is_removed_by_restore() {
     let place = Place::new();
     let Some(device) = loop_device(&place) else { return };
     let mut observing = start(&mut place.command(&format!("observe --json --duration 5m {}", device.path)));
@@ -231,7 +231,7 @@ fn what_a_killed_observation_leaves_is_removed_by_the_next_command() {
     }
     // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with open files.
     let is_removed = || {
-        crate::common::plumb().args(["cache", "status", "--json"]).output().unwrap();
+        crate::common::plumb().args(["restore", "--json"]).output().unwrap();
         instances_of(process).unwrap().is_empty()
     };
     assert!((0..100).any(|_| is_removed()), "{before:?} is left");

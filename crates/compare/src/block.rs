@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use plumb_load::LoadOutcome;
 use plumb_measure::Latency;
+use plumb_report::document::Sides;
 use plumb_report::document::comparison::{Block, Counts};
-use plumb_report::document::{RunJob, Sides, Transactions};
 
 /// A figure, and how it is read.
 type Figure = (&'static str, fn(&Sides) -> Option<f64>);
@@ -55,16 +56,18 @@ fn operation(sides: &Sides) -> Option<Latency> {
 
 /// The block of a profile over files: what it does from one operation to the next it does from one transaction to the next.
 /// Each of `threads` is always in one.
-pub(crate) fn of_transactions(mut block: Block, transactions: &Transactions, threads: u32) -> Block {
+pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: u32) -> Block {
+    let Some(transactions) = &outcome.transactions else { return block };
     let counts = &mut block.counts;
     if counts.operations == 0 {
         block.figures.remove(DEFAULT_FIGURE);
     }
-    counts.operations = transactions.count;
+    counts.operations = outcome.transaction_count();
     counts.slot_seconds = counts.seconds * f64::from(threads);
     counts.thread_seconds = Some(counts.slot_seconds);
-    let mut figures = vec![(PROFILE_FIGURE, transactions.per_second.max(0.5 / counts.seconds))];
-    if let Some(of) = transactions.latency {
+    let mut figures =
+        vec![(PROFILE_FIGURE, outcome.transactions_per_second().unwrap_or(0.0).max(0.5 / counts.seconds))];
+    if let Some(of) = transactions.latency.summary() {
         counts.operation_seconds = of.mean * of.count as f64;
         let percentiles = [("p50", of.p50), ("p99", of.p99), ("p999", of.p999)];
         figures.push(("mean", of.mean));
@@ -76,15 +79,14 @@ pub(crate) fn of_transactions(mut block: Block, transactions: &Transactions, thr
 
 /// What was measured in so many seconds.
 pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
-    block_of(sides, &[], seconds)
+    block_of(sides, false, seconds)
 }
 
-/// Returns the block of `jobs` that measured `sides` in so many seconds.
-pub(crate) fn block_of(sides: &Sides, jobs: &[RunJob], seconds: f64) -> Block {
+/// Returns the block that measured `sides` in so many seconds, all of it through the page cache or not.
+pub(crate) fn block_of(sides: &Sides, page_cache: bool, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;
-    let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
     let counts = Counts { page_cache, ..Counts::of(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

@@ -5,10 +5,12 @@
 //! blocks differ, and how many rounds the budget holds. From then on the design is fixed.
 
 use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Block, Prediction};
-use plumb_trial::{FailureKind, GOES_ON, Request, SpanRun, TrialEnded, TrialError, Turn};
+use plumb_trial::{FailureKind, GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
+use plumb_workload::Scenario;
 
 use crate::block::{block_of, of_transactions};
 use crate::design::Design;
@@ -26,12 +28,15 @@ pub(crate) struct Course<'a> {
     /// The workload; empty if there is only one.
     name: &'a str,
     experiment: &'a Experiment,
+    scenario: &'a Scenario,
     question: Question,
     seed: u64,
     block: Nanos,
     blocks: Vec<Block>,
     /// The level and round of the turn that runs, or of the one that is to be taken.
     turns: Vec<(usize, u64)>,
+    /// How many of them have become blocks.
+    taken: usize,
     /// How long each block runs before it is measured, and when that was known.
     warmup: Option<(Nanos, Nanos)>,
     design: Option<Design>,
@@ -43,18 +48,20 @@ pub(crate) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    pub(crate) fn new(name: &'a str, experiment: &'a Experiment, request: &Request) -> Self {
-        let jobs = || request.scenario.spans.iter().flat_map(|span| &span.jobs);
+    pub(crate) fn new(name: &'a str, experiment: &'a Experiment, scenario: &'a Scenario) -> Self {
+        let jobs = || scenario.spans.iter().flat_map(|span| &span.jobs);
         let seed = jobs().next().map_or(0, |job| job.workload.seed);
         let block = experiment.block_length();
         Self {
             name,
             experiment,
+            scenario,
             question: experiment.question(),
             seed,
             block,
             blocks: Vec::new(),
             turns: Vec::new(),
+            taken: 0,
             warmup: None,
             design: None,
             prediction: None,
@@ -63,48 +70,35 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes what turns have measured since the last time.
-    fn take(&mut self, so_far: &RunDocument) {
-        let together = self.experiment.together;
-        let taken = if together { self.blocks.len() / self.levels() } else { self.blocks.len() };
-        let new = so_far.spans.iter().enumerate().zip(&self.turns).skip(taken);
-        for ((number, span), (level, round)) in new.filter(|((_, span), _)| span.duration > 0.0) {
-            if !together {
-                let block = block_of(&span.total, &span.jobs, span.duration);
-                let block = match (&so_far.transactions, &span.jobs[..]) {
-                    (Some(transactions), [job]) => of_transactions(block, transactions, job.threads),
-                    _ => block,
-                };
-                self.blocks.push(Block { level: *level, round: *round, ..block });
-                continue;
-            }
-            for target in so_far.targets.iter().filter(|target| target.span == number) {
-                let block = block_of(&target.sides, &span.jobs[target.job..=target.job], span.duration);
-                self.blocks.push(Block { level: target.job, round: *round, ..block });
-            }
+    /// Makes blocks of what the first turn measured that is not taken yet.
+    fn take(&mut self, run: &SpanRun) {
+        let Some((level, round)) = self.turns.get(self.taken).copied() else { return };
+        self.taken += 1;
+        let (result, jobs) = (&run.ran.result, &self.scenario.spans[level].jobs);
+        let seconds = result.window.as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        if !self.experiment.together {
+            let outcome = result.total();
+            let page_cache = jobs.iter().all(|job| job.opening.caching.is_cached());
+            let threads = jobs.first().map_or(1, |job| job.threads);
+            let block = of_transactions(block_of(&run.total, page_cache, seconds), &outcome, threads);
+            return self.add(Block { level, round, ..block }, &outcome);
+        }
+        for (target, sides) in run.targets.iter().enumerate() {
+            let level = result.targets[target].job;
+            let block = block_of(sides, jobs[level].opening.caching.is_cached(), seconds);
+            self.add(Block { level, round, ..block }, &result.of_target(target));
         }
     }
 
-    /// Takes what is only drawn from the spans that ran, one for each turn.
-    fn shape(&mut self, spans: &[SpanRun]) {
-        for (span, (level, round)) in spans.iter().zip(&self.turns) {
-            let result = &span.ran.result;
-            let outcomes = match self.experiment.together {
-                true => (0..self.levels()).map(|level| (level, result.of_target(level))).collect(),
-                false => vec![(*level, result.total())],
-            };
-            for (level, outcome) in outcomes {
-                let is_its = |block: &&mut Block| {
-                    (block.level, block.round) == (level, *round) && block.rates.is_empty()
-                };
-                if let Some(block) = self.blocks.iter_mut().find(is_its) {
-                    block.rates = shape::rates(&outcome);
-                }
-                if *round > 0 {
-                    self.distributions[level].add(&outcome);
-                }
-            }
+    /// Adds a block, with what is only drawn of it.
+    fn add(&mut self, block: Block, outcome: &LoadOutcome) {
+        if block.round > 0 {
+            self.distributions[block.level].add(outcome);
         }
+        self.blocks.push(Block { rates: shape::rates(outcome), ..block });
     }
 
     /// The last block does not count if the run ended within it.
@@ -118,39 +112,33 @@ impl<'a> Course<'a> {
         self.experiment.levels.len()
     }
 
-    /// Takes what was measured until now, keeps it after each round, and says which turn is next.
+    /// Takes what the last turn measured, keeps what is known after each round, and says which turn is next.
     pub(crate) fn proceed(
         &mut self,
-        so_far: &RunDocument,
-        elapsed: Nanos,
+        interim: &Interim<'_>,
         keep: &mut dyn FnMut(&ComparisonDocument),
     ) -> Option<Turn> {
-        self.take(so_far);
+        interim.last.into_iter().for_each(|run| self.take(run));
         if self.turns.len().is_multiple_of(self.experiment.turns_in_round()) {
-            keep(&self.document(so_far, None));
+            keep(&self.document(&interim.document(), None));
         }
-        self.next(elapsed)
+        self.next(interim.elapsed)
     }
 
     /// What is known at the end.
     ///
     /// # Errors
     /// If practice has shown that the question cannot be answered.
-    pub(crate) fn finish(
-        mut self,
-        measured: &RunDocument,
-        spans: &[SpanRun],
-        ended: &TrialEnded,
-    ) -> Result<ComparisonDocument, TrialError> {
+    pub(crate) fn finish(mut self, trial: &Trial) -> Result<ComparisonDocument, TrialError> {
         if let Some(problem) = self.refused {
             return Err(TrialError::of(FailureKind::NotMeasured, problem));
         }
-        self.take(measured);
-        if *ended != TrialEnded::Complete {
+        // A turn that ended the run was followed by no other.
+        trial.spans.get(self.taken).into_iter().for_each(|run| self.take(run));
+        if trial.ended != TrialEnded::Complete {
             self.leave_out_cut();
         }
-        self.shape(spans);
-        Ok(self.document(measured, Some(ended)))
+        Ok(self.document(&trial.recording.document, Some(&trial.ended)))
     }
 
     /// The next turn; `None` at the end.
@@ -188,7 +176,15 @@ impl<'a> Course<'a> {
             .as_ref()
             .map(|design| (PRACTICE + design.rounds()) * self.experiment.turns_in_round());
         let done = all.map(|all| (self.turns.len() - 1) as f64 / all as f64);
-        Turn { span: level, round, warmup, is_block: true, standing: self.standing(round), done, note: None }
+        Turn {
+            span: level,
+            round,
+            warmup,
+            is_block: true,
+            standing: self.standing(round),
+            done,
+            ..Turn::default()
+        }
     }
 
     /// What the blocks until now say of each level, and of the difference.

@@ -1,8 +1,7 @@
 //! What an experiment is: levels of a factor, what is asked of their blocks, and how long it may take.
 
-use plumb_block::{Bytes, Nanos};
-use plumb_trial::ProfileRun;
-use plumb_workload::{ByteRange, Job, Rate, Scenario, Span, Stop, Warmup, Workload};
+use plumb_block::Nanos;
+use plumb_workload::{Job, Rate, Scenario, Span, Stop, Warmup};
 
 use crate::block::{DEFAULT_FIGURE, PROFILE_FIGURE, SCHEDULED_FIGURE};
 use crate::design::{Design, Terms};
@@ -15,17 +14,9 @@ use crate::predict::PRACTICE;
 pub struct Level {
     /// Its name.
     pub name: String,
-    /// What is run.
-    pub work: Work,
-}
-
-/// What a block runs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Work {
-    /// A load: one span.
-    Load(Scenario),
-    /// An application profile that works on files, for as long as a block is measured. Its operations are its transactions.
-    Profile(ProfileRun),
+    /// The load, or the application profile that works on files: one span. The operations of a program are
+    /// its transactions.
+    pub scenario: Scenario,
 }
 
 /// An experiment.
@@ -84,17 +75,7 @@ impl Level {
     /// Its block, a span that is measured for `block`: one that ended after so many operations would have them used up by its warm-up.
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
         let refuse = |because| LevelError { level: self.name.clone(), because };
-        let scenario = match &self.work {
-            Work::Load(scenario) => scenario,
-            // Where it is, for whoever looks on: the application decides all else.
-            Work::Profile(run) => {
-                let range = ByteRange { offset: Bytes(0), length: Bytes(u64::MAX) };
-                let seed = run.limits.seed;
-                let workload = Workload { seed, ..Workload::over(range, Bytes::kib(4)) };
-                &Scenario { spans: vec![Span::of(vec![Job::on(&run.directory.to_string_lossy(), workload)])] }
-            }
-        };
-        let [span] = scenario.spans.as_slice() else {
+        let [span] = self.scenario.spans.as_slice() else {
             return Err(refuse("a level is one span: what has several cannot be compared"));
         };
         if span.steady.is_some() || span.latency_target.is_some() || span.precondition {
@@ -104,7 +85,8 @@ impl Level {
         }
         let mut span = Span { warmup: Warmup::For(Nanos::ZERO), ..span.clone() };
         for job in &mut span.jobs {
-            job.workload.stop = Stop::after(block);
+            let transactions = job.workload.stop.operations.filter(|_| job.program.is_some());
+            job.workload.stop = Stop { operations: transactions, ..Stop::after(block) };
         }
         if let [job] = &mut *span.jobs {
             job.name.clone_from(&self.name);
@@ -124,9 +106,9 @@ impl Experiment {
         if !self.together {
             return Ok(Scenario { spans });
         }
-        let is_single = |level: &Level, span: &Span| matches!((&level.work, &*span.jobs), (Work::Load(_), [job]) if job.targets.len() == 1);
-        if let Some((level, _)) = self.levels.iter().zip(&spans).find(|(level, span)| !is_single(level, span))
-        {
+        let is_single =
+            |span: &Span| matches!(&*span.jobs, [job] if job.targets.len() == 1 && job.program.is_none());
+        if let Some((level, _)) = self.levels.iter().zip(&spans).find(|(_, span)| !is_single(span)) {
             let because = "levels that run at the same time have one job on one target each";
             return Err(LevelError { level: level.name.clone(), because });
         }
@@ -140,14 +122,8 @@ impl Experiment {
     /// What is asked of the blocks. If the figure that decides is not said, it is the rate; with a schedule, which decides the rate, the 99th
     /// percentile.
     pub fn question(&self) -> Question {
-        let is_scheduled = |level: &Level| match &level.work {
-            Work::Load(scenario) => {
-                let mut jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
-                jobs.any(|job| job.workload.rate != Rate::Unlimited)
-            }
-            Work::Profile(_) => false,
-        };
-        let figure = match (self.is_of_profile(), self.levels.iter().any(is_scheduled)) {
+        let is_scheduled = self.jobs().any(|job| job.workload.rate != Rate::Unlimited);
+        let figure = match (self.is_of_profile(), is_scheduled) {
             (true, _) => PROFILE_FIGURE,
             (_, true) => SCHEDULED_FIGURE,
             _ => DEFAULT_FIGURE,
@@ -168,7 +144,11 @@ impl Experiment {
 
     /// Whether the blocks are runs of a profile.
     pub(crate) fn is_of_profile(&self) -> bool {
-        self.levels.iter().any(|level| matches!(level.work, Work::Profile(_)))
+        self.jobs().any(|job| job.program.is_some())
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs)
     }
 
     /// What the fewest blocks take that are run, their warm-up left out. A smaller budget cannot be kept.

@@ -3,8 +3,8 @@
 //! ```text
 //! design ──order of blocks, looks──► run, course ──each block a turn of a trial──► block ──► judge ──► ComparisonDocument
 //!                                     │                                                 │
-//!   setting ◄──set──── anew ◄─────────┘            statistics, outcome, explanation ◄───┘   pure
-//!                        └──where levels are set on the machine: each block a trial of its own
+//!   setting ◄──set────────────────────┘            statistics, outcome, explanation ◄───┘   pure
+//!      └──levels set on the machine: each turn opens its targets, and closes them before the next is set
 //! ```
 //!
 //! Invariants:
@@ -13,7 +13,6 @@
 //! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out among the looks.
 //! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this experiment could see.
 
-mod anew;
 mod block;
 mod course;
 mod design;
@@ -34,7 +33,7 @@ pub mod study;
 
 pub use block::{block_of_sides, figure_names};
 pub use design::{Design, Look, Terms};
-pub use experiment::{Experiment, Extent, Level, LevelError, Work};
+pub use experiment::{Experiment, Extent, Level, LevelError};
 pub use gate::Gate;
 pub use judge::{Question, document};
 pub use outcome::{Judged, judge_pairs};

@@ -39,7 +39,8 @@ pub fn compare_recorded(
     for (level, group) in [against, runs].into_iter().enumerate() {
         for (round, (name, run)) in (1..).zip(group) {
             let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
-            let block = Block { level, round, ..block_of(&run.total, &jobs, run.duration) };
+            let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
+            let block = Block { level, round, ..block_of(&run.total, page_cache, run.duration) };
             if !block.figures.contains_key(&question.figure) {
                 return Err(Unlike { run: name.clone(), figure: question.figure.clone() });
             }

@@ -1,16 +1,15 @@
 //! Running experiments: under each workload one trial whose turns are the blocks.
 
 use plumb_block::in_one_line;
+use plumb_load::Observer;
 use plumb_measure::{Out, RunDirectory};
-use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
-use plumb_trial::{Context, Request, TrialEnded, TrialError, Turn, Watcher, run_turns};
+use plumb_trial::{Context, Interim, Request, TrialEnded, TrialError, Turn, run_turns};
 
-use crate::anew::each_anew;
 use crate::course::Course;
 use crate::experiment::Experiment;
 use crate::kept::Kept;
-use crate::setting::{Anew, Setting};
+use crate::setting::Setting;
 
 /// An experiment under one workload.
 #[derive(Debug, Clone)]
@@ -26,9 +25,9 @@ pub struct Chapter {
 /// What a comparison comes to, and how it ended.
 type Compared = Result<(ComparisonDocument, TrialEnded), TrialError>;
 
-/// Runs experiments one after the other, recorded together as the first asks: the document, and how the trials ended. With `setting` levels
-/// are set on the machine, and each block is a trial of its own, whose targets are opened when its level is set. Whatever ends it, what
-/// was there before is put back.
+/// Runs experiments one after the other, recorded together as the first asks: the document, and how the
+/// trials ended. With `setting` levels are set on the machine, and each turn opens its targets when its level
+/// is set, and closes them. Whatever ends it, what was there before is put back.
 ///
 /// What was measured is kept after every round, so that whatever ends it leaves whole rounds to be judged.
 ///
@@ -38,7 +37,7 @@ pub fn run(
     first: &Chapter,
     further: &[Chapter],
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
     mut setting: Option<&mut dyn Setting>,
 ) -> Compared {
     RunDirectory::check(&first.request.out)?;
@@ -46,7 +45,7 @@ pub fn run(
     let mut ended = Ok(TrialEnded::Complete);
     for chapter in std::iter::once(first).chain(further) {
         let set = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
-        ended = conduct(chapter, context, watcher, set, &mut kept);
+        ended = conduct(chapter, context, observer, set, &mut kept);
         if !matches!(ended, Ok(TrialEnded::Complete)) {
             break;
         }
@@ -64,30 +63,29 @@ pub fn run(
 fn conduct(
     chapter: &Chapter,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
-    setting: Option<&mut dyn Setting>,
+    observer: &mut dyn Observer,
+    mut setting: Option<&mut dyn Setting>,
     kept: &mut Kept,
 ) -> Result<TrialEnded, TrialError> {
     let Chapter { name, experiment, request } = chapter;
     let request = Request { out: Out::Nowhere, ..request.clone() };
-    let mut course = Course::new(name, experiment, &request);
-    let mut proceed = |so_far: &RunDocument, elapsed| {
+    let mut course = Course::new(name, experiment, &request.scenario);
+    let mut proceed = |interim: &Interim<'_>| {
         let mut trouble = None;
-        let turn = course.proceed(so_far, elapsed, &mut |so_far| trouble = kept.keep(so_far))?;
-        let told = turn.note.into_iter().chain(trouble).reduce(|note, trouble| format!("{note}; {trouble}"));
-        Some(Turn { note: told, ..turn })
+        let Some(turn) = course.proceed(interim, &mut |known| trouble = kept.keep(known)) else {
+            return Ok(None);
+        };
+        let note = turn.note.into_iter().chain(trouble).reduce(|note, trouble| format!("{note}; {trouble}"));
+        let reopens = match &mut setting {
+            None => None,
+            Some(setting) => {
+                setting.set(turn.span)?;
+                Some(setting.permission(turn.span, &request.permission))
+            }
+        };
+        Ok(Some(Turn { note, reopens, ..turn }))
     };
-    let (measured, spans, ended) = match setting {
-        None if !experiment.is_of_profile() => {
-            let trial = run_turns(&request, context, watcher, &mut proceed)?;
-            (trial.recording.document, trial.spans, trial.ended)
-        }
-        setting => {
-            let mut anew = Anew;
-            let setting = setting.unwrap_or(&mut anew);
-            each_anew(experiment, &request, context, watcher, setting, &mut proceed)?
-        }
-    };
-    kept.add(course.finish(&measured, &spans, &ended)?);
-    Ok(ended)
+    let trial = run_turns(&request, context, observer, &mut proceed)?;
+    kept.add(course.finish(&trial)?);
+    Ok(trial.ended)
 }

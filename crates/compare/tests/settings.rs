@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use plumb_compare::setting::{
-    Changes, Machine, PolicySetting, SchedulerSetting, Setting as _, Undo, restore_left_behind,
+    Changes, LeftChanges, Machine, PolicySetting, SchedulerSetting, Setting as _, Undo, left_changes,
 };
 use plumb_policy::claims::Claims;
 use plumb_policy::mock::{Kill, MockDisk, MockGateway, MockKind};
 use plumb_policy::state::State;
+use plumb_state::whole_file::FileError;
 use plumb_trial::FailureKind;
 
 /// A directory in memory, where there is one: journals sync each record.
@@ -42,6 +43,16 @@ fn policies(machine: &Arc<Machine>) -> PolicySetting {
 
 fn caches(gateway: &MockGateway) -> [bool; 2] {
     ["sda", "sdb"].map(|name| gateway.disk(name).is_some_and(|disk| disk.wce))
+}
+
+/// Puts back what is left. Returns the words of what was put back, and errors.
+fn put_back_left(machine: &Machine) -> Vec<String> {
+    let put_back = |left: Result<LeftChanges, FileError>| match left {
+        Ok(left) => (left.words(), left.put_back(machine).map_err(|error| error.to_string())),
+        Err(damaged) => (damaged.to_string(), Ok(())),
+    };
+    let each = left_changes(&machine.records).unwrap().into_iter().map(put_back);
+    each.map(|(words, outcome)| outcome.map_or_else(|error| error, |()| words)).collect()
 }
 
 fn left(place: &Path) -> usize {
@@ -79,15 +90,14 @@ fn a_disk_is_of_one_experiment_and_a_damaged_record_keeps_no_other_from_being_pu
     // It is killed, and of the records the first is damaged.
     drop(one);
     std::fs::write(place.path().join("records/0-0"), "no record\nno record\n").unwrap();
-    let mut said = Vec::new();
-    restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
+    let said = put_back_left(&machine);
     assert_eq!((caches(&gateway), left(place.path())), ([true, false], 1), "{said:?}");
     assert!(said.iter().any(|line| line.contains("records/0-0")), "{said:?}");
     policies(&machine).set(0).unwrap();
 }
 
 #[test]
-fn after_a_kill_at_any_change_the_next_command_puts_it_back() {
+fn after_a_kill_at_any_change_it_can_be_put_back() {
     let switched =
         |setting: &mut PolicySetting| [0, 1, 0].into_iter().try_for_each(|level| setting.set(level));
     let all = {
@@ -104,13 +114,13 @@ fn after_a_kill_at_any_change_the_next_command_puts_it_back() {
         let mut setting = policies(&machine);
         let killed = catch_unwind(AssertUnwindSafe(|| switched(&mut setting)));
         assert!(killed.is_err(), "{kill:?}");
-        let mut said = Vec::new();
-        restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
-        assert_eq!(said, [""; 0], "its process lives");
+        assert_eq!(put_back_left(&machine), [""; 0], "its process lives");
         drop(setting);
-        restore_left_behind(&machine, &mut |line| said.push(line.to_owned())).unwrap();
+        let looked = left_changes(&machine.records).unwrap().len();
+        assert_eq!((looked, left(place.path())), (1, 1), "{kill:?}: looking changes nothing");
+        let said = put_back_left(&machine);
         assert_eq!((caches(&gateway), left(place.path())), ([true, false], 0), "{kill:?}: {said:?}");
-        assert!(said.len() == 1 && said[0].contains("put back"), "{kill:?}: {said:?}");
+        assert!(said.len() == 1 && said[0].contains("the write-cache policy"), "{kill:?}: {said:?}");
     }
 }
 

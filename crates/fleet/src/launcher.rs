@@ -146,7 +146,7 @@ mod tests {
         let there = tempfile::tempdir().unwrap();
         let launcher = Launcher::new(vec!["sh".to_owned(), "-c".to_owned()], "plumb").unwrap();
         let content = b"#!/bin/sh\n";
-        let hash = plumb_linux::digest::sha256_hex_of(&content[..]).unwrap();
+        let hash = plumb_state::digest::sha256_hex_of(&content[..]).unwrap();
         let push = |sent: &[u8]| {
             let words = launcher.push("a", &hash, Nanos::secs(30));
             let program = there.path().join("sent");

@@ -10,7 +10,7 @@ use plumb_path::{Finding, LayerKind, Severity, Survey, WritePath};
 use plumb_report::document::fleet::{FleetDocument, FleetHost, ScaleStep};
 use plumb_report::document::{CpuSeconds, Sides};
 use plumb_report::quantity::duration;
-use plumb_report::{RunDocument, wording};
+use plumb_report::{RunDocument, UNKNOWN, levels, wording};
 use serde_json::Value;
 
 use crate::controller::{Controller, HostNow};
@@ -161,7 +161,13 @@ impl Answer<'_> {
             self.host.because.get_or_insert(said);
         }
         let worst = self.findings.iter().map(|finding| finding.severity).max();
-        self.host.level = Some(worst.map_or("none", Severity::word).to_owned());
+        let paths = document["paths"].as_array().into_iter().flatten();
+        let paths: Vec<WritePath> =
+            paths.filter_map(|path| serde_json::from_value(path.clone()).ok()).collect();
+        let unknown = document["level"] == UNKNOWN || paths.iter().any(levels::is_unknown);
+        let level = worst.map_or("none", Severity::word);
+        let level = if unknown && worst <= Some(Severity::Info) { UNKNOWN } else { level };
+        self.host.level = Some(level.to_owned());
         self.host.headline =
             headline(&document, &self.findings).map(|headline| bounded(&headline, SENTENCE_MAX));
         self.host.document = Some(document);

@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use plumb_block::Nanos;
-use plumb_linux::digest::sha256_hex_of;
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
+use plumb_state::digest::sha256_hex_of;
 use serde::{Deserialize, Serialize};
 
 /// Which program one side is.

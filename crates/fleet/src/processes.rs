@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::wait::{PollFlags, Poller, wait_any};
 use plumb_block::{Clock, Nanos};
+use plumb_linux::child::signal_group;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::controller::Controller;
 use crate::launcher::{Launcher, pushed_to};
@@ -335,13 +336,6 @@ pub(crate) fn write(to: &mut impl Write, output: &mut Vec<u8>) -> io::Result<()>
     };
     output.drain(..written);
     ended
-}
-
-fn signal_group(child: &Child, signal: Signal) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended already.
-        kill_process_group(group, signal).ok();
-    }
 }
 
 fn words(status: ExitStatus) -> String {

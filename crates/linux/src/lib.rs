@@ -1,16 +1,17 @@
-//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on `block` alone.
+//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on `block`
+//! and `state` alone.
 //!
 //! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three engines:
 //!   `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills
 //!   them.
 //! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
 //! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this process's own.
+//! - [`child`] runs programs to their end, within a time limit and until the user wants an end.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
 //! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.
-//! - [`sealed_lines`] are records in a file, each with its [`digest`], of which a torn tail is told from damage.
 //! - [`command`] sends drives what changes them, [`dm_reload`] loads a dm table again.
 //!
 //! Nothing here judges. This is the home of unsafe code, each block with the reason why it is sound.
@@ -18,16 +19,15 @@
 pub mod accounting;
 pub mod apart;
 pub mod block_ioctl;
+pub mod child;
 pub mod command;
 pub mod counters;
-pub mod digest;
 mod dm_ioctl;
 pub mod dm_reload;
 pub mod extents;
 mod file;
 pub mod flush_trace;
 pub mod fuse_connection;
-pub mod hex;
 pub mod inventory;
 pub mod layout;
 pub mod local_time;
@@ -37,7 +37,6 @@ pub mod pagecache;
 pub mod probe;
 mod psync;
 pub mod recorded;
-pub mod sealed_lines;
 pub mod space;
 pub mod store;
 mod sync_file_range;

@@ -42,6 +42,19 @@ pub struct LoadOutcome {
     pub worker_cpu: Vec<Option<OwnThread>>,
     /// What was found in what was read; `None` without verification.
     pub verified: Option<Verified>,
+    /// Transactions, if the load is a program; `None` of requests for blocks.
+    pub transactions: Option<Box<Transactions>>,
+}
+
+/// Transactions of a program, and the calls that it made for them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Transactions {
+    /// Latencies of whole transactions, as the application sees them.
+    pub latency: Histogram,
+    /// Latencies of calls, by the name of their kind; kinds that did not occur are left out.
+    pub calls: Vec<(String, Histogram)>,
+    /// Remarks that a reader of the figures needs, once each.
+    pub notes: Vec<String>,
 }
 
 /// Operations of one direction.
@@ -165,6 +178,22 @@ impl Direction {
     }
 }
 
+impl Transactions {
+    /// Adds what another program, or the same in another window, has done.
+    fn merge(&mut self, other: &Self) {
+        self.latency.merge(&other.latency);
+        for (name, theirs) in &other.calls {
+            match self.calls.iter_mut().find(|(known, _)| known == name) {
+                Some((_, mine)) => mine.merge(theirs),
+                None => self.calls.push((name.clone(), theirs.clone())),
+            }
+        }
+        let is_new = |note: &&String| !self.notes.contains(note);
+        let notes: Vec<_> = other.notes.iter().filter(is_new).cloned().collect();
+        self.notes.extend(notes);
+    }
+}
+
 impl LoadOutcome {
     /// Of a load without workers.
     pub fn empty() -> Self {
@@ -189,6 +218,7 @@ impl LoadOutcome {
             unstarted: 0,
             worker_cpu: Vec::new(),
             verified: None,
+            transactions: None,
         }
     }
 
@@ -236,6 +266,26 @@ impl LoadOutcome {
         if let Some(theirs) = &other.verified {
             self.verified.get_or_insert_default().merge(theirs);
         }
+        if let Some(theirs) = &other.transactions {
+            self.transactions.get_or_insert_default().merge(theirs);
+        }
+    }
+
+    /// Returns how many transactions completed; 0 if the load is not a program.
+    pub fn transaction_count(&self) -> u64 {
+        self.transactions.as_ref().map_or(0, |transactions| transactions.latency.count())
+    }
+
+    /// Returns the flushes of each transaction; `None` if there was no transaction.
+    pub fn syncs_per_transaction(&self) -> Option<f64> {
+        let count = self.transaction_count();
+        (count > 0).then(|| self.flush.operations() as f64 / count as f64)
+    }
+
+    /// Returns transactions per second; `None` if no time passed.
+    pub fn transactions_per_second(&self) -> Option<f64> {
+        let seconds = self.length.as_secs_f64();
+        (seconds > 0.0).then(|| self.transaction_count() as f64 / seconds)
     }
 
     /// What is recorded of requests of `kind`.

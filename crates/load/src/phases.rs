@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumb_block::Nanos;
 use plumb_workload::Warmup;
 
-use crate::observer::Observer;
+use crate::observer::{Event, Observer};
 use crate::progress::Progress;
 use crate::rate_watch::{RateWatch, WARMUP_MAX};
 use crate::window::Window;
@@ -69,7 +69,7 @@ impl Phases {
     pub(crate) fn tell_before_start(&mut self, observer: &mut dyn Observer) {
         self.is_told = self.warmup == Warmup::For(Nanos::ZERO);
         if self.is_told {
-            observer.window_begins(Nanos::ZERO, true);
+            observer.on(&Event::WindowBegins { warmup: Nanos::ZERO, settled: true });
         }
     }
 
@@ -101,7 +101,7 @@ impl Phases {
             && now >= at
         {
             if !self.is_told {
-                observer.window_begins(at.since(self.start), settled);
+                observer.on(&Event::WindowBegins { warmup: at.since(self.start), settled });
             }
             let until = self.duration.map(|duration| at.saturating_add(duration));
             self.stage = Stage::Measuring { until };
@@ -110,7 +110,7 @@ impl Phases {
             && now >= until
             && self.cooldown > Nanos::ZERO
         {
-            observer.window_ends();
+            observer.on(&Event::WindowEnds);
             self.stage = Stage::Over;
         }
     }
@@ -130,7 +130,7 @@ impl Phases {
     /// The run is over; a window that nothing else has ended ends here.
     pub(crate) fn end(&self, observer: &mut dyn Observer) {
         if matches!(self.stage, Stage::Measuring { .. }) {
-            observer.window_ends();
+            observer.on(&Event::WindowEnds);
         }
     }
 }

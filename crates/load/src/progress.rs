@@ -93,6 +93,11 @@ impl LiveLatency {
 }
 
 impl Progress {
+    /// Returns the progress of the only worker of the only team.
+    pub fn of_one(elapsed: Nanos, totals: Totals) -> Self {
+        Self { elapsed, total: totals.clone(), teams: vec![vec![totals]] }
+    }
+
     /// What stands on the boards of each team.
     pub(crate) fn of<'a>(elapsed: Nanos, teams: impl Iterator<Item = &'a [Arc<Board>]>) -> Self {
         let teams = teams.map(|boards| boards.iter().map(|board| board.totals()).collect()).collect();

@@ -14,76 +14,13 @@ mod steps;
 mod thread;
 mod threads;
 
-use std::sync::atomic::AtomicBool;
-
-use plumb_block::{Nanos, Time};
-use plumb_workload::Warmup;
+use plumb_block::Time;
 
 use self::threads::Threads;
-use crate::fault::Fault;
-use crate::ledger::Ledger;
 use crate::observer::Observer;
-use crate::outcome::{Ending, LoadOutcome};
-use crate::span::CpuUse;
-use crate::team::Team;
-
-/// How a run goes, apart from what its workers do.
-pub struct RunOptions<'a> {
-    /// What the devices' queues stamp completions with.
-    pub time: Time,
-    /// Becomes true when the run shall end early.
-    pub stop: &'a AtomicBool,
-    /// How long the teams run before they are measured.
-    pub warmup: Warmup,
-    /// How long they are measured, if time ends it; workers have their own end in their workloads.
-    pub duration: Option<Nanos>,
-    /// How long they go on after that.
-    pub cooldown: Nanos,
-}
-
-impl<'a> RunOptions<'a> {
-    /// Teams are measured from the start to the end of their workloads.
-    pub const fn whole(time: Time, stop: &'a AtomicBool) -> Self {
-        Self { time, stop, warmup: Warmup::For(Nanos::ZERO), duration: None, cooldown: Nanos::ZERO }
-    }
-}
-
-/// What a team measured.
-#[derive(Debug)]
-pub struct TeamOutcome {
-    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in virtual time.
-    pub cpu: Option<CpuUse>,
-    /// One for each worker, in order.
-    pub workers: Vec<WorkerOutcome>,
-}
-
-impl TeamOutcome {
-    /// Of workers that are not done, or whose ledgers are nobody's business now.
-    fn of_figures(figures: impl IntoIterator<Item = LoadOutcome>) -> Self {
-        let workers = figures.into_iter().map(|outcome| WorkerOutcome { outcome, ledger: None });
-        Self { cpu: None, workers: workers.collect() }
-    }
-}
-
-/// What a worker measured.
-#[derive(Debug)]
-pub struct WorkerOutcome {
-    /// Its figures.
-    pub outcome: LoadOutcome,
-    /// What its blocks must hold, if that was verified.
-    pub ledger: Option<Ledger>,
-}
-
-/// A run that ended with a fault, and what was measured until then.
-#[derive(Debug, thiserror::Error)]
-#[error("the load stopped at its first failure")]
-pub struct TeamsFailure {
-    /// What went wrong first.
-    #[source]
-    pub fault: Fault,
-    /// What each team measured, in order; a team that was given up has no workers here.
-    pub teams: Vec<TeamOutcome>,
-}
+use crate::outcome::Ending;
+use crate::run_options::RunOptions;
+use crate::team::{Team, TeamOutcome, TeamsFailure};
 
 /// Runs the teams to the end of their workloads, until told to stop, or until something fails. In virtual time there are no
 /// processors and no threads: no team is prepared, and no processor time is told.

@@ -4,6 +4,9 @@
 //! when none of them got on it waits for all their queues together. A team may share one depth among its workers: then
 //! each request that completes makes room for one on a target that is chosen by weight.
 
+use crate::fault::Fault;
+use crate::ledger::Ledger;
+use crate::outcome::LoadOutcome;
 use crate::span::CpuUse;
 use crate::worker::Worker;
 
@@ -27,6 +30,43 @@ impl Team {
     pub fn of(worker: Worker) -> Self {
         Self { workers: vec![worker], shared_depth: None, prepare: None, cpu: None }
     }
+}
+
+/// Figures of a team.
+#[derive(Debug)]
+pub struct TeamOutcome {
+    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in virtual time.
+    pub cpu: Option<CpuUse>,
+    /// One for each worker, in order.
+    pub workers: Vec<WorkerOutcome>,
+}
+
+impl TeamOutcome {
+    /// Of workers that are not done, or whose ledgers are nobody's business now.
+    pub(crate) fn of_figures(figures: impl IntoIterator<Item = LoadOutcome>) -> Self {
+        let workers = figures.into_iter().map(|outcome| WorkerOutcome { outcome, ledger: None });
+        Self { cpu: None, workers: workers.collect() }
+    }
+}
+
+/// Figures of a worker.
+#[derive(Debug)]
+pub struct WorkerOutcome {
+    /// Its figures.
+    pub outcome: LoadOutcome,
+    /// What its blocks must hold, if that was verified.
+    pub ledger: Option<Ledger>,
+}
+
+/// A run that ended with a fault, and what was measured until then.
+#[derive(Debug, thiserror::Error)]
+#[error("the load stopped at its first failure")]
+pub struct TeamsFailure {
+    /// What went wrong first.
+    #[source]
+    pub fault: Fault,
+    /// What each team measured, in order; a team that was given up has no workers here.
+    pub teams: Vec<TeamOutcome>,
 }
 
 /// One depth for several targets.

@@ -9,7 +9,7 @@ use std::path::Path;
 use plumb_linux::inventory::{BlockKind, Inventory};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tracing::instance::device_number;
-use plumb_linux::tree::{DeviceNumber, LiveTree};
+use plumb_linux::tree::{DeviceNumber, LiveTree, Tree as _};
 use plumb_path::survey::survey_path;
 
 use crate::observer::Watched;
@@ -87,6 +87,7 @@ impl Wanted {
                     return Err(no(untold.join("; ")));
                 }
                 notes.extend(untold);
+                notes.extend(synchronous_files(*process));
                 (names, Scope::Process(*process), Some(*process))
             }
             Self::Place(place) => {
@@ -197,9 +198,67 @@ fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<S
     Ok((names, untold.collect()))
 }
 
+/// Says which files of a process are flushed at each write without a call that asks for it; `None` if there
+/// are none.
+fn synchronous_files(process: u32) -> Option<String> {
+    let directory = format!("/proc/{process}/fd");
+    let names = fs::read_dir(&directory).ok()?.flatten();
+    let names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let is_stored = |link: &str| {
+        fs::metadata(link).is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
+    };
+    let is_synchronous = |name: &&String| {
+        let link = format!("{directory}/{name}");
+        let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{name}")).unwrap_or_default();
+        let has_attribute =
+            || LiveTree::new().attributes(&link).is_ok_and(|attributes| attributes.synchronous);
+        is_stored(&link) && (is_opened_synchronous(&info) || has_attribute())
+    };
+    let count = names.iter().filter(is_synchronous).count();
+    (count > 0).then(|| {
+        format!(
+            "{count} of its open files are opened with O_SYNC or O_DSYNC, or have the attribute S (chattr +S): each write to them is \
+             flushed, and no sync call shows it."
+        )
+    })
+}
+
+/// Returns whether the flags of a descriptor have O_DSYNC, which O_SYNC includes: `/proc/PID/fdinfo/N`, in
+/// octal (proc(5)).
+fn is_opened_synchronous(info: &str) -> bool {
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & rustix::fs::OFlags::DSYNC.bits() != 0)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use rustix::fs::OFlags;
+
     use super::*;
+
+    #[test]
+    fn files_that_are_flushed_at_each_write_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str, flag: OFlags| {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).custom_flags(flag.bits() as i32);
+            options.open(directory.path().join(name)).unwrap()
+        };
+        let flags =
+            [(OFlags::DSYNC, true), (OFlags::SYNC, true), (OFlags::DIRECT, false), (OFlags::APPEND, false)];
+        for (number, (flag, expected)) in flags.into_iter().enumerate() {
+            let file = open(&number.to_string(), flag);
+            let info =
+                fs::read_to_string(format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
+            assert_eq!(is_opened_synchronous(&info.unwrap()), expected, "{flag:?}");
+        }
+        let _held = open("held", OFlags::DSYNC);
+        let said = synchronous_files(std::process::id()).unwrap();
+        assert!(said.contains("O_SYNC or O_DSYNC"), "{said}");
+    }
 
     #[test]
     fn a_number_is_a_process_and_anything_else_a_place() {

@@ -3,7 +3,7 @@
 //! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge) turns a list
 //! of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording and a test.
 
-use crate::model::{Cache, Evidence, LayerKind};
+use crate::model::{Cache, Evidence, LayerKind, is_synchronous};
 
 /// One layer with all that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +61,12 @@ impl Node {
         self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
     }
 
-    /// Whether every write is synced before write() returns.
-    pub fn is_synchronous(&self) -> bool {
-        self.marks.iter().any(|mark| matches!(mark, Mark::Synchronous { option } if option == "sync"))
+    /// Returns what makes every write synced before write() returns: [`SYNC_OPTION`] or [`SYNC_ATTRIBUTE`].
+    pub fn synchronous(&self) -> Option<&str> {
+        self.marks.iter().find_map(|mark| match mark {
+            Mark::Synchronous { option } if is_synchronous(option) => Some(option.as_str()),
+            _ => None,
+        })
     }
 
     /// Whether it acknowledges a write past the page cache once all below it have, and can find it again without having written
@@ -197,10 +200,10 @@ pub enum Mark {
         /// The option as it is set: `data=writeback`.
         option: String,
     },
-    /// The mount option `sync`, with which every write is synced before write() returns, or `dirsync`, with which every
-    /// change of a directory is.
+    /// The mount option `sync` or the attribute `S` of a file, with which every write is synced before
+    /// write() returns, or `dirsync`, with which every change of a directory is.
     Synchronous {
-        /// The option as it is set.
+        /// The option as it is set, or [`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE).
         option: String,
     },
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2, ext3 and
@@ -246,6 +249,8 @@ pub enum Mark {
     },
     /// The disk offers no flush command at all.
     NoFlushCommand,
+    /// A server that offers neither flush nor FUA: its client cannot ask for durability at all.
+    NoFlushOffered,
     /// The hypervisor that this layer stands for.
     Guest {
         /// Its name as far as it is known.

@@ -14,7 +14,9 @@ pub mod survey;
 
 pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
-pub use model::{Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, Survey, WritePath};
+pub use model::{
+    Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, SYNC_ATTRIBUTE, SYNC_OPTION, Survey, WritePath,
+};
 pub use survey::{
     AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, UnflushedLog,
     disks_below, is_kernel_state, is_numbered, load, nvme_controllers, record, survey, survey_cache,

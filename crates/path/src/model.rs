@@ -21,6 +21,25 @@ impl Survey {
     pub const SCHEMA: &str = "plumb/survey/1";
 }
 
+/// The attribute of a file with which every write is synced before it returns, as evidence names it
+/// (chattr(1)).
+pub const SYNC_ATTRIBUTE: &str = "attribute S";
+/// The mount option that does the same for all files, as evidence names it (mount(8)).
+pub const SYNC_OPTION: &str = "sync";
+
+/// Returns whether evidence of this value says that every write is synced before it returns.
+pub(crate) fn is_synchronous(value: &str) -> bool {
+    value == SYNC_OPTION || value == SYNC_ATTRIBUTE
+}
+
+/// Returns the words for what makes every write synced: [`SYNC_OPTION`] or [`SYNC_ATTRIBUTE`].
+pub(crate) fn synchronous_words(value: &str) -> &'static str {
+    match value {
+        SYNC_ATTRIBUTE => "attribute S (chattr +S)",
+        _ => "mount option sync",
+    }
+}
+
 /// The way of a write from the application to the media, for one target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePath {
@@ -37,6 +56,21 @@ pub struct WritePath {
 }
 
 impl WritePath {
+    /// Returns what makes every write synced before write() returns, in words (`mount option sync`): an
+    /// option or attribute of what applications write to, for an overlay of the file system of its upper
+    /// directory. `None` where nothing does.
+    pub fn synchronous(&self) -> Option<&'static str> {
+        let mut at = self.file_system();
+        while let Some(layer) = at {
+            if let Some(line) = layer.evidence.iter().find(|line| is_synchronous(&line.value)) {
+                return Some(synchronous_words(&line.value));
+            }
+            let below = layer.below.first().filter(|_| layer.kind == LayerKind::Overlay);
+            at = below.and_then(|name| self.layer(name));
+        }
+        None
+    }
+
     /// This path continued by that of the machine beneath it, as of a guest and its host. The layers of that machine have its name before
     /// their own, and it has no application.
     #[must_use]

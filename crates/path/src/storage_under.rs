@@ -72,6 +72,14 @@ impl WritePath {
         first
     }
 
+    /// Returns the layer above the [`first_devices`](Self::first_devices) that a process serves, a file
+    /// system in user space: that process asks the devices, on behalf of whoever asks it.
+    pub fn server_above_devices(&self) -> Option<&Layer> {
+        let above = self.layers.iter().take_while(|layer| !layer.is_block_device());
+        let mut served = above.filter(|layer| layer.kind == LayerKind::Fuse);
+        served.next().filter(|_| !self.first_devices().is_empty())
+    }
+
     /// Whether `layer` is one of the [`block_devices`](Self::block_devices): its own counters are read. What is below
     /// it, an adapter, a hypervisor or a server, has none.
     pub fn is_lowest_device(&self, layer: &Layer) -> bool {

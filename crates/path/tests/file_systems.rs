@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::probe::{PageControl, Refusal, Request};
-use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
+use plumb_linux::tree::{Attributes, DeviceNumber, FileKind, Stat};
 use plumb_path::{Cache, Flush, Layer, LayerKind, Severity, WritePath, survey_cache};
 
 #[test]
@@ -446,4 +446,62 @@ fn an_option_is_recorded_with_the_file_that_it_was_read_from() {
     assert_eq!(sources("nobarrier"), ["/proc/fs/ext4/sda/options"]);
     assert_eq!(sources("data=writeback"), ["/proc/self/mountinfo"]);
     assert_eq!(has(&path, "barriers-off"), Some(Severity::Info));
+}
+
+#[test]
+fn the_file_of_a_loop_device_is_found_by_its_device() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.mount("/", "8:0", "ext4", "/dev/sda", "rw");
+    // A file system in memory hides the folder; the name leads there now.
+    machine.mount("/img", "0:50", "tmpfs", "none", "rw");
+    let hiding = Stat { kind: FileKind::File, device: "0:50".parse().unwrap(), node: None, mount: None };
+    machine.tree.put_stat("/img/a", hiding);
+    let block = machine.virtual_device("loop0", WB);
+    machine.tree.put_text(&format!("{block}/loop/backing_file"), "/img/a\n");
+    machine.tree.put_text(&format!("{block}/loop/dio"), "0\n");
+    // `struct loop_info64`, linux/loop.h: lo_device is 8:0 as huge_encode_dev has it, lo_inode 12.
+    let mut status = vec![0_u8; 232];
+    status[..8].copy_from_slice(&0x800_u64.to_ne_bytes());
+    status[8..16].copy_from_slice(&12_u64.to_ne_bytes());
+    machine.probe.put("loop0", Request::LoopStatus, Ok(status));
+    let path = machine.survey("loop0");
+    assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"), "{}", path.durable_at.sentence);
+    assert_eq!(has(&path, "memory"), None);
+}
+
+#[test]
+fn the_attribute_s_counts_as_the_mount_option_does() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.mount("/srv", "8:0", "ext4", "/dev/sda", "rw");
+    let stat = |kind| Stat { kind, device: "8:0".parse().unwrap(), node: None, mount: None };
+    for (name, kind) in [("/srv/file", FileKind::File), ("/srv/folder", FileKind::Directory)] {
+        machine.tree.put_stat(name, stat(kind));
+        assert_eq!(machine.survey(name).durable_at.write, None);
+        machine.tree.put_attributes(name, Attributes { synchronous: true, ..Attributes::default() });
+        let path = machine.survey(name);
+        assert_eq!(path.durable_at.write.as_deref(), Some("sda"), "{name}");
+        assert_eq!(path.synchronous(), Some("attribute S (chattr +S)"));
+        assert!(path.findings.iter().any(|finding| finding.sentence.contains("chattr +S")));
+    }
+    assert_eq!(machine.survey("/srv").synchronous(), None);
+}
+
+#[test]
+fn a_network_block_device_without_flush_cannot_be_durable() {
+    let mut machine = Machine::new();
+    machine.virtual_device("nbd0", WT);
+    let path = machine.survey("nbd0");
+    assert_eq!(has(&path, "nbd-no-flush"), Some(Severity::Danger));
+    assert_eq!(has(&path, "flush-dropped"), None, "one cause, one finding");
+    assert_eq!(path.layer("nbd0").unwrap().flush, Flush::Dropped);
+    assert!(
+        path.durable_at.sentence.contains("offers neither flush nor FUA"),
+        "{}",
+        path.durable_at.sentence
+    );
+    let mut machine = Machine::new();
+    machine.virtual_device("nbd0", WB);
+    assert_eq!(has(&machine.survey("nbd0"), "nbd-no-flush"), None);
 }

@@ -1,24 +1,23 @@
 //! Directories to mount at. A plumb that is killed leaves its own behind, and the next one removes it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use plumb_state::{LockedRecord, Owner};
 use tempfile::TempDir;
 
 use crate::error::{Error, Result, cannot};
 
 const PREFIX: &str = "plumb-prove-";
 
-/// An empty directory. It goes when this is dropped.
+/// An empty directory, locked while it is in use. It goes when this is dropped.
 pub(crate) struct MountPoint {
     directory: TempDir,
-    /// Locked for as long as it is in use.
-    _lock: File,
+    _lock: LockedRecord,
 }
 
 impl MountPoint {
-    /// One in `directory`.
+    /// Makes one in `directory`, and removes what killed processes left there.
     pub(crate) fn new(directory: &Path) -> Result<Self> {
         sweep(directory);
         let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory);
@@ -26,11 +25,10 @@ impl MountPoint {
             let what = format!("cannot make a directory in {}: {error}", directory.display());
             Error::missing(what, "make room there, or name another directory with TMPDIR")
         })?;
-        match lock(made.path(), FlockOperation::LockExclusive) {
-            Ok(lock) if made.path().exists() => Ok(Self { directory: made, _lock: lock }),
+        match LockedRecord::take_over(made.path()).map_err(|error| Error::failed(&error, &error.source))? {
+            Owner::Dead(lock) => Ok(Self { directory: made, _lock: lock }),
             // Another process took it for a left one before it was locked.
-            Ok(_) => Self::new(directory),
-            Err(error) => Err(cannot(format!("lock {}", made.path().display()))(error)),
+            Owner::Alive | Owner::None => Self::new(directory),
         }
     }
 
@@ -45,17 +43,11 @@ impl MountPoint {
     }
 }
 
-fn lock(path: &Path, how: FlockOperation) -> std::io::Result<File> {
-    let directory = File::open(path)?;
-    flock(&directory, how)?;
-    Ok(directory)
-}
-
 /// Removes what nobody uses any more.
 fn sweep(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if is_ours && let Ok(_lock) = lock(&entry.path(), FlockOperation::NonBlockingLockExclusive) {
+        if is_ours && let Ok(Owner::Dead(_lock)) = LockedRecord::take_over(&entry.path()) {
             // What is not empty, or mounted at, is somebody else's.
             fs::remove_dir(entry.path()).unwrap_or_default();
         }

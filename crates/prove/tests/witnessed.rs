@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use plumb_block::{Bytes, Time, VirtualClock};
-use plumb_linux::sealed_lines::{decode, encode};
+use plumb_state::sealed_lines::{decode, encode};
 
 use plumb_prove::witness::record::{Record, Session};
 use plumb_prove::witness::{

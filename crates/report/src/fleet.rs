@@ -5,7 +5,7 @@ use plumb_path::Severity;
 
 use crate::document::{FleetDocument, Sides};
 use crate::facts::{Fact, Figure};
-use crate::headline::{Headline, capital, sentence};
+use crate::headline::{Headline, NOT_KNOWN, UNKNOWN, capital, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, or_dash, percent, rate, throughput, throughput_parts};
@@ -37,6 +37,7 @@ fn headline(document: &FleetDocument) -> Headline {
         Some(Severity::Danger) => "Danger",
         Some(_) => "Warning",
         None if document.partial => "Partial",
+        None if document.level == UNKNOWN => NOT_KNOWN,
         None => "No finding",
     };
     let because =

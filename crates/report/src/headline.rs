@@ -4,16 +4,17 @@ use plumb_path::{Finding, Severity, WritePath};
 
 use crate::document::{RunDocument, RunJob, RunTarget};
 use crate::figures::{FlushCount, spread};
-use crate::levels::{self, Synced};
+use crate::levels;
 use crate::quantity::{count, duration, mebibytes, rate};
-use crate::{rules, wording};
+use crate::rules;
 
 /// What a reader should know if nothing else is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// The severity of the worst finding above info; `None` if there is none.
     pub severity: Option<Severity>,
-    /// `Danger`, `Warning`, `No finding`, `Not complete`, `Not measured`.
+    /// `Danger`, `Warning`, `No finding`, `Not known`, `Not complete`, `Not measured`: the outcomes of
+    /// docs/OUTCOMES.md.
     pub label: &'static str,
     /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an fsync
     /// reaches for a check, what was reached for a load.
@@ -51,12 +52,15 @@ impl Headline {
                 let known = Some(gist).filter(|_| document.is_check());
                 ("Not measured", why.clone(), known.into_iter().collect())
             }
+            (None, None) if let Some(unknown) = not_known(document).filter(|_| measured) => {
+                (NOT_KNOWN, unknown, Some(gist).filter(|_| !document.is_check()).into_iter().collect())
+            }
             (None, None) if measured => ("No finding", gist, Vec::new()),
             (None, None) => ("Not measured", gist, Vec::new()),
         };
         meaning.extend(counted(document));
         match serious.len() {
-            0 if measured && document.complete => {
+            0 if label == "No finding" => {
                 meaning.push("No rule found anything that loses synced data.".to_owned());
             }
             0 | 1 => {}
@@ -65,7 +69,13 @@ impl Headline {
         }
         let quality = Some(quality(document)).filter(|_| measured);
         meaning.extend(quality.clone());
-        meaning.extend(document.path.as_ref().filter(|_| serious.is_empty()).and_then(unknown));
+        let is_open = serious.is_empty() && label != NOT_KNOWN;
+        let is_said = |path: &&WritePath| {
+            let why = path.unknown_below.as_deref().map(str::trim);
+            why.is_some_and(|why| meaning.iter().any(|text| text.contains(why)))
+        };
+        let unseen = document.path.as_ref().filter(|path| is_open && !is_said(path)).and_then(unknown);
+        meaning.extend(unseen);
         meaning.retain(|text| !text.is_empty() && *text != verdict);
         let incomplete = why.filter(|why| *why != verdict);
         let quality = quality.unwrap_or_default();
@@ -76,7 +86,41 @@ impl Headline {
     pub fn class(&self) -> &'static str {
         self.severity.map_or("none", Severity::word)
     }
+
+    /// Returns whether of a path nothing can be said.
+    pub fn is_not_known(&self) -> bool {
+        self.label == NOT_KNOWN
+    }
+
+    /// Returns the sentence as documents have it, which have no label beside it: that nothing is known stands
+    /// first.
+    pub fn in_document(&self) -> String {
+        match self.is_not_known() {
+            true => format!("{}: {}", NOT_KNOWN.to_uppercase(), self.verdict),
+            false => self.verdict.clone(),
+        }
+    }
 }
+
+/// The outcome of a path of which nothing can be said; its level in documents is [`UNKNOWN`].
+pub(crate) const NOT_KNOWN: &str = "Not known";
+/// The level of a document whose outcome is that nothing is known.
+pub const UNKNOWN: &str = "unknown";
+
+/// Returns why nothing can be said of what a sync is worth where this run wrote, and what would make it
+/// known; `None` if something can be said, or nothing was written.
+fn not_known(document: &RunDocument) -> Option<String> {
+    let wrote = |target: &&RunTarget| document.is_check() || target.sides.write.ios > 0;
+    let mut paths = document.targets.iter().filter(wrote).map(|target| document.path_of(target));
+    match paths.find(|path| path.is_none_or(levels::is_unknown))? {
+        Some(path) => Some(levels::not_known(path)),
+        None => document.is_check().then(|| SURVEY_ELSEWHERE.to_owned()),
+    }
+}
+
+/// Verdict of a check without a path.
+const SURVEY_ELSEWHERE: &str = "What an fsync is worth here cannot be seen from this machine. To know it: survey the place where \
+    /proc and /sys can be read.";
 
 fn is_measured(document: &RunDocument) -> bool {
     let transactions = document.transactions.as_ref().is_some_and(|transactions| transactions.count > 0);
@@ -91,31 +135,7 @@ pub(crate) fn incomplete(complete: bool, because: Option<&str>) -> Option<String
 
 /// What an fsync reaches, as far as can be seen.
 fn reach(document: &RunDocument) -> String {
-    let Some(path) = &document.path else {
-        return "What an fsync is worth here cannot be seen from this machine.".to_owned();
-    };
-    match levels::synced(path) {
-        Synced::Durable(index) => format!(
-            "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
-            path.layers[index].name
-        ),
-        Synced::Lost => sentence(&path.durable_at.sentence),
-        Synced::Unknown => {
-            let below = path.layers.iter().find(|layer| wording::is_beyond_sight(layer.kind));
-            let below = below.map_or_else(
-                || "beyond it".to_owned(),
-                |layer| format!("in the {}", wording::kind(layer.kind)),
-            );
-            match levels::reached(path).as_slice() {
-                [] => "What an fsync is worth here cannot be seen from this machine.".to_owned(),
-                [one] => format!("An fsync here reaches {one}; what is below, {below}, is unknown."),
-                [first, rest @ ..] => format!(
-                    "An fsync here reaches {first} and {} more; what is below, {below}, is unknown.",
-                    rest.len()
-                ),
-            }
-        }
-    }
+    document.path.as_ref().map_or_else(|| SURVEY_ELSEWHERE.to_owned(), levels::reach)
 }
 
 /// What was reached, in one sentence.
@@ -173,7 +193,8 @@ fn counted(document: &RunDocument) -> Option<String> {
     Some(seen_as(&asked, flushes))
 }
 
-/// What was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that the mount option sync flushes.
+/// Returns what was to be made durable, each with how many: syncs, writes with O_DSYNC, writes that a mount
+/// option or an attribute of the file flushes.
 fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     let writes = |wanted: &dyn Fn(&RunTarget, &RunJob) -> Option<u64>| {
         let each = document.targets.iter().filter_map(|target| wanted(target, document.job_of(target)?));
@@ -181,16 +202,20 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     };
     let durable =
         writes(&|target, job| Some(target.sides.write.ios / u64::from(job.durable_write_every?.max(1))));
-    let mounted = writes(&|target, job| {
-        let is_so = job.durable_write_every.is_none()
-            && job.caching.is_cached()
-            && document.path_of(target).is_some_and(levels::is_synchronous);
-        is_so.then_some(target.sides.write.ios)
-    });
+    // fs/sync.c, generic_write_sync: IS_SYNC makes each write of the page cache and each direct one
+    // synchronous.
+    let synchronous = |wanted: &'static str| {
+        writes(&|target, job| {
+            let by = document.path_of(target).and_then(WritePath::synchronous);
+            let is_so = job.durable_write_every.is_none() && by.is_some_and(|by| by.starts_with(wanted));
+            is_so.then_some(target.sides.write.ios)
+        })
+    };
     let asked = [
         (document.total.sync.ios, "syncs"),
         (durable, "writes with O_DSYNC or FUA"),
-        (mounted, "writes on a mount with the option sync"),
+        (synchronous("mount"), "writes on a mount with the option sync"),
+        (synchronous("attribute"), "writes to files with the attribute S (chattr +S)"),
     ];
     asked.into_iter().filter(|(number, _)| *number > 0).collect()
 }
@@ -350,7 +375,7 @@ mod tests {
         assert_eq!(headline.class(), "none");
         assert_eq!(
             headline.verdict,
-            "An fsync here reaches vda; what is below, in the hypervisor, is unknown."
+            "An fsync here reaches vda; whether it is durable is not known below vda (hypervisor)."
         );
         assert!(headline.meaning.contains("52,410 flushes"), "{}", headline.meaning);
         let headline = Headline::of(&fixture::document("hard-drive"));

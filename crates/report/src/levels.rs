@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use plumb_path::{Cache, Finding, Flush, Layer, LayerKind, Severity, WritePath};
 
+use crate::headline::sentence;
 use crate::wording;
 
 /// From how many layers side by side on, equal ones are drawn as one.
@@ -104,6 +105,58 @@ pub fn synced(path: &WritePath) -> Synced {
     if ends { Synced::Lost } else { Synced::Unknown }
 }
 
+/// Returns whether nothing can be said of what a sync is worth: no layer where it is durable is known, none
+/// that loses it, and no device that a flush certainly reaches.
+pub fn is_unknown(path: &WritePath) -> bool {
+    synced(path) == Synced::Unknown && reached(path).is_empty()
+}
+
+/// Says of a path of which nothing is known why that is, and what would make it known: the remedy of the
+/// finding that says where the path ends.
+pub fn not_known(path: &WritePath) -> String {
+    let why = path.unknown_below.as_deref().unwrap_or("the path ends where it cannot be seen from here");
+    let ends = ["remote-storage", "path-ends-unseen", "unknown-below-the-hypervisor", "no-caching-page"];
+    let remedy = ends.iter().find_map(|id| path.findings.iter().find(|finding| finding.id == **id));
+    let remedy =
+        remedy.map_or_else(String::new, |finding| format!(" To know it: {}", sentence(&finding.remedy)));
+    format!(
+        "What an fsync is worth on {} cannot be seen from this machine: {}{remedy}",
+        path.target,
+        sentence(why)
+    )
+}
+
+/// Says what an fsync reaches, as far as can be seen.
+pub fn reach(path: &WritePath) -> String {
+    let name = |index: usize| &path.layers[index].name;
+    match synced(path) {
+        Synced::Durable(index) if path.layers[index].kind == LayerKind::SimulatedDrive => format!(
+            "Once a flush is answered, data here is durable in {}, as the drive reports. A drive that lies is not found this \
+             way: `plumb prove` cuts its power and looks.",
+            name(index)
+        ),
+        Synced::Durable(index) => format!(
+            "Once fsync has returned, data here is durable in {}, as far as kernel and drive say.",
+            name(index)
+        ),
+        Synced::Lost => sentence(&path.durable_at.sentence),
+        Synced::Unknown => {
+            let below = path.layers.iter().find(|layer| wording::is_beyond_sight(layer.kind));
+            let below = below.map_or_else(String::new, |layer| format!(" ({})", wording::kind(layer.kind)));
+            match reached(path).as_slice() {
+                [] => not_known(path),
+                [one] => format!(
+                    "An fsync here reaches {one}; whether it is durable is not known below {one}{below}."
+                ),
+                [first, rest @ ..] => format!(
+                    "An fsync here reaches {first} and {} more; whether it is durable is not known below them{below}.",
+                    rest.len()
+                ),
+            }
+        }
+    }
+}
+
 /// Whether data is lost at a power cut although fsync has returned, as far as the path is known.
 pub fn is_lost(path: Option<&WritePath>) -> bool {
     path.is_some_and(|path| synced(path) == Synced::Lost)
@@ -113,20 +166,6 @@ pub fn is_lost(path: Option<&WritePath>) -> bool {
 /// the survey found no danger.
 pub fn cause(path: &WritePath) -> Option<&Finding> {
     path.findings.iter().find(|finding| finding.severity == Severity::Danger)
-}
-
-/// Whether every write is synced before write() returns: the mount option `sync` of what applications write to, for an
-/// overlay of the file system of its upper directory.
-pub fn is_synchronous(path: &WritePath) -> bool {
-    let mut at = path.file_system();
-    while let Some(layer) = at {
-        if layer.evidence.iter().any(|line| line.value == "sync") {
-            return true;
-        }
-        let below = layer.below.first().filter(|_| layer.kind == LayerKind::Overlay);
-        at = below.and_then(|name| path.layers.get(named(path, name)?));
-    }
-    false
 }
 
 /// The names of the lowest layers that can be seen and that a flush reaches; all of them.

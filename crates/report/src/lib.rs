@@ -46,7 +46,7 @@ pub use document::{
     Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, RenderError, Rendered, render};
-pub use headline::Headline;
+pub use headline::{Headline, UNKNOWN};
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use terminal::{Style, Verbosity};

@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use plumb_block::shell::is_bidi_control;
+pub use plumb_block::shell_word;
+
 /// `text` with control characters and bidirectional overrides shown as escapes (`\u{1b}`).
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -50,32 +53,6 @@ fn colour_bytes(text: &str) -> usize {
         Some(end) if parameters[end..].starts_with('m') => "\u{1b}[".len() + end + 1,
         _ => 0,
     }
-}
-
-/// The characters with which the Unicode bidirectional algorithm (UAX 9) is steered, and the invisible joiners.
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')
-}
-
-/// One argument of a command line as a POSIX shell would need it typed.
-pub fn shell_word(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_owned();
-    }
-    if argument.chars().any(|c| c.is_control() || is_bidi_control(c)) {
-        let mut quoted = String::from("$'");
-        for byte in argument.bytes() {
-            match byte {
-                b'\'' | b'\\' => quoted.extend(['\\', char::from(byte)]),
-                b' '..=b'~' => quoted.push(char::from(byte)),
-                other => quoted.push_str(&format!("\\x{other:02x}")),
-            }
-        }
-        quoted.push('\'');
-        return quoted;
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 /// A whole command line, each argument quoted where it must be.

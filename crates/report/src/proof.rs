@@ -4,7 +4,7 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    Change, ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
@@ -43,7 +43,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
     let what_to_do = |failure: &Failure| {
         [
             Item::Line(words(failure)),
-            Item::Remedy(change(failure.change.as_ref())),
+            Item::Remedy(change(document, failure)),
             Item::Command(printable(&failure.replay)),
         ]
     };
@@ -162,9 +162,15 @@ fn words_of(group: &[&CommandRole]) -> String {
     printable(&format!("{op} {what}{cause}"))
 }
 
-/// What to change, with its kind and how it was verified.
-pub(crate) fn change(change: Option<&Change>) -> String {
-    let Some(change) = change else { return "No change that removes it was found.".to_owned() };
+/// Says what to change, with its kind and how it was verified; without a change whether one was looked for.
+pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
+    let Some(change) = &failure.change else {
+        let is_left_out = document.environment.argv.iter().any(|word| word == "--no-change");
+        return match is_left_out {
+            true => "No change that removes it was looked for (--no-change).".to_owned(),
+            false => "No change that removes it was found.".to_owned(),
+        };
+    };
     let kind = match change.kind {
         ChangeKind::DeviceFlush => "Device flush",
         ChangeKind::SyncCall => "Sync call",

@@ -58,4 +58,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use attachment::Attachment;
 pub use options::{AttachOptions, ControlFile};
-pub use sweep::{left, sweep};
+pub use sweep::{left, left_unless_busy, sweep};

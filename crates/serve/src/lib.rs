@@ -15,5 +15,6 @@ mod requests;
 mod served_device;
 mod slab;
 pub mod ublk;
+mod unix_socket;
 
 pub use error::ExportError;

@@ -1,17 +1,14 @@
 //! Directories of this user's alone where processes keep records of what they serve, for those that come after them.
 //!
-//! A record is a file that its server keeps locked for as long as it lives. The kernel lets go of a lock when its holder dies,
-//! however that happens, so a record that can be locked has no server: no number of a process, which is another's some day, is
-//! needed. A directory is locked while records come and go.
+//! A record is a [`LockedRecord`](plumb_state::LockedRecord). A directory is locked while records come and go.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use plumb_state::whole_file::lock_directory;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
+use plumb_state::DirectoryLock;
+use plumb_state::whole_file::FileError;
 
 use crate::error::{ExportError, Result, at};
 
@@ -37,9 +34,14 @@ impl PrivateDirectory {
         &self.0
     }
 
-    /// Waits until nobody else changes anything here.
-    pub(crate) fn lock(&self) -> Result<Lock> {
-        Lock::directory(&self.0).map_err(at("lock", &self.0))
+    /// Waits until nobody else changes anything here, and keeps others from it.
+    pub(crate) fn lock(&self) -> Result<DirectoryLock> {
+        DirectoryLock::take(&self.0).map_err(at("lock", &self.0))
+    }
+
+    /// Keeps others from changing anything here; `None` while somebody does.
+    pub(crate) fn try_lock(&self) -> Result<Option<DirectoryLock>> {
+        DirectoryLock::try_take(&self.0).map_err(at("lock", &self.0))
     }
 
     /// What is in it, by name, in order.
@@ -53,65 +55,10 @@ impl PrivateDirectory {
     }
 }
 
-/// A file or directory that is locked against all others, in this process too, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Lock(File);
-
-impl Lock {
-    /// Locks a directory, as soon as nobody else does.
-    pub(crate) fn directory(path: &Path) -> io::Result<Self> {
-        lock_directory(path).map(Self)
+impl From<FileError> for ExportError {
+    fn from(FileError { operation, path, source }: FileError) -> Self {
+        Self::Os { operation, place: path, source }
     }
-
-    /// Makes the record at `path`, locked, with `text` in it.
-    pub(crate) fn new_record(path: &Path, text: &str) -> Result<Self> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(at("make", path))?;
-        let taken = || at::<io::Error>("lock", path)(io::ErrorKind::WouldBlock.into());
-        let lock = Self::unless_taken(file.into()).map_err(at("lock", path))?.ok_or_else(taken)?;
-        lock.write(text).map_err(at("write", path))?;
-        Ok(lock)
-    }
-
-    /// What there is of the record at `path`.
-    pub(crate) fn found_record(path: &Path) -> Result<Found<Self>> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = match rustix::fs::open(path, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(Found::None),
-            opened => File::from(opened.map_err(at("open", path))?),
-        };
-        let lock = Self::unless_taken(file).map_err(at("lock", path))?;
-        Ok(lock.map_or(Found::Served, Found::Dead))
-    }
-
-    fn unless_taken(file: File) -> io::Result<Option<Self>> {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    /// Overwrites the beginning of the record.
-    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
-        self.0.write_all_at(text.as_bytes(), 0)
-    }
-
-    /// What is in the record.
-    pub(crate) fn read(&self) -> io::Result<String> {
-        io::read_to_string(&self.0)
-    }
-}
-
-/// What there is of a record.
-#[derive(Debug)]
-pub(crate) enum Found<R> {
-    /// Nothing.
-    None,
-    /// Its server lives.
-    Served,
-    /// Its server is dead; the record is ours now.
-    Dead(R),
 }
 
 /// Removes a file or directory; that it is not there is fine.

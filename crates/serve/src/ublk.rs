@@ -58,4 +58,4 @@ mod worker;
 pub use crate::records::Swept;
 pub use exported::UblkDevice;
 pub use options::{Survives, UblkOptions};
-pub use sweep::sweep;
+pub use sweep::{left, sweep};

@@ -1,12 +1,25 @@
 //! The files that plumb leaves on a machine, and the one place that writes them.
 //!
+//! - [`places`] lists every directory and file that plumb uses beside those that a user names.
 //! - [`whole_file`] reads, replaces, lists and removes files so that each is whole at every moment, durable
 //!   when the call returns unless the caller asks for less.
+//! - [`LockedRecord`] is a file that a process keeps locked while it lives, so that what a killed process
+//!   left is told from what a living one holds.
+//! - [`sealed_lines`] are records in a file that is appended to, each with its [`digest`], of which a torn
+//!   tail is told from damage.
 //! - [`output`] writes the files that a user names for a result: it never replaces what plumb did not write,
 //!   unless the user says `--overwrite`, and never replaces what is not a regular file.
 
+pub mod digest;
+pub mod hex;
+mod locked_record;
 pub mod output;
 mod own;
+pub mod places;
+pub mod sealed_lines;
+mod ublk_record;
 pub mod whole_file;
 
+pub use locked_record::{DirectoryLock, LockedRecord, Owner};
 pub use output::{OutputError, OutputFile};
+pub use ublk_record::UblkRecord;

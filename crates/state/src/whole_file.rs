@@ -9,9 +9,6 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 /// The mode of a new file of [`Mode::Kept`], before the umask: others read it too, such as a metrics
 /// collector.
 const NEW: u32 = 0o666;
@@ -160,21 +157,6 @@ pub fn remove(path: &Path) -> Result<bool, FileError> {
     let removed = none_if_absent(fs::remove_file(path))
         .and_then(|removed| removed.map_or(Ok(false), |()| sync(parent_of(path)).map(|()| true)));
     removed.map_err(failed("remove", path))
-}
-
-/// Locks a directory against all others who lock it, in this process too, until the returned file is dropped.
-/// Waits until nobody else holds the lock.
-///
-/// # Errors
-/// Fails as open(2) and flock(2): over NFS directories cannot be locked (EBADF).
-pub fn lock_directory(directory: &Path) -> io::Result<File> {
-    let file = File::open(directory)?;
-    loop {
-        match flock(&file, FlockOperation::LockExclusive) {
-            Err(Errno::INTR) => {}
-            outcome => return outcome.map(|()| file).map_err(io::Error::from),
-        }
-    }
 }
 
 /// Makes the names in a directory durable.

@@ -99,7 +99,13 @@ impl Beneath {
         let devices = path.block_devices();
         let open = |devices| Arc::new(BlockCounters::new(devices, Arc::clone(clock))) as _;
         let above = path.devices_above();
-        let whose = Whose::shared(path.first_devices(), above.is_empty());
+        let whose = match path.server_above_devices() {
+            Some(server) => Whose::unknown(format!(
+                "the process that serves {} flushes the devices for its callers, so flushes of all programs count",
+                server.name
+            )),
+            None => Whose::shared(path.first_devices(), above.is_empty()),
+        };
         let above = (!above.is_empty()).then(|| BlockCounters::new(above, Arc::clone(clock)));
         Self { watch: StorageWatch::over(devices.clone(), open), devices, above, whose }
     }

@@ -7,13 +7,14 @@ use plumb_measure::process::surroundings;
 use plumb_measure::{FlushesOf, Quality, StorageSide, Verified};
 use plumb_path::WritePath;
 use plumb_report::document::{
-    CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult, Sides,
+    CallLatency, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult,
+    Sides, Transactions,
 };
 use plumb_targets::{Opened, TargetKind, Time};
-use plumb_workload::{Job, Scenario, Span};
+use plumb_workload::{Job, Program, Scenario, Span};
 
-use crate::rounds::SpanRun;
-use crate::span::Ended;
+use crate::program::ProgramUse;
+use crate::span_run::{Ended, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::words;
@@ -75,9 +76,9 @@ impl Readings {
                 (is_cached && one.workload_of(job).writes()).then(|| dirty_bytes(one)).flatten();
             let leaves = match one.opened.kind {
                 TargetKind::Simulated => 1,
-                _ => targets.beneath(one).devices.len(),
+                _ => targets.beneath[one.beneath].devices.len(),
             };
-            let is_alone = leaves == 1 && !targets.shares_devices(one);
+            let is_alone = leaves == 1 && !targets.shares_devices(one.span, one.beneath);
             Facts { written_share, dirty_after, steal, is_alone, depth_found: None, cpu: None }
         })
         .collect()
@@ -192,6 +193,40 @@ fn target(
         },
         sides,
     }
+}
+
+/// Returns the directory of a program as a target: what it measured in a span.
+pub(crate) fn program(result: &SpanResult, program: &ProgramUse) -> RunTarget {
+    let storage = result.targets.first().map(|target| target.storage.clone());
+    let storage = storage.unwrap_or_else(|| Err("nothing was measured".to_owned()));
+    RunTarget {
+        name: program.shown.clone(),
+        opened: program.shown.clone(),
+        engine: program.profile.name.clone(),
+        sides: sides(&result.total(), storage, all_cpu([result])),
+        ..RunTarget::default()
+    }
+}
+
+/// Returns the transactions of what programs measured; `None` without a program.
+pub(crate) fn transactions(outcome: &LoadOutcome, program: &Program) -> Option<Transactions> {
+    let measured = outcome.transactions.as_ref()?;
+    let calls = measured.calls.iter().filter_map(|(name, histogram)| {
+        Some(CallLatency { name: name.clone(), latency: histogram.summary()? })
+    });
+    Some(Transactions {
+        count: outcome.transaction_count(),
+        per_second: outcome.transactions_per_second().unwrap_or(0.0),
+        syncs_each: outcome.syncs_per_transaction().filter(|_| shows_syncs(program)),
+        latency: measured.latency.summary(),
+        calls: calls.collect(),
+    })
+}
+
+/// Returns whether the syncs of a program are seen: SQLite syncs by itself.
+fn shows_syncs(program: &Program) -> bool {
+    let found = plumb_application::find(&program.profile);
+    !found.is_ok_and(|(profile, _)| matches!(profile.work, plumb_application::Work::Sqlite(_)))
 }
 
 /// Both sides of what `outcome` measured, of one target or of what ran on several hosts.

@@ -1,11 +1,85 @@
-//! How a run ends that something stopped.
+//! How a trial ended: what it leaves, and how what stopped it ends it.
+
+use std::path::PathBuf;
 
 use plumb_block::{Errno, Outcome, in_one_line};
 use plumb_load::Fault;
+use plumb_report::RunRecording;
 use plumb_targets::Kind;
 
 use crate::error::TrialError;
-use crate::trial::TrialEnded;
+use crate::span_run::SpanRun;
+
+/// What a recording says until its run has ended.
+pub const GOES_ON: &str =
+    "the run had not ended when this was recorded: plumb was killed, or is still running";
+
+/// A trial that was run.
+#[derive(Debug)]
+pub struct Trial {
+    /// The spans that were run, in order.
+    pub spans: Vec<SpanRun>,
+    /// What reports are made from.
+    pub recording: RunRecording,
+    /// How it ended; see `failed` of the document too.
+    pub ended: TrialEnded,
+    /// Where the recording is; `None` if it could not be kept.
+    pub run_directory: Option<PathBuf>,
+    /// The files that this run has made and that stay, with their sizes.
+    pub left_behind: Vec<String>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialEnded {
+    /// As the workload says.
+    Complete,
+    /// It was told to stop.
+    Interrupted,
+    /// Something could not be measured there; the reason.
+    NotMeasured(String),
+    /// It ran to its end, but nothing completed in the window.
+    Empty,
+    /// It could not be recorded, although it was measured.
+    NotRecorded(String),
+    /// Something failed.
+    Failed(String),
+}
+
+impl Trial {
+    /// The same, but something failed when it was over. Why it ended before stands first.
+    pub(crate) fn but_failed(mut self, error: &TrialError) -> Self {
+        let why = in_one_line(error);
+        let document = &mut self.recording.document;
+        document.failed = true;
+        document.notes.push(why.clone());
+        let earlier = self.ended.reason().map(|earlier| format!("{earlier}; "));
+        self.ended = TrialEnded::Failed(earlier.unwrap_or_default() + &why);
+        self
+    }
+}
+
+impl TrialEnded {
+    /// The same, but it could not be recorded.
+    #[must_use]
+    pub fn unrecorded(self, error: &plumb_measure::Error) -> Self {
+        match (self, in_one_line(error)) {
+            (Self::Complete, why) if error.is_for_want_of_space() => Self::NotMeasured(why),
+            (Self::Complete, why) => Self::NotRecorded(why),
+            (ended, _) => ended,
+        }
+    }
+
+    /// Why it is not complete; `None` if it is.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Interrupted => Some("interrupted by a signal".to_owned()),
+            Self::Empty => Some("no operation completed while it was measured".to_owned()),
+            Self::NotMeasured(why) | Self::NotRecorded(why) | Self::Failed(why) => Some(why.clone()),
+        }
+    }
+}
 
 /// How a check ends that something stopped: a full or read-only file system is nobody's failure.
 pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {

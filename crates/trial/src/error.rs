@@ -1,5 +1,6 @@
 //! Why a trial was not run, or not to its end.
 
+use plumb_application::Error as Application;
 use plumb_block::in_one_line;
 
 /// Why a trial was not run.
@@ -91,7 +92,10 @@ impl TrialError {
             },
             Self::Interrupted => FailureKind::NotMeasured,
             Self::Problem { kind, .. } => *kind,
-            Self::Application(error) => crate::profile::kind_of(error),
+            Self::Application(
+                Application::SyncFailed { .. } | Application::Full { .. } | Application::Call { .. },
+            ) => FailureKind::Failed,
+            Self::Application(_) => FailureKind::Usage,
             Self::Recording(error) if error.is_of_the_place() => FailureKind::Usage,
             Self::Flush { .. } | Self::PageCache { .. } | Self::Recording(_) => FailureKind::Failed,
         }

@@ -4,14 +4,13 @@ use std::fs::File;
 
 use plumb_block::{Bytes, Error, Nanos};
 use plumb_linux::pagecache;
-use plumb_load::{RunOptions, Team, Worker, WorkerOptions, run_teams};
+use plumb_load::{Phase, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_targets::TargetKind;
 use plumb_workload::{Access, ByteRange, PageCache, Span, Stop, Workload};
 
 use crate::error::TrialError;
 use crate::span::Stage;
 use crate::targets::Use;
-use crate::watcher::Phase;
 
 /// The block with which a file is read into the page cache.
 const LOAD_BLOCK: Bytes = Bytes::mib(1);
@@ -55,7 +54,7 @@ impl Stage<'_> {
             },
             ..Workload::over(ByteRange { offset, length }, block)
         };
-        self.watcher.phase(number, &Phase::LoadingPageCache, workload.stop.duration);
+        self.observer.phase(number, &Phase::LoadingPageCache, workload.stop.duration);
         let begun = self.context.clock.now();
         let worker = Worker::new(&*one.opened.device, &workload, WorkerOptions::default()).map_err(unfit)?;
         let options = RunOptions {

@@ -10,8 +10,9 @@ use plumb_measure::{DeviceIdentity, Histogram, Manifest, RunDirectory, TaggedHis
 use plumb_report::document::{Environment, Part, RunDocument, series_name, tag};
 use plumb_report::{Format, OpenError, RunRecording, Style, render};
 
+use crate::ending::TrialEnded;
 use crate::error::TrialError;
-use crate::trial::{Request, TrialEnded};
+use crate::request::Request;
 
 /// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which says that it has not ended.
 ///

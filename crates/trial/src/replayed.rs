@@ -1,26 +1,24 @@
 //! What is said of a trace that was replayed: how much of it, how late, and how fast.
 
 use plumb_block::Nanos;
-use plumb_workload::Replays;
+use plumb_load::LoadOutcome;
+use plumb_workload::{Replay, Replays};
 
-use crate::rounds::SpanRun;
+use crate::span_run::SpanRun;
 use crate::targets::Targets;
 
-/// A line for each job that replayed a trace.
-pub(crate) fn notes(replays: &Replays, targets: &Targets, runs: &[&SpanRun]) -> Vec<String> {
-    let of = |(place, replay): (&(usize, usize), _)| note(*place, replay, targets, runs.get(place.0)?);
-    replays.iter().filter_map(of).collect()
+/// Returns a line for each job of a span that replayed a trace.
+pub(crate) fn notes(replays: &Replays, targets: &Targets, span: usize, run: &SpanRun) -> Vec<String> {
+    let of_span = replays.iter().filter(|((number, _), _)| *number == span);
+    let said = of_span.filter_map(|((_, job), replay)| {
+        let uses = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == *job);
+        let outcomes: Vec<_> = uses.map(|(index, _)| run.ran.result.of_target(index)).collect();
+        note(replay, &outcomes)
+    });
+    said.collect()
 }
 
-fn note(
-    (span, job): (usize, usize),
-    replay: &plumb_workload::Replay,
-    targets: &Targets,
-    run: &SpanRun,
-) -> Option<String> {
-    let result = &run.ran.result;
-    let uses = targets.of_span(span).enumerate().filter(|(_, (_, one))| one.job == job);
-    let outcomes: Vec<_> = uses.map(|(index, _)| result.of_target(index)).collect();
+fn note(replay: &Replay, outcomes: &[LoadOutcome]) -> Option<String> {
     let how = replay.targets.first()?.how();
     let done: u64 =
         outcomes.iter().map(|one| one.operations().latency.count() + one.flush.latency.count()).sum();

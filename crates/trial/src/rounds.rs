@@ -1,7 +1,7 @@
 //! Spans that are run more than once: preconditioned, repeated until they are steady, or to find a depth.
 
-use plumb_block::{Bytes, Nanos};
-use plumb_load::SpanResult;
+use plumb_block::Nanos;
+use plumb_load::{Phase, SpanResult};
 use plumb_measure::steadiness::snia_steady;
 use plumb_workload::{
     Access, BlockSizes, ByteRange, Division, Durability, Job, LatencyTarget, Rate, Scenario, Span, Steady,
@@ -9,15 +9,13 @@ use plumb_workload::{
 };
 
 use crate::error::TrialError;
-use crate::span::{Ended, Ran, Stage};
-use crate::staff::Variation;
-use crate::trial::Turn;
-use crate::watcher::Phase;
+use crate::request::Turn;
+use crate::span::Stage;
+use crate::span_run::{Ended, Ran, Round, SpanRun, together};
+use crate::staff::{PRECONDITION_BLOCK, Variation};
 
 /// SNIA PTS 2.0.2: the rounds over which the rate must be steady.
 const STEADY_ROUNDS: usize = 5;
-/// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
-const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
 /// Over twice the capacity.
 const PRECONDITION_PASSES: u64 = 2;
 /// How many requests are in flight while preconditioning.
@@ -25,52 +23,12 @@ const PRECONDITION_DEPTH: u32 = 32;
 /// How long each trial of a depth takes at most.
 const PROBE: Nanos = Nanos::secs(2);
 
-/// A span as it was run, rounds and all.
-#[derive(Debug)]
-pub struct SpanRun {
-    /// What counts: the only round, the steady ones together, or the one at the depth that was found.
-    pub ran: Ran,
-    /// Every round, if it was repeated until it is steady or to find a depth.
-    pub rounds: Vec<Round>,
-    /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
-    pub depth_found: Option<u32>,
-}
-
-/// One round of a span.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Round {
-    /// How long it was measured.
-    pub window: Nanos,
-    /// Reads, writes and trims per second.
-    pub iops: f64,
-    /// What they moved per second.
-    pub bytes_per_second: f64,
-    /// The depth, if that is what rounds differ by.
-    pub depth: Option<u32>,
-    /// The latency that was to be kept; `None` if there is no such target, or nothing completed.
-    pub latency: Option<Nanos>,
-}
-
-impl SpanRun {
-    fn once(ran: Ran) -> Self {
-        Self { ran, rounds: Vec::new(), depth_found: None }
-    }
-}
-
-impl Round {
-    fn of(result: &SpanResult) -> Self {
-        let application = result.total().application();
-        let (iops, bytes_per_second) = (application.iops, application.bytes_per_second);
-        Self { window: result.window, iops, bytes_per_second, depth: None, latency: None }
-    }
-}
-
 impl Stage<'_> {
     /// Runs a span in the way that it asks for.
     ///
     /// # Errors
     /// If it could not be started.
-    pub fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
+    pub(crate) fn run_span(&mut self, turn: &Turn, scenario: &Scenario) -> Result<SpanRun, TrialError> {
         let number = turn.span;
         if turn.is_block {
             self.drain()?;
@@ -105,7 +63,7 @@ impl Stage<'_> {
 
     /// Writes every target of the span from end to end, twice.
     fn precondition(&mut self, number: usize, span: &Span) -> Result<Ran, TrialError> {
-        self.watcher.phase(number, &Phase::Preconditioning, None);
+        self.observer.phase(number, &Phase::Preconditioning, None);
         let sizes = self.targets.of_span(number).map(|(_, one)| one.opened.size.0);
         let largest = sizes.max().unwrap_or(0);
         let jobs = span.jobs.iter().map(|job| preconditioning(job, largest)).collect();
@@ -135,7 +93,7 @@ impl Stage<'_> {
             if is_steady || is_over {
                 let result = together(last);
                 let ran = Ran { result, looks, ..ran };
-                return Ok(SpanRun { ran, rounds, depth_found: None });
+                return Ok(SpanRun::new(ran, rounds, None));
             }
         }
     }
@@ -161,7 +119,7 @@ impl Stage<'_> {
             rounds.push(Round { depth: Some(depth), latency, ..Round::of(&ran.result) });
             self.so_far.round(&rounds, &[], &[]);
             if !matches!(ran.ended, Ended::Complete) {
-                return Ok(SpanRun { ran, rounds, depth_found: None });
+                return Ok(SpanRun::new(ran, rounds, None));
             }
             if latency.is_none_or(|latency| latency <= target.latency) {
                 low = depth;
@@ -172,7 +130,7 @@ impl Stage<'_> {
         }
         let variation = Variation { depth: Some(low.max(1)), ..Variation::default() };
         let ran = self.run(number, span, variation)?;
-        Ok(SpanRun { ran, rounds, depth_found: Some(low) })
+        Ok(SpanRun::new(ran, rounds, Some(low)))
     }
 }
 
@@ -219,28 +177,4 @@ fn preconditioning(job: &Job, largest: u64) -> Job {
         workload,
         ..job.clone()
     }
-}
-
-/// What a [`preconditioning`] job does to a target of `logical_block`s.
-pub(crate) fn on_blocks(workload: &Workload, logical_block: Bytes) -> Workload {
-    let block = PRECONDITION_BLOCK.round_down(logical_block).max(logical_block);
-    Workload { blocks: BlockSizes::one(block), ..workload.clone() }
-}
-
-/// Several rounds as one window: the times add up, and so does everything else.
-pub(crate) fn together(rounds: Vec<SpanResult>) -> SpanResult {
-    let mut rounds = rounds.into_iter();
-    let Some(mut whole) = rounds.next() else {
-        return SpanResult {
-            warmup: Nanos::ZERO,
-            window: Nanos::ZERO,
-            threads: Vec::new(),
-            targets: Vec::new(),
-            processors: Vec::new(),
-        };
-    };
-    for round in rounds {
-        whole.append(round);
-    }
-    whole
 }

@@ -1,43 +1,44 @@
 //! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the run leaves
 //! a recording that can be read.
 
-use std::sync::OnceLock;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos, in_one_line};
-use plumb_load::LoadOutcome;
+use plumb_load::{Event, LoadOutcome, Observer};
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::{Finding, WritePath};
 use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
 use plumb_targets::TargetKind;
-use plumb_workload::{Job, Role, Scenario, Stop};
+use plumb_workload::{Program, Role, Scenario, Span, Stop};
 
 use crate::accounts::CheckBegun;
 use crate::counters::Surveyed;
 use crate::document::{self, Facts, Readings};
-use crate::ending::{ended_by, ended_by_fault};
+use crate::ending::{GOES_ON, Trial, TrialEnded, ended_by, ended_by_fault};
 use crate::error::TrialError;
 use crate::judge;
 use crate::record::{self, Recorder};
 use crate::replayed;
-use crate::rounds::SpanRun;
+use crate::request::{Context, Request, Turn};
 use crate::so_far::{self, SoFar};
-use crate::span::{Ended, Stage};
+use crate::span::Stage;
+use crate::span_run::{Ended, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
-use crate::trial::{Context, Course, GOES_ON, Request, Trial, TrialEnded, Turn};
 use crate::verify;
-use crate::watcher::Watcher;
 
 /// A span that had its turn.
 struct Phase {
     /// Its place in the scenario.
     number: usize,
     /// What it measured, or why nothing.
-    outcome: Result<(SpanRun, Vec<Facts>), String>,
-    /// What documents say of it. It is worked out once: a comparison has a document after each of many phases.
-    told: OnceLock<Told>,
+    outcome: Result<SpanRun, String>,
+    /// What documents say of it. It is worked out once, while its targets are open: a comparison has a
+    /// document after each of many phases.
+    told: Told,
 }
 
 /// What documents say of a phase.
@@ -45,14 +46,18 @@ struct Told {
     span: RunSpan,
     targets: Vec<RunTarget>,
     latencies_late: u64,
-    /// What reading back found.
-    verified: Option<String>,
+    /// How traces were replayed, and what reading back found.
+    notes: Vec<String>,
 }
 
-impl Phase {
-    fn of(number: usize, outcome: Result<(SpanRun, Vec<Facts>), String>) -> Self {
-        Self { number, outcome, told: OnceLock::new() }
-    }
+/// What is told of the targets that were opened, each once.
+#[derive(Default)]
+struct OpenedBefore {
+    paths: Vec<(String, Arc<Surveyed>)>,
+    notes: Vec<String>,
+    latency_excess: Option<Nanos>,
+    /// How the direct requests of a check reach the kernel, and why so.
+    engine: Option<(String, Option<String>)>,
 }
 
 /// A run in progress.
@@ -60,23 +65,26 @@ pub(crate) struct Session<'a> {
     request: &'a Request,
     seed: u64,
     surveyed: Option<CheckBegun>,
+    opened: OpenedBefore,
     phases: Vec<Phase>,
+    /// Why a phase could not be run, of the first such.
+    lacking: Option<String>,
     /// What all phases that a document tells have measured, one after the other.
     whole: Option<LoadOutcome>,
     recorder: Recorder,
 }
 
-/// What was seen over time of the `count` targets of a phase, the first of which is the `first` of the document.
-fn over_time(phase: &Phase, first: usize, count: usize) -> Vec<TimeseriesRow> {
-    let Ok((run, _)) = &phase.outcome else { return Vec::new() };
+/// Returns what was seen over time of the targets of a phase, which measured `outcomes`; the first of them is
+/// the `first` of the document.
+fn over_time(phase: &Phase, first: usize, outcomes: &[LoadOutcome]) -> Vec<TimeseriesRow> {
+    let Ok(run) = &phase.outcome else { return Vec::new() };
     let mut began = Nanos::ZERO;
     let mut rows = Vec::new();
     for (length, looks) in &run.ran.looks {
-        rows.extend(
-            (first..)
-                .zip(looks.iter().take(count))
-                .flat_map(|(target, looks)| looks.rows(target, began, true)),
-        );
+        for (target, (outcome, looks)) in (first..).zip(outcomes.iter().zip(looks)) {
+            let shows_operations = outcome.transactions.is_none() || outcome.operations().operations() > 0;
+            rows.extend(looks.rows(target, began, shows_operations));
+        }
         began += *length;
     }
     rows
@@ -85,7 +93,16 @@ fn over_time(phase: &Phase, first: usize, count: usize) -> Vec<TimeseriesRow> {
 impl<'a> Session<'a> {
     /// A session that has measured nothing yet; of a check, with what was surveyed.
     pub(crate) fn begin(request: &'a Request, seed: u64, surveyed: Option<CheckBegun>) -> Self {
-        Self { request, seed, surveyed, phases: Vec::new(), whole: None, recorder: Recorder::default() }
+        Self {
+            request,
+            seed,
+            surveyed,
+            opened: OpenedBefore::default(),
+            phases: Vec::new(),
+            lacking: None,
+            whole: None,
+            recorder: Recorder::default(),
+        }
     }
 
     fn is_check(&self) -> bool {
@@ -121,59 +138,91 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Learns what is told of targets that are open; returns the notes that were not told before.
+    pub(crate) fn opened(&mut self, targets: &Targets) -> Vec<String> {
+        for (name, surveyed) in targets.surveyed() {
+            if !self.opened.paths.iter().any(|(known, _)| known == name) {
+                self.opened.paths.push((name.to_owned(), Arc::clone(surveyed)));
+            }
+        }
+        self.opened.latency_excess = self.opened.latency_excess.max(targets.latency_excess());
+        if self.is_check() {
+            let is_direct = |one: &&Use| {
+                let job = &self.request.scenario.spans[one.span].jobs[one.job];
+                !job.opening.caching.is_cached() && job.role.method().is_none()
+            };
+            let route = targets.uses.iter().find(is_direct).map(|one| &one.opened.route);
+            self.opened.engine =
+                route.map(|route| (route.name().to_owned(), route.because().map(str::to_owned)));
+        }
+        let known = &self.opened.notes;
+        let new: Vec<String> = targets.notes().iter().filter(|note| !known.contains(note)).cloned().collect();
+        self.opened.notes.extend_from_slice(&new);
+        new
+    }
+
     /// Makes the run directory, if there is none yet; that of a check holds from then on what is known.
     ///
     /// # Errors
     /// If there is no place for it.
-    pub(crate) fn record(&mut self, targets: Option<&Targets>) -> Result<(), TrialError> {
+    pub(crate) fn record(&mut self) -> Result<(), TrialError> {
         if self.recorder.is_open() {
             return Ok(());
         }
         self.recorder.open(self.request, self.seed)?;
         if self.is_check() {
-            let mut document = self.describe(targets, None, None);
+            let mut document = self.describe(None, None);
             self.recorder.save(&mut document)?;
         }
         Ok(())
     }
 
-    /// Runs the spans as `course` says, until it or one of them ends the run.
+    /// Runs one turn on targets that are open, and saves what is known then. Breaks with the end of the run
+    /// if the turn, or somebody, ends it.
     ///
     /// # Errors
     /// If nothing could be measured at all; of a check that is its end, and no error.
-    pub(crate) fn run_spans(
+    pub(crate) fn run_turn(
         &mut self,
+        turn: &Turn,
         targets: &Targets,
         context: &Context<'_>,
-        watcher: &mut dyn Watcher,
-        course: &mut Course<'_>,
-    ) -> Result<TrialEnded, TrialError> {
-        let scenario = &self.request.scenario;
-        let began = context.clock.now();
-        let mut so_far = record::empty_document(self.request, self.seed);
-        let mut lacking = None;
-        while let Some(turn) = course(&so_far, context.clock.now().since(began)) {
-            let number = turn.span;
-            let ended = match targets.left_out.get(&number) {
-                Some(reason) => {
-                    let reason = format!("{}: {reason}", name_of(scenario, number));
-                    watcher.note(&reason);
-                    self.phases.push(Phase::of(number, Err(reason.clone())));
-                    lacking.get_or_insert(reason);
-                    TrialEnded::Complete
-                }
-                None => self.run_span(&turn, targets, context, watcher)?,
-            };
-            self.book(name_of(scenario, number));
-            so_far = self.save(targets);
-            match self.recorder.lost() {
-                Some(unrecorded) if ended == TrialEnded::Complete => return Ok(unrecorded.clone()),
-                _ if ended != TrialEnded::Complete => return Ok(ended),
-                _ if context.stop.load(Ordering::Relaxed) => return Ok(TrialEnded::Interrupted),
-                _ => {}
+        observer: &mut dyn Observer,
+    ) -> Result<ControlFlow<TrialEnded>, TrialError> {
+        let name = name_of(&self.request.scenario, turn.span);
+        let ended = match targets.left_out.get(&turn.span) {
+            Some(reason) => {
+                let reason = format!("{name}: {reason}");
+                observer.note(&reason);
+                self.phases.push(self.phase(turn.span, Err(reason.clone()), targets));
+                self.lacking.get_or_insert(reason);
+                TrialEnded::Complete
             }
-        }
-        Ok(lacking.map_or(TrialEnded::Complete, TrialEnded::NotMeasured))
+            None => self.run_span(turn, targets, context, observer)?,
+        };
+        self.book(name);
+        self.save();
+        Ok(match self.recorder.lost() {
+            Some(unrecorded) if ended == TrialEnded::Complete => ControlFlow::Break(unrecorded.clone()),
+            _ if ended != TrialEnded::Complete => ControlFlow::Break(ended),
+            _ if context.stop.load(Ordering::Relaxed) => ControlFlow::Break(TrialEnded::Interrupted),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Returns how a run ends whose turns are over.
+    pub(crate) fn ended(&self) -> TrialEnded {
+        self.lacking.clone().map_or(TrialEnded::Complete, TrialEnded::NotMeasured)
+    }
+
+    /// Returns what the last turn measured; `None` before the first, and if it measured nothing.
+    pub(crate) fn last(&self) -> Option<&SpanRun> {
+        self.phases.last()?.outcome.as_ref().ok()
+    }
+
+    /// Returns whether no turn has measured anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.phases.is_empty()
     }
 
     fn run_span(
@@ -181,12 +230,12 @@ impl<'a> Session<'a> {
         turn: &Turn,
         targets: &Targets,
         context: &Context<'_>,
-        watcher: &mut dyn Watcher,
+        observer: &mut dyn Observer,
     ) -> Result<TrialEnded, TrialError> {
         let scenario = &self.request.scenario;
         let number = turn.span;
-        watcher.standing(&turn.standing, turn.done);
-        turn.note.iter().for_each(|note| watcher.note(note));
+        observer.on(&Event::Scheduled { lines: &turn.standing, done: turn.done });
+        turn.note.iter().for_each(|note| observer.note(note));
         let before = Readings::before(targets, number);
         let mut recorder = std::mem::take(&mut self.recorder);
         let session = &*self;
@@ -195,14 +244,14 @@ impl<'a> Session<'a> {
             |run| session.record_so_far(&mut recorder, targets, number, run),
             |outlet| {
                 let so_far = SoFar::of(outlet);
-                Stage { targets, context, watcher, so_far }.run_span(turn, scenario)
+                Stage { targets, context, observer, so_far }.run_span(turn, scenario)
             },
         );
         self.recorder = recorder;
         let run = match ran {
             Ok(run) => run,
             Err(error) if self.is_check() => {
-                self.phases.push(Phase::of(number, Err(in_one_line(&error))));
+                self.phases.push(self.phase(number, Err(in_one_line(&error)), targets));
                 return Ok(ended_by(&error));
             }
             Err(error) if self.phases.is_empty() => return Err(error),
@@ -210,55 +259,57 @@ impl<'a> Session<'a> {
             Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
         };
         let facts = before.facts_after(targets, number, scenario);
-        let ended = match &run.ran.ended {
-            Ended::Complete
-                if !turn.is_block
-                    && !self.is_check()
-                    && is_empty(&run)
-                    && !is_unmeasured(scenario, number) =>
-            {
-                TrialEnded::Empty
-            }
-            Ended::Complete => TrialEnded::Complete,
-            Ended::Interrupted => TrialEnded::Interrupted,
-            Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
-            Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
-        };
+        let ended = self.ended_by(&run, turn);
         let ended = match (ended, targets.change_of(number)) {
             (TrialEnded::Complete | TrialEnded::Empty, Some(change)) => TrialEnded::NotMeasured(change),
             (TrialEnded::Failed(why), Some(change)) => TrialEnded::Failed(format!("{why}; {change}")),
             (ended, _) => ended,
         };
-        let phase = Phase::of(number, Ok((run, facts)));
+        let phase = self.phase(number, Ok((run, facts)), targets);
         let before = self.whole.take();
         self.whole = self.with(before, &phase);
         self.phases.push(phase);
         Ok(ended)
     }
 
+    /// Returns how a span that ran ends its run.
+    fn ended_by(&self, run: &SpanRun, turn: &Turn) -> TrialEnded {
+        let may_be_empty =
+            turn.is_block || self.is_check() || is_unmeasured(&self.request.scenario.spans[turn.span]);
+        match &run.ran.ended {
+            Ended::Complete if !may_be_empty && is_empty(run) => TrialEnded::Empty,
+            Ended::Complete => TrialEnded::Complete,
+            Ended::Interrupted => TrialEnded::Interrupted,
+            Ended::Failed(fault) if self.is_check() => ended_by_fault(fault),
+            Ended::Failed(fault) => TrialEnded::Failed(in_one_line(fault)),
+        }
+    }
+
     /// Records what the span that runs has measured until now, in the place of what it had before.
     fn record_so_far(&self, recorder: &mut Recorder, targets: &Targets, number: usize, run: SpanRun) {
         let facts = vec![Facts::default(); run.ran.result.targets.len()];
-        let phase = Phase::of(number, Ok((run, facts)));
-        let mut document = self.describe(Some(targets), None, Some(&phase));
+        let phase = self.phase(number, Ok((run, facts)), targets);
+        let mut document = self.describe(None, Some(&phase));
         let outcomes = self.outcomes(&phase);
         let first = document.targets.len().saturating_sub(outcomes.len());
-        recorder.add_so_far(&mut document, first, &outcomes, over_time(&phase, first, outcomes.len()));
+        recorder.add_so_far(&mut document, first, &outcomes, over_time(&phase, first, &outcomes));
     }
 
-    /// Judges and saves what is known, with the distributions of the last span; what was saved.
-    fn save(&mut self, targets: &Targets) -> RunDocument {
-        let mut document = self.describe(Some(targets), None, None);
+    /// Judges and saves what is known, with the distributions of the last span.
+    fn save(&mut self) {
+        if !self.recorder.is_open() {
+            return;
+        }
+        let mut document = self.describe(None, None);
         let outcomes = self.phases.last().map(|phase| self.outcomes(phase)).unwrap_or_default();
         let first = document.targets.len().saturating_sub(outcomes.len());
-        let over_time = self.phases.last().map(|phase| over_time(phase, first, outcomes.len()));
+        let over_time = self.phases.last().map(|phase| over_time(phase, first, &outcomes));
         self.recorder.add(&mut document, first, &outcomes, over_time.unwrap_or_default());
-        document
     }
 
     /// What each target of a phase measured; nothing of what a document leaves out.
     fn outcomes(&self, phase: &Phase) -> Vec<LoadOutcome> {
-        let Ok((run, _)) = &phase.outcome else { return Vec::new() };
+        let Ok(run) = &phase.outcome else { return Vec::new() };
         if self.leaves_out(phase) {
             return Vec::new();
         }
@@ -274,7 +325,7 @@ impl<'a> Session<'a> {
 
     /// What was measured with one more phase.
     fn with(&self, whole: Option<LoadOutcome>, phase: &Phase) -> Option<LoadOutcome> {
-        let Some((run, _)) = phase.outcome.as_ref().ok().filter(|_| !self.leaves_out(phase)) else {
+        let Some(run) = phase.outcome.as_ref().ok().filter(|_| !self.leaves_out(phase)) else {
             return whole;
         };
         let next = run.ran.result.total();
@@ -287,10 +338,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn job(&self, span: usize, job: usize) -> &Job {
-        &self.request.scenario.spans[span].jobs[job]
-    }
-
     /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does not take
     /// the result with it.
     ///
@@ -298,20 +345,19 @@ impl<'a> Session<'a> {
     /// If a place that was asked for does not take it.
     pub(crate) fn finish(
         mut self,
-        targets: Option<&Targets>,
         mut ended: TrialEnded,
         time_of_day: &dyn Fn() -> String,
     ) -> Result<Trial, TrialError> {
         if self.request.out.is_named() && self.recorder.lost().is_none() {
-            self.record(targets)?;
+            self.record()?;
         }
         self.book("report");
-        let mut document = self.describe(targets, Some(&ended), None);
+        let mut document = self.describe(Some(&ended), None);
         let kept = self.recorder.finish(&mut document, time_of_day);
         if let Some(unrecorded) = self.recorder.lost() {
             if ended == TrialEnded::Complete {
                 ended = unrecorded.clone();
-                document = self.describe(targets, Some(&ended), None);
+                document = self.describe(Some(&ended), None);
                 self.judge(&mut document);
             }
             document.run_directory = None;
@@ -320,7 +366,7 @@ impl<'a> Session<'a> {
             Some((recording, path)) => (recording, Some(path)),
             None => (plumb_report::RunRecording::without_distributions(document), None),
         };
-        let spans = self.phases.into_iter().filter_map(|phase| Some(phase.outcome.ok()?.0)).collect();
+        let spans = self.phases.into_iter().filter_map(|phase| phase.outcome.ok()).collect();
         Ok(Trial { spans, recording, ended, run_directory, left_behind: Vec::new() })
     }
 
@@ -329,13 +375,14 @@ impl<'a> Session<'a> {
         self.recorder.abandon()
     }
 
-    /// The document of what is known, judged; without an end of a run that goes on. `current` is the span that runs.
-    fn describe(
-        &self,
-        targets: Option<&Targets>,
-        ended: Option<&TrialEnded>,
-        current: Option<&Phase>,
-    ) -> RunDocument {
+    /// Returns the document of what is known between two turns, judged.
+    pub(crate) fn interim(&self) -> RunDocument {
+        self.describe(None, None)
+    }
+
+    /// Returns the document of what is known, judged; without an end of a run that goes on. `current` is the
+    /// span that runs.
+    fn describe(&self, ended: Option<&TrialEnded>, current: Option<&Phase>) -> RunDocument {
         let mut document = record::empty_document(self.request, self.seed);
         document.complete = ended == Some(&TrialEnded::Complete);
         document.incomplete_because = ended.map_or(Some(GOES_ON.to_owned()), TrialEnded::reason);
@@ -348,93 +395,118 @@ impl<'a> Session<'a> {
             document.environment.file_bytes = Some(surveyed.file_bytes);
             document.environment.root_would_add = root_would_add(&surveyed.path);
         }
-        if let Some(targets) = targets {
-            self.describe_spans(&mut document, targets, current);
+        if !self.opened.paths.is_empty() {
+            self.describe_spans(&mut document, current);
         }
         self.judge(&mut document);
         document
     }
 
-    fn describe_spans(&self, document: &mut RunDocument, targets: &Targets, current: Option<&Phase>) {
-        for one in &targets.uses {
-            add_path(document, &one.opened.shown, &one.surveyed);
+    fn describe_spans(&self, document: &mut RunDocument, current: Option<&Phase>) {
+        for (name, surveyed) in &self.opened.paths {
+            add_path(document, name, surveyed);
         }
         let mut runs = Vec::new();
-        for phase in self.phases.iter().chain(current).filter(|phase| !self.leaves_out(phase)) {
-            let told = phase.told.get_or_init(|| self.told(phase, targets));
+        let phases = || self.phases.iter().chain(current);
+        for phase in phases().filter(|phase| !self.leaves_out(phase)) {
             let number = document.spans.len();
-            runs.extend(phase.outcome.as_ref().ok().map(|(run, _)| run));
-            document.spans.push(told.span.clone());
-            let described = told.targets.iter().cloned();
+            runs.extend(phase.outcome.as_ref().ok());
+            document.spans.push(phase.told.span.clone());
+            let described = phase.told.targets.iter().cloned();
             document.targets.extend(described.map(|target| RunTarget { span: number, ..target }));
-            document.latencies_late += told.latencies_late;
+            document.latencies_late += phase.told.latencies_late;
         }
         let mut whole = self.whole.clone();
         if let Some(phase) = current {
             whole = self.with(whole, phase);
         }
+        let program = phases().find_map(|phase| self.program_of(phase));
+        document.transactions =
+            whole.as_ref().zip(program).and_then(|(whole, program)| document::transactions(whole, program));
+        let remarks = whole
+            .iter_mut()
+            .filter_map(|whole| whole.transactions.as_mut())
+            .flat_map(|of| std::mem::take(&mut of.notes));
+        let remarks: Vec<String> = remarks.collect();
         document.total = spans::whole(whole, &runs, &document.spans, &document.targets);
         document.duration = document.spans.iter().map(|span| span.duration).sum();
-        document.notes.extend(targets.notes().iter().cloned());
-        document.notes.extend(self.said_of(targets));
-        document.latency_resolution_seconds = Some(targets.latency_excess().as_secs_f64());
-        if self.is_check() {
-            let direct = targets.uses.iter().find(|one| {
-                let job = self.job(one.span, one.job);
-                !job.opening.caching.is_cached() && job.role.method().is_none()
-            });
-            let route = direct.map(|one| &one.opened.route);
-            document.environment.engine = route.map(|route| route.name().to_owned());
-            document.environment.engine_because = route.and_then(|route| route.because()).map(str::to_owned);
+        document.notes.extend(self.opened.notes.iter().cloned());
+        document.notes.extend(remarks);
+        document.notes.extend(phases().flat_map(|phase| phase.told.notes.iter().cloned()));
+        document.latency_resolution_seconds = self.opened.latency_excess.map(Nanos::as_secs_f64);
+        if let Some((engine, because)) = &self.opened.engine {
+            document.environment.engine = Some(engine.clone());
+            document.environment.engine_because.clone_from(because);
         }
     }
 
-    /// What a document says of a phase.
-    fn told(&self, phase: &Phase, targets: &Targets) -> Told {
-        let asked = &self.request.scenario.spans[phase.number];
-        let uses: Vec<&Use> = targets.of_span(phase.number).map(|(_, one)| one).collect();
-        let (span, described) = match &phase.outcome {
-            Ok((run, facts)) => {
-                let described = document::targets(run, facts, &uses, asked, self.is_check());
+    /// Makes a phase of what the span with this number measured, or why nothing.
+    fn phase(
+        &self,
+        number: usize,
+        outcome: Result<(SpanRun, Vec<Facts>), String>,
+        targets: &Targets,
+    ) -> Phase {
+        let asked = &self.request.scenario.spans[number];
+        let uses: Vec<&Use> = targets.of_span(number).map(|(_, one)| one).collect();
+        let (mut outcome, facts) = match outcome {
+            Ok((run, facts)) => (Ok(run), facts),
+            Err(why) => (Err(why), Vec::new()),
+        };
+        let (span, described) = match &outcome {
+            Ok(run) => {
+                let described = match targets.program_of(number) {
+                    Some((_, program)) => vec![document::program(&run.ran.result, program)],
+                    None => document::targets(run, &facts, &uses, asked, self.is_check()),
+                };
                 (spans::span(run, asked, &uses, &described), described)
             }
             Err(why) => document::unmeasured(asked, why),
         };
-        let total = phase.outcome.as_ref().ok().map(|(run, _)| run.ran.result.total());
-        Told {
-            span,
-            targets: described,
-            latencies_late: total.as_ref().map_or(0, |total| total.latencies_late),
-            verified: total.and_then(|total| verify::note(total.verified.as_ref()?)),
+        if let Ok(run) = &mut outcome {
+            run.total = span.total.clone();
+            run.targets = described.iter().map(|target| target.sides.clone()).collect();
         }
+        let total = outcome.as_ref().ok().map(|run| run.ran.result.total());
+        let mut notes = Vec::new();
+        if let Ok(run) = &outcome
+            && !self.phases.iter().any(|before| before.number == number)
+        {
+            notes = replayed::notes(&self.request.replays, targets, number, run);
+        }
+        notes.extend(total.as_ref().and_then(|total| verify::note(total.verified.as_ref()?)));
+        let latencies_late = total.map_or(0, |total| total.latencies_late);
+        Phase { number, outcome, told: Told { span, targets: described, latencies_late, notes } }
     }
 
-    /// What is to be said of how traces were replayed, and what reading back found.
-    pub(crate) fn said_of(&self, targets: &Targets) -> Vec<String> {
-        let runs: Vec<&SpanRun> =
-            self.phases.iter().filter_map(|phase| Some(&phase.outcome.as_ref().ok()?.0)).collect();
-        let mut said = replayed::notes(&self.request.replays, targets, &runs);
-        let told = self.phases.iter().map(|phase| phase.told.get_or_init(|| self.told(phase, targets)));
-        said.extend(told.filter_map(|told| told.verified.clone()));
-        said
+    /// Returns what is to be said of how traces were replayed, and what reading back found.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
+        self.phases.iter().flat_map(|phase| &phase.told.notes)
+    }
+
+    fn program_of(&self, phase: &Phase) -> Option<&Program> {
+        self.request.scenario.spans[phase.number].jobs.first()?.program.as_ref()
     }
 
     fn judge(&self, document: &mut RunDocument) {
         verdict::conclude(document, self.limits());
     }
 
-    /// The limits of the profile that the scenario is of, if it is of one.
+    /// Holds what was measured against the limits of the profiles that the spans are of, if they are of any.
     fn limits(&self) -> Vec<Finding> {
-        let profile = self.request.profile.as_deref().and_then(|typed| plumb_application::find(typed).ok());
-        let Some((profile, _)) = profile else { return Vec::new() };
-        let runs = self.phases.iter().filter_map(|phase| phase.outcome.as_ref().ok());
-        runs.flat_map(|(run, _)| judge::findings(&plumb_application::judge_span(profile, &run.ran.result)))
-            .collect()
+        let judged = self.phases.iter().filter_map(|phase| {
+            let program = self.program_of(phase).map(|program| &program.profile);
+            let typed = program.or(self.request.profile.as_ref())?;
+            let (profile, _) = plumb_application::find(typed).ok()?;
+            let run = phase.outcome.as_ref().ok()?;
+            Some(judge::findings(&plumb_application::judge(&profile.criteria, &run.ran.result)))
+        });
+        judged.flatten().collect()
     }
 }
 
 /// Adds what was surveyed beneath a target.
-pub(crate) fn add_path(document: &mut RunDocument, opened: &str, surveyed: &Surveyed) {
+fn add_path(document: &mut RunDocument, opened: &str, surveyed: &Surveyed) {
     match surveyed {
         Ok(path) => document.add_path(opened, path),
         Err(why) => {
@@ -454,14 +526,13 @@ fn root_would_add(path: &WritePath) -> Vec<String> {
     finding.flat_map(|finding| finding.evidence.iter().cloned()).collect()
 }
 
-/// Whether nothing at all completed in the window.
+/// Returns whether nothing at all completed in the window. What SQLite reads and writes is not seen.
 fn is_empty(run: &SpanRun) -> bool {
     let total = run.ran.result.total();
-    total.operations().operations() + total.flush.operations() == 0
+    total.transactions.is_none() && total.operations().operations() + total.flush.operations() == 0
 }
 
-/// Whether a span asks for no time to measure in: it only warms up.
-fn is_unmeasured(scenario: &Scenario, span: usize) -> bool {
-    let jobs = &scenario.spans[span].jobs;
-    jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
+/// Returns whether a span asks for no time to measure in: it only warms up.
+fn is_unmeasured(span: &Span) -> bool {
+    span.jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
 }

@@ -2,18 +2,27 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::targets::{Targets, Use};
-
 /// So many names are listed, the rest is counted.
 const LISTED: usize = 3;
 
-/// The spans and places in [`Targets::beneath`] whose counters are of several targets, and what to say of that: once
+/// A target of a span.
+pub(crate) struct Sharer<'a> {
+    /// Number of the span.
+    pub(crate) span: usize,
+    /// Place of what is beneath the target.
+    pub(crate) beneath: usize,
+    /// Name of the target.
+    pub(crate) shown: &'a str,
+    /// Names of the devices that count for it.
+    pub(crate) devices: &'a [String],
+}
+
+/// Returns the spans and places beneath whose counters are of several targets, and what to say of that: once
 /// for each device, and once for devices that the same targets share.
-pub(crate) fn of(targets: &Targets) -> (HashSet<(usize, usize)>, Vec<String>) {
-    let devices: Vec<Vec<String>> = targets.beneath.iter().map(|beneath| beneath.devices.clone()).collect();
-    let mut on: BTreeMap<(usize, &str), Vec<&Use>> = BTreeMap::new();
-    for one in &targets.uses {
-        for device in &devices[one.beneath] {
+pub(crate) fn find_shared(targets: &[Sharer<'_>]) -> (HashSet<(usize, usize)>, Vec<String>) {
+    let mut on: BTreeMap<(usize, &str), Vec<&Sharer<'_>>> = BTreeMap::new();
+    for one in targets {
+        for device in one.devices {
             on.entry((one.span, device)).or_default().push(one);
         }
     }
@@ -22,10 +31,10 @@ pub(crate) fn of(targets: &Targets) -> (HashSet<(usize, usize)>, Vec<String>) {
         on.iter().flat_map(|((span, _), uses)| uses.iter().map(|one| (*span, one.beneath))).collect();
     let mut by_uses: BTreeMap<(usize, Vec<&str>), Vec<&str>> = BTreeMap::new();
     for ((span, device), uses) in &on {
-        let names = uses.iter().map(|one| one.opened.shown.as_str()).collect();
+        let names = uses.iter().map(|one| one.shown).collect();
         by_uses.entry((*span, names)).or_default().push(device);
     }
-    let several_spans = targets.uses.iter().any(|one| one.span > 0);
+    let several_spans = targets.windows(2).any(|pair| pair[0].span != pair[1].span);
     let said = by_uses.iter().map(|((span, names), devices)| {
         let span = if several_spans { format!("span {}: ", span + 1) } else { String::new() };
         format!("{span}{}", sentence(names, devices))

@@ -9,8 +9,7 @@ use plumb_linux::flush_trace::RECORDER;
 use plumb_load::SpanResult;
 
 use crate::looks::Looks;
-use crate::rounds::{Round, SpanRun, together};
-use crate::span::Ran;
+use crate::span_run::{Ran, Round, SpanRun, together};
 
 /// How often it is recorded, in real time, whatever clock the run goes by.
 const RECORDED_EVERY: Duration = Duration::from_secs(5);
@@ -90,6 +89,6 @@ impl SoFar {
         let results = self.results.iter().cloned().chain([ran.result]).collect();
         let looks = [&self.looks[..], &ran.looks].concat();
         let ran = Ran { result: together(results), looks, ..ran };
-        self.outlet.send(SpanRun { ran, rounds: self.rounds.clone(), depth_found: None });
+        self.outlet.send(SpanRun::new(ran, self.rounds.clone(), None));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos};
 use plumb_load::{
-    Fault, Ledger, Observer, Part, Progress, RunOptions, SpanResult, TargetResult, TeamOutcome, ThreadResult,
-    Totals, run_teams,
+    CpuUse, Event, Fault, Ledger, Observer, Part, Phase, Progress, RunOptions, SpanResult, TargetNow,
+    TargetResult, TeamOutcome, ThreadResult, Totals, run_teams,
 };
 use plumb_workload::{Durability, Job, Span, Warmup};
 
@@ -14,47 +14,21 @@ use crate::counters::{Beneath, Counted};
 use crate::cpu::{self, Processors};
 use crate::error::TrialError;
 use crate::looks::Looks;
+use crate::request::Context;
 use crate::so_far::SoFar;
+use crate::span_run::{Ended, Ran};
 use crate::staff::{Post, Staff, Variation, staff};
-use crate::targets::{Targets, Use};
-use crate::trial::Context;
+use crate::targets::{Place, Targets};
 use crate::verify::verify;
-use crate::watcher::{Phase, TargetNow, Watcher};
-
-/// How a span ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// As the workload says.
-    Complete,
-    /// It was told to stop earlier; what it measured until then is as good as any.
-    Interrupted,
-    /// Something failed; what was measured until then is there.
-    Failed(Fault),
-}
-
-/// A span that was run.
-#[derive(Debug)]
-pub struct Ran {
-    /// What it measured.
-    pub result: SpanResult,
-    /// How it ended.
-    pub ended: Ended,
-    /// Whether the rate had settled when measuring began, if that was waited for.
-    pub settled: bool,
-    /// Whether all that was written was read back, if that was asked for.
-    pub read_back: Option<bool>,
-    /// What was seen of each target over time, in windows that followed one another.
-    pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
-}
 
 /// What it takes to run a span: [`run_span`](Self::run_span).
-pub struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     /// Open targets; those of the span among them.
-    pub targets: &'a Targets,
+    pub(crate) targets: &'a Targets,
     /// The clock, and the flag to stop.
-    pub context: &'a Context<'a>,
+    pub(crate) context: &'a Context<'a>,
     /// Who looks on.
-    pub watcher: &'a mut dyn Watcher,
+    pub(crate) observer: &'a mut dyn Observer,
     /// Where what was measured until now goes while a span runs.
     pub(crate) so_far: SoFar,
 }
@@ -70,8 +44,12 @@ impl Stage<'_> {
         span: &Span,
         variation: Variation,
     ) -> Result<Ran, TrialError> {
-        let variation = Variation { shows_latency: self.watcher.wants_latency(), ..variation };
-        let Staff { teams, posts } = staff(self.targets, number, span, variation)?;
+        let variation = Variation { shows_latency: self.observer.wants_latency(), ..variation };
+        let program = self.targets.program_of(number).zip(span.jobs.first());
+        let Staff { teams, posts } = match program {
+            Some(((place, _), _)) => Staff::of_program(place),
+            None => staff(self.targets, number, span, variation)?,
+        };
         let duration = span.jobs.iter().map(|job| job.workload.stop.duration).max().flatten();
         let options = RunOptions {
             time: self.targets.time.clone(),
@@ -82,12 +60,20 @@ impl Stage<'_> {
         };
         let so_far = (!variation.prepares).then_some(&mut self.so_far);
         let of_span = OfSpan { number, jobs: &span.jobs, posts: &posts };
-        let mut sides = Sides::new(self.targets, of_span, &options, self.watcher, so_far);
-        let (teams, ended) = match run_teams(teams, &options, &mut sides) {
+        let mut sides = Sides::new(self.targets, of_span, &options, self.observer, so_far);
+        let ran = match program {
+            Some(((_, program), job)) => {
+                let Context { clock, stop, .. } = self.context;
+                Ok(program.run(job, variation.round, &***clock, stop, &mut sides)?)
+            }
+            None => run_teams(teams, &options, &mut sides),
+        };
+        let (teams, ended) = match ran {
             Ok(teams) if self.context.stop.load(Ordering::Relaxed) => (teams, Ended::Interrupted),
             Ok(teams) => (teams, Ended::Complete),
             Err(failure) => (failure.teams, Ended::Failed(failure.fault)),
         };
+        let teams = sides.with_cpu(teams, sides.after.as_ref());
         let (mut result, settled, looks) = sides.finish();
         let mut ledgers = take_in(&mut result, teams, of_span, self.first_use(number));
         let read_back = match ledgers.is_empty() {
@@ -102,7 +88,7 @@ impl Stage<'_> {
 
     /// The place of the first use of a span among all.
     fn first_use(&self, number: usize) -> usize {
-        self.targets.of_span(number).next().map_or(0, |(index, _)| index)
+        self.targets.places(number).next().map_or(0, |(index, _)| index)
     }
 
     /// What one worker has seen lose its power, or fall silent, has lost it for all.
@@ -128,16 +114,16 @@ impl Stage<'_> {
         ledgers: Vec<Kept>,
         result: &mut SpanResult,
     ) -> Result<bool, TrialError> {
-        self.watcher.phase(number, &Phase::Verifying, None);
+        self.observer.phase(number, &Phase::Verifying, None);
         let mut done = Bytes(0);
         let mut whole = true;
         for kept in ledgers {
             let one = &self.targets.uses[kept.one];
             let mut last = Bytes(0);
-            let watcher = &mut *self.watcher;
+            let observer = &mut *self.observer;
             let found = verify(one, kept.ledger, self.context.clock, self.context.stop, &mut |read| {
                 last = read;
-                watcher.bytes(done + read);
+                observer.on(&Event::Bytes(done + read));
             })?;
             done += last;
             whole &= found.whole;
@@ -195,7 +181,7 @@ fn take_in(
 struct Sides<'a> {
     targets: &'a Targets,
     span: OfSpan<'a>,
-    watcher: &'a mut dyn Watcher,
+    observer: &'a mut dyn Observer,
     so_far: Option<&'a mut SoFar>,
     /// Whether the figures that were asked for last are to be recorded.
     is_recorded: bool,
@@ -212,6 +198,8 @@ struct Sides<'a> {
 struct Reading {
     storage: Storage<Counted>,
     processors: Processors,
+    /// Processor time of this process, which is that of a program.
+    process: Option<CpuUse>,
 }
 
 /// What was read of each that is beneath targets, by its place: once, however many targets are on it.
@@ -220,8 +208,8 @@ type Storage<T> = HashMap<usize, T>;
 /// Reads what is beneath the targets of a span.
 fn read_storage<T>(targets: &Targets, span: usize, read: impl Fn(&Beneath) -> T) -> Storage<T> {
     let mut storage = Storage::new();
-    for (_, one) in targets.of_span(span) {
-        storage.entry(one.beneath).or_insert_with(|| read(targets.beneath(one)));
+    for (_, place) in targets.places(span) {
+        storage.entry(place.beneath).or_insert_with(|| read(&targets.beneath[place.beneath]));
     }
     storage
 }
@@ -231,7 +219,7 @@ impl<'a> Sides<'a> {
         targets: &'a Targets,
         span: OfSpan<'a>,
         options: &RunOptions<'_>,
-        watcher: &'a mut dyn Watcher,
+        observer: &'a mut dyn Observer,
         so_far: Option<&'a mut SoFar>,
     ) -> Self {
         let begins_at_once = options.warmup == Warmup::For(Nanos::ZERO);
@@ -240,12 +228,12 @@ impl<'a> Sides<'a> {
                 Warmup::For(warmup) => Some(warmup),
                 Warmup::Auto => None,
             };
-            watcher.phase(span.number, &Phase::WarmingUp, expected);
+            observer.phase(span.number, &Phase::WarmingUp, expected);
         }
         Self {
             targets,
             span,
-            watcher,
+            observer,
             so_far,
             is_recorded: false,
             duration: options.duration,
@@ -254,14 +242,30 @@ impl<'a> Sides<'a> {
             after: None,
             warmup: Nanos::ZERO,
             settled: true,
-            looks: targets.of_span(span.number).map(|_| Looks::default()).collect(),
+            looks: targets.places(span.number).map(|_| Looks::default()).collect(),
         }
     }
 
     fn read(&self) -> Reading {
         let at_once = self.targets.is_written_at_once(self.span.number);
         let storage = read_storage(self.targets, self.span.number, |beneath| beneath.count(at_once));
-        Reading { storage, processors: cpu::processors() }
+        Reading { storage, processors: cpu::processors(), process: cpu::of_this_process() }
+    }
+
+    /// Adds the processor time of a program until `after`, which is that of this process.
+    fn with_cpu(&self, mut teams: Vec<TeamOutcome>, after: Option<&Reading>) -> Vec<TeamOutcome> {
+        if let (Some(_), [team]) = (self.targets.program_of(self.span.number), &mut teams[..]) {
+            let both = self
+                .before
+                .as_ref()
+                .and_then(|before| before.process)
+                .zip(after.and_then(|after| after.process));
+            team.cpu = both.map(|(before, after)| CpuUse {
+                user: after.user.since(before.user),
+                system: after.system.since(before.system),
+            });
+        }
+        teams
     }
 
     /// What is known without the teams, whether the rate had settled, and what was seen over time.
@@ -272,23 +276,23 @@ impl<'a> Sides<'a> {
     /// What is known without the teams of the time until `after`.
     fn result(&self, after: Option<&Reading>) -> SpanResult {
         let both = self.before.as_ref().zip(after);
-        let side = |one: &Use| match both {
+        let side = |place: &Place<'_>| match both {
             Some((before, after)) => {
-                let (before, after) = (&before.storage[&one.beneath], &after.storage[&one.beneath]);
-                self.targets.beneath(one).between(before, after)
+                let (before, after) = (&before.storage[&place.beneath], &after.storage[&place.beneath]);
+                self.targets.beneath[place.beneath].between(before, after)
             }
             None => Err("nothing was measured".to_owned()),
         };
         let targets = self
             .targets
-            .of_span(self.span.number)
-            .map(|(_, one)| TargetResult {
-                job: one.job,
-                name: one.name.clone(),
-                opened: one.opened.shown.clone(),
-                size: one.opened.size,
-                engine: one.opened.route.name().to_owned(),
-                storage: side(one),
+            .places(self.span.number)
+            .map(|(_, place)| TargetResult {
+                job: place.job,
+                name: place.name.to_owned(),
+                opened: place.shown.to_owned(),
+                size: place.size,
+                engine: place.engine.to_owned(),
+                storage: side(&place),
             })
             .collect();
         let processors = both.map(|(before, after)| cpu::between(&before.processors, &after.processors));
@@ -309,17 +313,23 @@ fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> 
 }
 
 impl Observer for Sides<'_> {
-    fn start_at(&mut self, now: Nanos) -> Nanos {
-        // What only makes targets ready for a run waits for nobody.
-        if self.so_far.is_some() { self.watcher.start_at(now, &self.targets.time) } else { now }
-    }
-
-    fn begun(&mut self, late: Nanos) {
-        if self.so_far.is_some() {
-            self.watcher.begun(late);
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            // What only makes targets ready for a run waits for nobody.
+            Event::Ready { .. } | Event::Begun { .. } if self.so_far.is_none() => {}
+            Event::Phase { phase, expected, .. } => self.observer.phase(self.span.number, phase, *expected),
+            Event::WindowBegins { warmup, settled } => self.window_begins(*warmup, *settled),
+            Event::WindowEnds => self.window_ends(),
+            Event::Sample(progress) => self.sample(progress),
+            Event::Progress { progress, .. } => self.look(progress),
+            Event::WantsFigures(answer) => answer.set(self.wants_figures()),
+            Event::TeamFigures(teams) => self.figures(teams.take()),
+            _ => self.observer.on(event),
         }
     }
+}
 
+impl Sides<'_> {
     fn sample(&mut self, progress: &Progress) {
         let at = progress.elapsed.since(self.warmup);
         let is_measured = self.before.is_some() && self.after.is_none();
@@ -328,9 +338,9 @@ impl Observer for Sides<'_> {
         }
         let mut totals = totals_by_use(self.span.posts, progress);
         let storage = read_storage(self.targets, self.span.number, |beneath| beneath.watch.read());
-        for ((place, one), looks) in self.targets.of_span(self.span.number).zip(&mut self.looks) {
-            let storage = storage.get(&one.beneath).and_then(|read| read.as_ref().ok());
-            looks.add(at, &totals.remove(&place).unwrap_or_default(), storage);
+        for ((index, place), looks) in self.targets.places(self.span.number).zip(&mut self.looks) {
+            let storage = storage.get(&place.beneath).and_then(|read| read.as_ref().ok());
+            looks.add(at, &totals.remove(&index).unwrap_or_default(), storage);
         }
     }
 
@@ -340,27 +350,27 @@ impl Observer for Sides<'_> {
         let now = || {
             let mut totals = totals_by_use(posts, progress);
             let storage = read_storage(targets, number, |beneath| beneath.watch.read());
-            let uses = targets.of_span(number).map(|(place, one)| TargetNow {
-                name: one.name.clone(),
-                application: totals.remove(&place).unwrap_or_default(),
-                storage: storage.get(&one.beneath).and_then(|read| read.clone().ok()),
-                shares_devices: targets.shares_devices(one),
+            let places = targets.places(number).map(|(index, place)| TargetNow {
+                name: place.name.to_owned(),
+                application: totals.remove(&index).unwrap_or_default(),
+                storage: storage.get(&place.beneath).and_then(|read| read.clone().ok()),
+                shares_devices: targets.shares_devices(number, place.beneath),
             });
-            uses.collect()
+            places.collect()
         };
-        self.watcher.progress(progress, &now);
+        self.observer.on(&Event::Progress { progress, targets: &now });
     }
 
     fn window_begins(&mut self, warmup: Nanos, settled: bool) {
         self.before = Some(self.read());
         (self.warmup, self.settled) = (warmup, settled);
-        self.watcher.phase(self.span.number, &Phase::Measuring, self.duration);
+        self.observer.phase(self.span.number, &Phase::Measuring, self.duration);
     }
 
     fn window_ends(&mut self) {
         self.after = Some(self.read());
         if self.cooldown > Nanos::ZERO {
-            self.watcher.phase(self.span.number, &Phase::CoolingDown, Some(self.cooldown));
+            self.observer.phase(self.span.number, &Phase::CoolingDown, Some(self.cooldown));
         }
     }
 
@@ -368,14 +378,16 @@ impl Observer for Sides<'_> {
         let is_measuring = self.before.is_some() && self.after.is_none();
         let is_due = is_measuring && self.so_far.as_mut().is_some_and(|so_far| so_far.outlet.is_due());
         self.is_recorded |= is_due;
-        is_due || (is_measuring && self.so_far.is_some() && self.watcher.wants_figures())
+        is_due || (is_measuring && self.so_far.is_some() && self.observer.wants_figures())
     }
 
     fn figures(&mut self, teams: Vec<TeamOutcome>) {
-        let mut result = self.result(Some(&self.read()));
-        let first_use = self.targets.of_span(self.span.number).next().map_or(0, |(index, _)| index);
+        let now = self.read();
+        let teams = self.with_cpu(teams, Some(&now));
+        let mut result = self.result(Some(&now));
+        let first_use = self.targets.places(self.span.number).next().map_or(0, |(index, _)| index);
         take_in(&mut result, teams, self.span, first_use);
-        self.watcher.figures(&result);
+        self.observer.on(&Event::Figures(&result));
         let looks = vec![(result.window, self.looks.clone())];
         let ran = Ran { result, ended: Ended::Interrupted, settled: self.settled, read_back: None, looks };
         if let Some(so_far) = self.so_far.as_ref().filter(|_| std::mem::take(&mut self.is_recorded)) {

@@ -8,10 +8,10 @@ use plumb_report::document::{
     SteadyState,
 };
 use plumb_targets::TargetKind;
-use plumb_workload::{Caching, FlushCall, Job, Rate, Span, Warmup};
+use plumb_workload::{Caching, FlushCall, Job, Program, Rate, Span, Warmup};
 
 use crate::document::{all_cpu, cpu_seconds, sides, worst};
-use crate::rounds::SpanRun;
+use crate::span_run::{Round as RoundRun, SpanRun};
 use crate::targets::Use;
 use crate::words;
 
@@ -51,10 +51,16 @@ pub(crate) fn span(run: &SpanRun, asked: &Span, uses: &[&Use], targets: &[RunTar
             })
             .collect(),
         total: Sides {
-            threads: Some(result.threads.len() as u64),
-            ..total(&result.total(), all_storage(result, uses), all_cpu([result]), targets)
+            threads: Some(threads_of(result, asked)),
+            ..total(&result.total(), all_storage(result), all_cpu([result]), targets)
         },
     }
+}
+
+/// Returns how many threads a span had; those of a program are its own.
+fn threads_of(result: &SpanResult, asked: &Span) -> u64 {
+    let of_programs = asked.jobs.iter().filter(|job| job.program.is_some()).map(|job| u64::from(job.threads));
+    of_programs.reduce(|all, more| all + more).unwrap_or(result.threads.len() as u64)
 }
 
 /// Everything together, over several targets.
@@ -103,10 +109,10 @@ pub(crate) fn whole(
 }
 
 /// The storage's side of all targets; those on the same devices count once.
-pub(crate) fn all_storage(result: &SpanResult, uses: &[&Use]) -> Result<StorageSide, String> {
+pub(crate) fn all_storage(result: &SpanResult) -> Result<StorageSide, String> {
     let mut seen: Vec<Vec<String>> = Vec::new();
     let mut whole: Option<StorageSide> = None;
-    for (target, _) in result.targets.iter().zip(uses) {
+    for target in &result.targets {
         let side = target.storage.clone()?;
         let names: Vec<String> = side.devices.iter().map(|device| device.name.clone()).collect();
         if seen.contains(&names) {
@@ -124,13 +130,16 @@ pub(crate) fn all_storage(result: &SpanResult, uses: &[&Use]) -> Result<StorageS
     whole.ok_or_else(|| "nothing was measured".to_owned())
 }
 
-fn tried(round: &crate::rounds::Round) -> Option<DepthTried> {
+fn tried(round: &RoundRun) -> Option<DepthTried> {
     let latency = round.latency.map(Nanos::as_secs_f64);
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }
 
 /// What was asked of a job, before it is known what its targets are.
 pub(crate) fn job_asked(job: &Job) -> RunJob {
+    if let Some(program) = &job.program {
+        return program_asked(job, program);
+    }
     let workload = &job.workload;
     let durability = workload.durability;
     let flushes = durability.flush_every.is_some() || durability.flush_at_end;
@@ -151,6 +160,19 @@ pub(crate) fn job_asked(job: &Job) -> RunJob {
         durable_write_every: durability.fua_every.map(std::num::NonZeroU32::get),
         content: words::content(&workload.content),
         reducible: workload.writes() && words::is_reducible(&workload.content),
+        ..RunJob::default()
+    }
+}
+
+/// Returns what was asked of a program.
+fn program_asked(job: &Job, program: &Program) -> RunJob {
+    let found = plumb_application::find(&program.profile);
+    RunJob {
+        name: job.name.clone(),
+        description: found.map_or_else(|_| String::new(), |(profile, _)| profile.summary.clone()),
+        threads: job.threads,
+        caching: job.opening.caching,
+        content: "what the application writes".to_owned(),
         ..RunJob::default()
     }
 }

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 
+use plumb_block::Bytes;
 use plumb_linux::thread::{IoPriority, pin_to, processors, set_io_priority};
 use plumb_load::{Prepare, SharedDepth, Team, Worker, WorkerOptions};
-use plumb_workload::{Affinity, Cursor, Job, Priority, Share, Span, Thread, Workload};
+use plumb_workload::{Affinity, BlockSizes, Cursor, Job, Priority, Share, Span, Thread, Workload};
 
 use crate::cpu;
 use crate::error::{FailureKind, TrialError};
-use crate::rounds;
 use crate::targets::{Targets, Use};
+
+/// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.
+pub(crate) const PRECONDITION_BLOCK: Bytes = Bytes::kib(128);
 
 /// One thread: of which job, and which uses its workers work on, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,13 @@ pub(crate) struct Post {
 pub(crate) struct Staff {
     pub(crate) teams: Vec<Team>,
     pub(crate) posts: Vec<Post>,
+}
+
+impl Staff {
+    /// Returns the staff of a program at this place, which brings its own threads.
+    pub(crate) fn of_program(place: usize) -> Self {
+        Self { teams: Vec::new(), posts: vec![Post { job: 0, uses: vec![place] }] }
+    }
 }
 
 /// How the staff of a span differs from what its jobs say, for a round of it.
@@ -79,7 +89,7 @@ pub(crate) fn staff(
 /// The workload of a job on one of its targets.
 pub(crate) fn workload_on(job: &Job, one: &Use, variation: Variation) -> Result<Workload, TrialError> {
     let asked = if variation.prepares {
-        rounds::on_blocks(&job.workload, one.opened.device.info().logical_block)
+        on_blocks(&job.workload, one.opened.device.info().logical_block)
     } else {
         one.workload_of(job)
     };
@@ -135,4 +145,10 @@ fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
         }
         priority.map_or(Ok(()), set_io_priority).map_err(|error| error.to_string())
     }))
+}
+
+/// Returns the workload of a job that prepares a target of `logical_block`s.
+fn on_blocks(workload: &Workload, logical_block: Bytes) -> Workload {
+    let block = PRECONDITION_BLOCK.round_down(logical_block).max(logical_block);
+    Workload { blocks: BlockSizes::one(block), ..workload.clone() }
 }

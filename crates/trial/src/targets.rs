@@ -6,16 +6,16 @@ use std::sync::{Arc, OnceLock};
 
 use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
 use plumb_linux::Filling;
-use plumb_load::LATENCY_EXCESS_MAX;
+use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Job, Layout, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
 use crate::error::{FailureKind, TrialError};
 use crate::opening;
-use crate::sharing;
-use crate::trial::{Context, Request};
-use crate::watcher::{Phase, Watcher};
+use crate::program::ProgramUse;
+use crate::request::{Context, Request};
+use crate::sharing::{self, Sharer};
 
 /// A target of a job, open.
 pub(crate) struct Use {
@@ -39,7 +39,28 @@ pub(crate) struct Use {
     pub(crate) loaded: OnceLock<Bytes>,
 }
 
+/// A target, or the directory of a program, as both of its sides are read.
+pub(crate) struct Place<'a> {
+    /// Number of its job in the span.
+    pub(crate) job: usize,
+    /// As typed.
+    pub(crate) name: &'a str,
+    /// As opened.
+    pub(crate) shown: &'a str,
+    pub(crate) size: Bytes,
+    /// How requests reach the kernel, or the name of the program.
+    pub(crate) engine: &'a str,
+    /// What is beneath: its place in [`Targets::beneath`].
+    pub(crate) beneath: usize,
+}
+
 impl Use {
+    fn place(&self) -> Place<'_> {
+        let Self { job, name, opened, beneath, .. } = self;
+        let engine = opened.route.name();
+        Place { job: *job, name, shown: &opened.shown, size: opened.size, engine, beneath: *beneath }
+    }
+
     /// What its job does to it, or what stands for what a trace does.
     pub(crate) fn workload_of(&self, job: &Job) -> Workload {
         let stand_in = self.recorded.as_ref().map(|recorded| recorded.stand_in(&job.workload));
@@ -58,8 +79,9 @@ impl Use {
 }
 
 /// All targets of a scenario, open.
-pub struct Targets {
+pub(crate) struct Targets {
     pub(crate) uses: Vec<Use>,
+    programs: Vec<ProgramUse>,
     pub(crate) beneath: Vec<Beneath>,
     /// Spans and places in `beneath` whose counters are of several targets.
     pub(crate) shared: HashSet<(usize, usize)>,
@@ -74,16 +96,21 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Opens every target of `scenario`, or none, and fills the files that were made.
+    /// Opens every target of `request`, or none, and fills the files that were made. With `only`, those of
+    /// the span with that number.
     ///
     /// # Errors
     /// The first refusal or failure; files that were made are removed again.
-    pub fn open(
+    pub(crate) fn open(
         request: &Request,
+        only: Option<usize>,
         context: &Context<'_>,
-        watcher: &mut dyn Watcher,
+        observer: &mut dyn Observer,
     ) -> Result<Self, TrialError> {
-        Self::open_some(request, context, watcher, &HashMap::new())
+        let numbers = 0..request.scenario.spans.len();
+        let others = numbers.filter(|number| only.is_some_and(|only| only != *number));
+        let left_out = others.map(|number| (number, "its targets are not open".to_owned())).collect();
+        Self::open_some(request, context, observer, left_out)
     }
 
     /// The same, but spans with options that a file system does not support are left out rather than refused.
@@ -93,13 +120,13 @@ impl Targets {
     pub(crate) fn open_supported(
         request: &Request,
         context: &Context<'_>,
-        watcher: &mut dyn Watcher,
+        observer: &mut dyn Observer,
     ) -> Result<Self, TrialError> {
-        match Self::open(request, context, watcher) {
+        match Self::open(request, None, context, observer) {
             Err(TrialError::Target(error)) if error.kind() == Kind::Unsupported => {}
             opened => return opened,
         }
-        let time = time_of(&request.scenario, context.clock)?;
+        let time = time_of(&request.scenario, &HashMap::new(), context.clock)?;
         let mut left_out = HashMap::new();
         for (number, span) in request.scenario.spans.iter().enumerate() {
             let wanted = span
@@ -116,26 +143,25 @@ impl Targets {
                 Ok(mut opened) => opened.iter_mut().try_for_each(Opened::remove_if_made)?,
             }
         }
-        Self::open_some(request, context, watcher, &left_out)
+        Self::open_some(request, context, observer, left_out)
     }
 
     fn open_some(
         request: &Request,
         context: &Context<'_>,
-        watcher: &mut dyn Watcher,
-        left_out: &HashMap<usize, String>,
+        observer: &mut dyn Observer,
+        left_out: HashMap<usize, String>,
     ) -> Result<Self, TrialError> {
         let Request { scenario, replays, permission, .. } = request;
         scenario.validate()?;
-        let time = &time_of(scenario, context.clock)?;
-        let places: Vec<(usize, usize, &Job, &str)> = scenario
-            .spans
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| !left_out.contains_key(number))
-            .flat_map(|(number, span)| {
-                span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what))
-            })
+        let time = &time_of(scenario, &left_out, context.clock)?;
+        let spans = scenario.spans.iter().enumerate().filter(|(number, _)| !left_out.contains_key(number));
+        let jobs = spans.flat_map(|(number, span)| {
+            span.jobs.iter().enumerate().map(move |(job, what)| (number, job, what))
+        });
+        let (programs, jobs): (Vec<_>, Vec<_>) = jobs.partition(|(_, _, what)| what.program.is_some());
+        let places: Vec<(usize, usize, &Job, &str)> = jobs
+            .into_iter()
             .flat_map(|(span, job, what)| what.targets.iter().map(move |one| (span, job, what, &*one.name)))
             .collect();
         let recorded = recorded_of(&places, replays);
@@ -148,7 +174,7 @@ impl Targets {
             .collect::<Result<Vec<_>, _>>()?;
         let mut opened = open_all(&wanted, permission, time)?;
         let ready = fits(&opened, &places, &recorded)
-            .and_then(|()| fill(&mut opened, &places, watcher, context.stop));
+            .and_then(|()| fill(&mut opened, &places, observer, context.stop));
         if let Err(error) = ready {
             for made in &mut opened {
                 made.remove_if_made()?;
@@ -157,11 +183,12 @@ impl Targets {
         }
         let mut targets = Self {
             uses: Vec::new(),
+            programs: Vec::new(),
             beneath: Vec::new(),
             shared: HashSet::new(),
             notes: Vec::new(),
             time: time.clone(),
-            left_out: left_out.clone(),
+            left_out,
             written_back: written_back(scenario),
         };
         let mut known = Known::default();
@@ -183,10 +210,56 @@ impl Targets {
                 loaded,
             });
         }
-        let (shared, said) = sharing::of(&targets);
-        targets.shared = shared;
-        targets.notes.extend(said);
+        targets.find_shared();
+        for (span, _, job) in programs {
+            targets.add_program(span, job)?;
+        }
         Ok(targets)
+    }
+
+    /// Learns which targets are on the same devices.
+    fn find_shared(&mut self) {
+        let sharers = self.uses.iter().map(|one| Sharer {
+            span: one.span,
+            beneath: one.beneath,
+            shown: &one.opened.shown,
+            devices: &self.beneath[one.beneath].devices,
+        });
+        let (shared, said) = sharing::find_shared(&sharers.collect::<Vec<_>>());
+        self.shared = shared;
+        self.notes.extend(said);
+    }
+
+    fn add_program(&mut self, span: usize, job: &Job) -> Result<(), TrialError> {
+        if let Some(program) = ProgramUse::of_job(span, job, self.beneath.len())? {
+            let mut beneath = Beneath::under(&program.surveyed, &self.time.clock());
+            beneath.trace_flushes(None);
+            self.beneath.push(beneath);
+            self.programs.push(program);
+        }
+        Ok(())
+    }
+
+    /// Finds the program of a span, if it is one, and its place among all.
+    pub(crate) fn program_of(&self, span: usize) -> Option<(usize, &ProgramUse)> {
+        let found = self.programs.iter().enumerate().find(|(_, program)| program.span == span);
+        found.map(|(number, program)| (self.uses.len() + number, program))
+    }
+
+    /// Returns each target of a span, or the directory of its program, with its place among all.
+    pub(crate) fn places(&self, span: usize) -> impl Iterator<Item = (usize, Place<'_>)> {
+        let program = self.program_of(span).map(|(index, program)| {
+            let ProgramUse { profile, shown, beneath, .. } = program;
+            let (size, engine) = (Bytes(0), &*profile.name);
+            (index, Place { job: 0, name: shown, shown, size, engine, beneath: *beneath })
+        });
+        self.of_span(span).map(|(index, one)| (index, one.place())).chain(program)
+    }
+
+    /// Returns the write paths beneath all targets, with the names of the targets.
+    pub(crate) fn surveyed(&self) -> impl Iterator<Item = (&str, &Arc<Surveyed>)> {
+        let uses = self.uses.iter().map(|one| (&*one.opened.shown, &one.surveyed));
+        uses.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
     }
 
     /// What happened to a file of the span with this number while it ran, if one was cut, removed or
@@ -205,19 +278,15 @@ impl Targets {
         !self.written_back.contains(&span)
     }
 
-    /// What is beneath a use.
-    pub(crate) fn beneath(&self, one: &Use) -> &Beneath {
-        &self.beneath[one.beneath]
-    }
-
     /// What the user should be told, once each.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether other targets of its span are on devices of `one`, so that what these count is of all of them.
-    pub(crate) fn shares_devices(&self, one: &Use) -> bool {
-        self.shared.contains(&(one.span, one.beneath))
+    /// Returns whether several targets of `span` are on the devices at place `beneath`, so that these count
+    /// for all of them.
+    pub(crate) fn shares_devices(&self, span: usize, beneath: usize) -> bool {
+        self.shared.contains(&(span, beneath))
     }
 
     fn remember_notes(&mut self, opened: &Opened, job: &Job) {
@@ -243,9 +312,16 @@ impl Targets {
         }
     }
 
-    /// By how much latencies may be too long.
-    pub(crate) fn latency_excess(&self) -> Nanos {
-        if self.uses.iter().any(|one| one.opened.route.batches()) { LATENCY_EXCESS_MAX } else { Nanos::ZERO }
+    /// Returns by how much latencies may be too long; `None` without a target that is requested in blocks.
+    pub(crate) fn latency_excess(&self) -> Option<Nanos> {
+        if self.uses.is_empty() {
+            return None;
+        }
+        Some(if self.uses.iter().any(|one| one.opened.route.batches()) {
+            LATENCY_EXCESS_MAX
+        } else {
+            Nanos::ZERO
+        })
     }
 
     /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes, and traces from then on
@@ -253,7 +329,7 @@ impl Targets {
     ///
     /// # Errors
     /// If a flush fails.
-    pub fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
+    pub(crate) fn calibrate(&mut self, scenario: &Scenario) -> Result<(), TrialError> {
         let mut done = HashSet::new();
         for one in &self.uses {
             let workload = one.workload_of(&scenario.spans[one.span].jobs[one.job]);
@@ -305,12 +381,18 @@ impl Known {
     }
 }
 
-/// Whose clock the run of `scenario` goes by: the machine's, or that of a simulation, if all targets are simulated.
+/// Returns the clock that the run of `scenario` goes by, without the spans that are left out: the machine's,
+/// or that of a simulation, if all targets are simulated.
 ///
 /// # Errors
-/// If something that was typed is no name.
-pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Time, TrialError> {
-    let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
+/// If something that was typed is not a name.
+fn time_of(
+    scenario: &Scenario,
+    left_out: &HashMap<usize, String>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Time, TrialError> {
+    let spans = scenario.spans.iter().enumerate().filter(|(number, _)| !left_out.contains_key(number));
+    let jobs = spans.flat_map(|(_, span)| &span.jobs);
     let names: Vec<Name> = jobs
         .flat_map(|job| &job.targets)
         .map(|target| Name::parse(&target.name))
@@ -321,6 +403,9 @@ pub(crate) fn time_of(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Result<Tim
 /// The spans with writes through the page cache that are not synced one by one.
 fn written_back(scenario: &Scenario) -> HashSet<usize> {
     let stays = |job: &Job| {
+        if job.program.is_some() {
+            return true;
+        }
         let durability = &job.workload.durability;
         let mut every = durability.flush_every.into_iter().chain(durability.fua_every);
         let syncs_each = every.any(|every| every.get() == 1);
@@ -417,7 +502,7 @@ fn wanted(span: &Span, job: &Job, name: &str, recorded: Option<&Recorded>) -> Re
 fn fill(
     opened: &mut [Opened],
     places: &[(usize, usize, &Job, &str)],
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<(), TrialError> {
     for (one, (span, _, job, _)) in opened.iter_mut().zip(places) {
@@ -427,8 +512,8 @@ fn fill(
             continue;
         }
         let phase = Phase::LayingOut { path: one.shown.clone(), size: Bytes(range.end - range.start) };
-        watcher.phase(*span, &phase, None);
-        let mut progress = |done| watcher.bytes(done);
+        observer.phase(*span, &phase, None);
+        let mut progress = |done| observer.on(&Event::Bytes(done));
         let seed = plumb_load::stamp_seed(job.workload.seed, one.device.info().logical_block);
         let filling = Filling { seed, stop, progress: &mut progress };
         if let Err(error) = one.lay_out(filling) {

@@ -30,8 +30,8 @@ pub use pace::{Amount, Arrival, Burst, Rate, Stop};
 pub use plumb_block::{Caching, DurableWrite, EngineChoice, FlushCall, Opening};
 pub use replay::{Recorded, Replay, Replays};
 pub use scenario::{
-    Affinity, Job, LatencyTarget, Layout, PageCache, Priority, Role, Scenario, Span, Steady, TargetUse,
-    Thread, Warmup,
+    Affinity, Job, LatencyTarget, Layout, PageCache, Priority, Program, Role, Scenario, Span, Steady,
+    TargetUse, Thread, Warmup,
 };
 pub use schedule::Schedule;
 pub use share::Share;

@@ -117,8 +117,25 @@ pub struct Job {
     /// A trace that says what they do, in place of the workload; its targets are those of the trace if none are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceUse>,
+    /// A program that works on files, in place of the workload; its only target is a directory. Of the
+    /// workload the seed counts, the time limit, and the number of operations: so many transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// What they do; with a trace only the depth, the seed, the content and a time limit count.
     pub workload: Workload,
+}
+
+/// Application profile that makes calls on files, rather than requests for blocks. Its threads are its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name of the profile: `NAME` or `NAME:VARIANT`.
+    pub profile: String,
+    /// Number of threads; `None`: as many as the profile says.
+    pub threads: Option<u32>,
+    /// Part of the profile's files that is made, above 0, at most 1; `None`: all, or as much as there is room
+    /// for.
+    pub scale: Option<f64>,
 }
 
 /// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their names.
@@ -311,6 +328,7 @@ impl Job {
             continue_on_error: false,
             start_delay: Nanos::ZERO,
             trace: None,
+            program: None,
             workload,
         }
     }

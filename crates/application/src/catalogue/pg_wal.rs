@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use plumb_block::FileId;
+use plumb_load::LoadOutcome;
 
 use crate::engine::group_commit::{GroupCommit, THINK_MEAN};
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step, lock};
-use crate::measured::Measured;
 
 const PAGE: u64 = 8 << 10;
 const SEGMENT_PAGES: u64 = (16 << 20) / PAGE;
@@ -108,7 +108,7 @@ impl Program for PgWal {
         }))
     }
 
-    fn notes(&self, measured: &Measured) -> Vec<String> {
+    fn notes(&self, measured: &LoadOutcome) -> Vec<String> {
         let Some(ratio) = measured.syncs_per_transaction().filter(|_| self.threads > 1) else {
             return Vec::new();
         };

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use plumb_block::{Bytes, Clock, ErrorKind, FileId, FileStore, Nanos, OpenOptions};
+use plumb_load::{Event, Observer, Phase};
 
 use super::halt::{Halts, Step};
 use super::program::LOOK_EVERY;
 use super::recording::{Book, Call, Took, lock};
 use crate::chance::Chance;
 use crate::error::Error;
-use crate::limits::Moment;
 use crate::noise::{Aligned, Noise};
 
 /// What all hands of a run share.
@@ -272,20 +272,21 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// How far the preparation has come.
+/// Progress of the preparation.
 pub(crate) struct Preparation<'a> {
+    profile: &'a str,
     done: u64,
     of: u64,
-    tell: &'a mut dyn FnMut(&Moment<'_>),
+    observer: &'a mut dyn Observer,
 }
 
 impl<'a> Preparation<'a> {
-    /// One that tells `tell`.
-    pub(crate) fn new(tell: &'a mut dyn FnMut(&Moment<'_>)) -> Self {
-        Self { done: 0, of: 0, tell }
+    /// Returns a preparation of the files of `profile` that has written nothing.
+    pub(crate) fn new(profile: &'a str, observer: &'a mut dyn Observer) -> Self {
+        Self { profile, done: 0, of: 0, observer }
     }
 
-    /// About so many bytes will be written.
+    /// Adds to the bytes that will be written, about.
     pub(crate) fn expect(&mut self, bytes: u64) {
         self.of += bytes;
     }
@@ -294,12 +295,15 @@ impl<'a> Preparation<'a> {
     pub(crate) fn file(&mut self, hand: &mut Hand<'_>, path: &Path, length: u64) -> Step<()> {
         const PIECE: u64 = 1 << 20;
         let file = hand.create(path)?;
+        if self.done == 0 {
+            let phase = Phase::LayingOut { path: self.profile.to_owned(), size: Bytes(self.of.max(length)) };
+            self.observer.phase(0, &phase, None);
+        }
         for offset in (0..length).step_by(PIECE as usize) {
             let piece = PIECE.min(length - offset);
             hand.write(file, offset, piece)?;
             self.done += piece;
-            let of = Bytes(self.of.max(self.done));
-            (self.tell)(&Moment::Preparing { done: Bytes(self.done), of });
+            self.observer.on(&Event::Bytes(Bytes(self.done)));
         }
         hand.close(file)
     }

@@ -20,7 +20,7 @@ pub(crate) mod tests;
 
 pub(crate) use halt::Step;
 pub(crate) use hand::{Hand, Preparation};
-pub(crate) use perform::{Conduct, perform};
+pub(crate) use perform::{Conduct, perform, show};
 pub(crate) use program::{Actor, Program, Setting};
 pub(crate) use recording::{Book, Call, Took, lock};
 pub(crate) use scratch::Scratch;

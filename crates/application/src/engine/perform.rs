@@ -1,23 +1,24 @@
 //! The threads of a run: prepared, started, watched, and brought together.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use plumb_block::{Clock, FileStore, Nanos};
-use plumb_load::{Ending, Progress};
+use plumb_load::{Ending, Event, LoadOutcome, Observer, Progress, TeamOutcome, WorkerOutcome};
 
 use super::halt::{Halt, Halts, Step};
 use super::hand::{Bench, Hand, Preparation};
 use super::program::{Actor, Program};
 use super::recording::{Recording, lock};
 use crate::error::Error;
-use crate::limits::Moment;
-use crate::measured::Measured;
 
 /// How a run goes, apart from its program.
 pub(crate) struct Conduct<'a> {
+    /// Name of the profile, for whoever observes.
+    pub(crate) profile: &'a str,
     /// What times are read from.
     pub(crate) clock: &'a dyn Clock,
     /// Becomes true when the run shall end early.
@@ -34,7 +35,7 @@ pub(crate) struct Conduct<'a> {
     pub(crate) seed: u64,
 }
 
-/// How often whoever looks on is told.
+/// How often the observer is shown the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// Prepares and runs a program in `store`. Stopped early, it returns what it measured until then.
@@ -45,19 +46,20 @@ pub(crate) fn perform(
     program: &dyn Program,
     store: &dyn FileStore,
     conduct: &Conduct<'_>,
-    tell: &mut dyn FnMut(&Moment<'_>),
-) -> Result<Measured, Error> {
+    observer: &mut dyn Observer,
+) -> Result<LoadOutcome, Error> {
     let halts = Halts::new(conduct.stop);
     let notes = Mutex::new(Vec::new());
     let bench = Bench { store, clock: conduct.clock, halts: &halts, notes: &notes, seed: conduct.seed };
     let threads = conduct.threads;
     let expected = conduct.duration.unwrap_or(Nanos::ZERO);
     let recording = Recording::starting_at(conduct.clock.now(), expected, threads);
-    let prepared = prepare(program, conduct, bench, &recording, tell);
+    let prepared = prepare(program, conduct, bench, &recording, observer);
+    observer.on(&Event::WindowBegins { warmup: Nanos::ZERO, settled: true });
     let start = conduct.clock.now();
     recording.restart(start, expected);
     let (result, paused) = match prepared {
-        Ok(ready) => Threads { conduct, recording: &recording, start }.run(ready, tell),
+        Ok(ready) => Threads { conduct, recording: &recording, start }.run(ready, observer),
         Err(halt) => (Err(halt), Nanos::ZERO),
     };
     let ending = match result {
@@ -66,10 +68,10 @@ pub(crate) fn perform(
         Err(Halt::Failed(error)) => return Err(error),
     };
     let end = conduct.clock.now().since(paused);
+    observer.on(&Event::WindowEnds);
     let mut measured = recording.together(start).finish(end, ending, threads);
-    measured.notes = lock(&notes).drain(..).collect();
-    let more = program.notes(&measured);
-    measured.notes.extend(more);
+    let said = lock(&notes).drain(..).chain(program.notes(&measured)).collect();
+    measured.transactions.get_or_insert_default().notes = said;
     Ok(measured)
 }
 
@@ -86,10 +88,10 @@ fn prepare<'a>(
     conduct: &Conduct<'_>,
     bench: Bench<'a>,
     recording: &'a Recording,
-    tell: &mut dyn FnMut(&Moment<'_>),
+    observer: &mut dyn Observer,
 ) -> Step<Vec<Ready<'a>>> {
     let mut hand = Hand::preparing(bench);
-    program.prepare(&mut hand, &mut Preparation::new(tell))?;
+    program.prepare(&mut hand, &mut Preparation::new(conduct.profile, observer))?;
     hand.syncfs()?;
     let thread = |number| {
         let mut hand = Hand::of(bench, number, recording.of(number));
@@ -111,7 +113,7 @@ struct Threads<'a> {
 impl Threads<'_> {
     /// Runs them all: how they ended together, and how much time the one that paused longest took out
     /// of the measurement.
-    fn run(&self, ready: Vec<Ready<'_>>, tell: &mut dyn FnMut(&Moment<'_>)) -> (Step<()>, Nanos) {
+    fn run(&self, ready: Vec<Ready<'_>>, observer: &mut dyn Observer) -> (Step<()>, Nanos) {
         let threads = ready.len() as u64;
         let mut ended = Vec::new();
         std::thread::scope(|scope| {
@@ -130,12 +132,12 @@ impl Threads<'_> {
             loop {
                 match receiver.recv_timeout(TELL_EVERY) {
                     Ok(end) => ended.push(end),
-                    Err(RecvTimeoutError::Timeout) => self.tell_progress(tell),
+                    Err(RecvTimeoutError::Timeout) => self.show(observer),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
         });
-        self.tell_progress(tell);
+        self.show(observer);
         together(ended)
     }
 
@@ -154,13 +156,23 @@ impl Threads<'_> {
         }
     }
 
-    fn tell_progress(&self, tell: &mut dyn FnMut(&Moment<'_>)) {
+    fn show(&self, observer: &mut dyn Observer) {
         let now = self.conduct.clock.now();
         let elapsed = now.since(self.start);
-        let progress = Progress { elapsed, total: self.recording.totals(), teams: Vec::new() };
+        let progress = Progress::of_one(elapsed, self.recording.totals());
         let so_far =
             || self.recording.together(self.start).finish(now, Ending::Interrupted, self.conduct.threads);
-        tell(&Moment::Running { progress: &progress, so_far: &so_far });
+        show(observer, &progress, so_far);
+    }
+}
+
+/// Shows an observer the progress, and the figures until now if it wants them.
+pub(crate) fn show(observer: &mut dyn Observer, progress: &Progress, figures: impl Fn() -> LoadOutcome) {
+    observer.on(&Event::Sample(progress));
+    observer.on(&Event::Progress { progress, targets: &Vec::new });
+    if observer.wants_figures() {
+        let workers = vec![WorkerOutcome { outcome: figures(), ledger: None }];
+        observer.on(&Event::TeamFigures(&Cell::new(vec![TeamOutcome { cpu: None, workers }])));
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a program is: files that are prepared, and threads that turn transaction after transaction.
 
 use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
 
 use super::halt::Step;
 use super::hand::{Hand, Preparation};
-use crate::measured::Measured;
 
 /// What a profile does to files.
 ///
@@ -20,7 +20,7 @@ pub(crate) trait Program: Send + Sync {
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
 
     /// What a reader of these figures must know.
-    fn notes(&self, _measured: &Measured) -> Vec<String> {
+    fn notes(&self, _measured: &LoadOutcome) -> Vec<String> {
         Vec::new()
     }
 }

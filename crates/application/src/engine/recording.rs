@@ -3,10 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plumb_block::{Bytes, Nanos};
-use plumb_load::{Direction, Ending, Failure, LiveLatency, LoadOutcome, Totals};
+use plumb_load::{Direction, Ending, Failure, LiveLatency, LoadOutcome, Totals, Transactions};
 use plumb_measure::{Histogram, Series, SeriesEvent};
-
-use crate::measured::Measured;
 
 /// A kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,15 +152,16 @@ impl Book {
         }
     }
 
-    /// What it comes to, of a run that ended at `end` and had up to `threads` calls in flight.
-    pub(crate) fn finish(mut self, end: Nanos, ending: Ending, threads: u32) -> Measured {
+    /// Returns the figures of a run that ended at `end` and had up to `threads` calls in flight.
+    pub(crate) fn finish(mut self, end: Nanos, ending: Ending, threads: u32) -> LoadOutcome {
         self.outcome.length = end.since(self.start);
         self.outcome.ending = ending;
         self.outcome.in_flight_max = u64::from(threads);
         let calls = NAMES.iter().zip(self.calls);
-        let operations =
+        let calls =
             calls.filter_map(|((_, name), histogram)| Some(((*name).to_owned(), *histogram?))).collect();
-        Measured { outcome: self.outcome, operations, transactions: self.transactions, notes: Vec::new() }
+        let transactions = Transactions { latency: self.transactions, calls, notes: Vec::new() };
+        LoadOutcome { transactions: Some(Box::new(transactions)), ..self.outcome }
     }
 }
 

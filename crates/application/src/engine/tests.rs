@@ -5,22 +5,22 @@ pub(crate) mod fake;
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Errno, Nanos, RealClock};
-use plumb_load::Ending;
+use plumb_load::{Ending, Event, LoadOutcome};
 
 use self::fake::{Failing, FakeStore};
 use super::{Conduct, Setting, perform};
 use crate::error::{Cause, Error};
-use crate::measured::Measured;
 use crate::profile::Work;
 
 /// Plays `count` transactions of a profile, its files scaled to a hundredth.
-pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Result<Measured, Error> {
+pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Result<LoadOutcome, Error> {
     let (profile, variant) = crate::find(typed).unwrap();
     let Work::Files(work) = &profile.work else { panic!("{typed} does not work on files") };
     let threads = variant.threads.or(work.threads).unwrap_or(1);
     let program = work.program.make(&Setting { variant: &variant.name, scale: 0.01, threads, seed });
     let clock = RealClock::start();
     let conduct = Conduct {
+        profile: "test",
         clock: &clock,
         stop: &store.stop,
         duration: None,
@@ -29,7 +29,12 @@ pub(crate) fn play(typed: &str, count: u64, seed: u64, store: &FakeStore) -> Res
         call_bytes_max: 1 << 20,
         seed,
     };
-    perform(program.as_ref(), store, &conduct, &mut |_moment| {})
+    perform(program.as_ref(), store, &conduct, &mut ())
+}
+
+/// The calls of each kind.
+fn calls_of(measured: &LoadOutcome) -> &[(String, plumb_measure::Histogram)] {
+    &measured.transactions.as_ref().unwrap().calls
 }
 
 /// Every profile over files with every variant.
@@ -45,20 +50,20 @@ fn every_profile_does_as_many_transactions_as_asked_and_counts_what_it_calls() {
     for typed in all_of_files() {
         let store = FakeStore::default();
         let measured = play(&typed, 230, 1, &store).unwrap();
-        assert_eq!(measured.transactions.count(), 230, "{typed}");
-        assert_eq!(measured.outcome.ending, Ending::Complete, "{typed}");
+        assert_eq!(measured.transaction_count(), 230, "{typed}");
+        assert_eq!(measured.ending, Ending::Complete, "{typed}");
         let lines = store.lines();
         let count = |verbs: &[&str]| {
             lines.iter().filter(|line| verbs.contains(&line.split(' ').next().unwrap())).count() as u64
         };
         let syncs = count(&["fsync", "fdatasync", "syncfs", "fsync-directory"]);
-        assert_eq!(measured.outcome.flush.operations(), syncs, "{typed}");
-        assert_eq!(measured.outcome.write.operations(), count(&["write", "append"]), "{typed}");
-        assert_eq!(measured.outcome.read.operations(), count(&["read"]), "{typed}");
-        let renames = measured.operations.iter().find(|(name, _)| name == "rename");
+        assert_eq!(measured.flush.operations(), syncs, "{typed}");
+        assert_eq!(measured.write.operations(), count(&["write", "append"]), "{typed}");
+        assert_eq!(measured.read.operations(), count(&["read"]), "{typed}");
+        let renames = calls_of(&measured).iter().find(|(name, _)| name == "rename");
         assert_eq!(renames.map_or(0, |(_, histogram)| histogram.count()), count(&["rename"]), "{typed}");
         let is_synced = syncs > 0;
-        let is_durable = measured.outcome.durable.count() > 0;
+        let is_durable = measured.durable.count() > 0;
         // The one that syncs without being durable after: editors do not sync the directory.
         assert_eq!(is_durable, is_synced && typed != "save:rename", "{typed}");
     }
@@ -89,7 +94,7 @@ fn told_to_stop_it_makes_no_further_call() {
         for calls in [1, prepared - 1, prepared, prepared + 2, prepared + 7] {
             let store = FakeStore { stop_after: Some(calls.max(1)), ..FakeStore::default() };
             let measured = play(typed, 1000, 1, &store).unwrap();
-            assert_eq!(measured.outcome.ending, Ending::Interrupted, "{typed} stopped after {calls} calls");
+            assert_eq!(measured.ending, Ending::Interrupted, "{typed} stopped after {calls} calls");
             assert_eq!(store.made().len(), calls.max(1), "{typed} stopped after {calls} calls");
         }
     }
@@ -156,8 +161,15 @@ fn a_sync_that_fails_for_want_of_space_is_a_failed_sync_and_a_write_is_not() {
 fn where_direct_io_is_refused_that_is_said_once() {
     let store = FakeStore { refuses_direct: true, ..FakeStore::default() };
     let measured = play("ceph-osd-hdd", 10, 1, &store).unwrap();
-    let notes = measured.notes.iter().filter(|note| note.contains("direct I/O")).count();
-    assert_eq!(notes, 1, "{:?}", measured.notes);
+    let notes = measured
+        .transactions
+        .as_ref()
+        .unwrap()
+        .notes
+        .iter()
+        .filter(|note| note.contains("direct I/O"))
+        .count();
+    assert_eq!(notes, 1, "{:?}", measured.transactions.as_ref().unwrap().notes);
 }
 
 #[test]
@@ -167,6 +179,7 @@ fn what_is_not_measured_takes_no_time() {
     let Work::Files(work) = &profile.work else { unreachable!() };
     let program = work.program.make(&Setting { variant: &variant.name, scale: 0.01, threads: 1, seed: 1 });
     let conduct = Conduct {
+        profile: "test",
         clock: &store.clock,
         stop: &store.stop,
         duration: None,
@@ -175,24 +188,24 @@ fn what_is_not_measured_takes_no_time() {
         call_bytes_max: 1 << 20,
         seed: 1,
     };
-    let measured = perform(program.as_ref(), &store, &conduct, &mut |_moment| {}).unwrap();
+    let measured = perform(program.as_ref(), &store, &conduct, &mut ()).unwrap();
     let calls = store.lines();
     let removed = calls.iter().filter(|line| line.starts_with("unlink")).count();
     assert_eq!(removed, 100, "the third tree removes the first");
-    assert!(!measured.operations.iter().any(|(name, _)| name == "unlink"));
+    assert!(!calls_of(&measured).iter().any(|(name, _)| name == "unlink"));
     let counted = (calls.len() - removed) as u64;
-    assert_eq!(measured.outcome.length, FakeStore::CALL_TAKES * counted);
-    let recorded: u64 = measured.operations.iter().map(|(_, histogram)| histogram.count()).sum();
+    assert_eq!(measured.length, FakeStore::CALL_TAKES * counted);
+    let recorded: u64 = calls_of(&measured).iter().map(|(_, histogram)| histogram.count()).sum();
     assert_eq!(recorded, counted);
-    let syncs = measured.outcome.flush.operations();
+    let syncs = measured.flush.operations();
     let in_transactions = FakeStore::CALL_TAKES * (counted - syncs);
     assert_eq!(
-        measured.transactions.sum_ns(),
+        measured.transactions.as_ref().unwrap().latency.sum_ns(),
         u128::from(in_transactions.0),
         "a syncfs is in no transaction"
     );
     // Each of three trees is durable when its sync is over; only then does the next begin.
-    assert_eq!(measured.outcome.durable.sum_ns(), u128::from(measured.outcome.length.0));
+    assert_eq!(measured.durable.sum_ns(), u128::from(measured.length.0));
 }
 
 #[test]
@@ -205,6 +218,7 @@ fn time_ends_a_run_and_progress_is_told() {
     let clock = RealClock::start();
     let duration = Some(Nanos::millis(20));
     let conduct = Conduct {
+        profile: "test",
         clock: &clock,
         stop: &store.stop,
         duration,
@@ -214,16 +228,16 @@ fn time_ends_a_run_and_progress_is_told() {
         seed: 1,
     };
     let mut last = None;
-    let measured = perform(program.as_ref(), &store, &conduct, &mut |moment| {
-        if let crate::Moment::Running { progress, .. } = moment {
+    let measured = perform(program.as_ref(), &store, &conduct, &mut |event: &Event<'_>| {
+        if let Event::Progress { progress, .. } = event {
             last = Some(progress.total.clone());
         }
     })
     .unwrap();
-    assert!(measured.outcome.length >= Nanos::millis(20), "{}", measured.outcome.length);
-    assert_eq!(measured.outcome.in_flight_max, 3);
+    assert!(measured.length >= Nanos::millis(20), "{}", measured.length);
+    assert_eq!(measured.in_flight_max, 3);
     let last = last.unwrap();
-    assert_eq!(last.flushes, measured.outcome.flush.operations());
-    assert_eq!(last.writes, measured.transactions.count(), "one write for each value");
+    assert_eq!(last.flushes, measured.flush.operations());
+    assert_eq!(last.writes, measured.transaction_count(), "one write for each value");
     assert!(!store.stop.load(Ordering::Acquire));
 }

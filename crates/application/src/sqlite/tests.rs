@@ -18,9 +18,10 @@ const MODES: [(&str, Journal); 4] = [
     ("wal-normal", Journal::Wal(Synchronous::Normal)),
 ];
 
-fn insert(journal: Journal, count: u64, directory: &Path) -> Measured {
+fn insert(journal: Journal, count: u64, directory: &Path) -> LoadOutcome {
     let (clock, stop) = (RealClock::start(), AtomicBool::new(false));
     let conduct = Conduct {
+        profile: "test",
         clock: &clock,
         stop: &stop,
         duration: None,
@@ -29,7 +30,7 @@ fn insert(journal: Journal, count: u64, directory: &Path) -> Measured {
         call_bytes_max: 0,
         seed: 1,
     };
-    perform(journal, directory, &conduct, &mut |_moment| {}).unwrap()
+    perform(journal, directory, &conduct, &mut ()).unwrap()
 }
 
 #[test]
@@ -37,10 +38,11 @@ fn each_transaction_is_a_row_and_timed() {
     for (name, journal) in MODES {
         let directory = tempfile::tempdir().unwrap();
         let measured = insert(journal, 25, directory.path());
-        assert_eq!(measured.transactions.count(), 25, "{name}");
+        assert_eq!(measured.transaction_count(), 25, "{name}");
         let is_durable = matches!(name, "rollback-extra" | "wal-full");
-        assert_eq!(measured.outcome.durable.count(), if is_durable { 25 } else { 0 }, "{name}");
-        let commits = measured.operations.iter().find(|(name, _)| name == "commit").unwrap();
+        assert_eq!(measured.durable.count(), if is_durable { 25 } else { 0 }, "{name}");
+        let commits =
+            measured.transactions.as_ref().unwrap().calls.iter().find(|(name, _)| name == "commit").unwrap();
         assert_eq!(commits.1.count(), 25, "{name}");
         let database = Connection::open(directory.path().join("plumb.sqlite")).unwrap();
         let rows: i64 =
@@ -58,7 +60,7 @@ fn rows_are_inserted_as_the_environment_says() {
     let (_, journal) = MODES.into_iter().find(|(known, _)| *known == name).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let count = count.parse().unwrap();
-    assert_eq!(insert(journal, count, directory.path()).transactions.count(), count);
+    assert_eq!(insert(journal, count, directory.path()).transaction_count(), count);
 }
 
 /// How often a process that inserts `count` rows syncs; `None` if strace cannot run here.

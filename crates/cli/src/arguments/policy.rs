@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use plumb_policy::state::State;
+use plumb_state::places::{CLAIMS, DESIRED_STATES, JOURNALS, PERSISTENCE};
 
 use crate::arguments::output::OutputArguments;
-
-/// The default directory of the journals.
-pub(crate) const JOURNALS: &str = "/var/lib/plumb/policy/journals";
 
 /// What `plumb policy` takes.
 #[derive(Debug, Args)]
@@ -59,7 +57,7 @@ pub(crate) enum PolicyCommand {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Shared {
     /// The file with the claims of administrators
-    #[arg(long, value_name = "FILE", default_value = plumb_policy::device::claims::PLACE)]
+    #[arg(long, value_name = "FILE", default_value = CLAIMS)]
     pub(crate) claims: PathBuf,
 
     /// Print JSON: one document, of each change where there are several
@@ -295,7 +293,7 @@ pub(crate) struct ClaimArguments {
 #[derive(Debug, Args)]
 pub(crate) struct EnforceArguments {
     /// The directory of the recorded states
-    #[arg(long, value_name = "DIR", default_value = "/etc/plumb/policy.d")]
+    #[arg(long, value_name = "DIR", default_value = DESIRED_STATES)]
     pub(crate) from: PathBuf,
 
     /// Only this disk, which has just appeared; a disk without a recorded state is not changed
@@ -303,7 +301,7 @@ pub(crate) struct EnforceArguments {
     pub(crate) udev: Option<String>,
 
     /// The file that records how reliably each state is kept
-    #[arg(long, value_name = "FILE", default_value = "/var/lib/plumb/policy/persistence.json")]
+    #[arg(long, value_name = "FILE", default_value = PERSISTENCE)]
     pub(crate) ledger: PathBuf,
 
     /// The directory of the journals

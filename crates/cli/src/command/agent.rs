@@ -1,31 +1,32 @@
 //! `plumb agent --stdio`: does what a controller of many hosts asks for, over stdin and stdout.
 
 use std::fs::File;
-use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use plumb_block::{Clock, Nanos, Time};
+use plumb_block::{Clock, Nanos};
 use plumb_dialect::{Meaning, native};
 use plumb_fleet::stdio::{self, Link, Work};
 use plumb_fleet::{Agent, Identity, Level, MonotonicClock, Task, TaskResult};
-use plumb_load::{LoadOutcome, Progress, SpanResult};
+use plumb_linux::child::{self, Limits, Pipe, Tail};
+use plumb_load::{Event, LoadOutcome, Observer, SpanResult};
 use plumb_measure::Series;
-use plumb_trial::{Context, TargetNow, Trial, Watcher};
+use plumb_trial::{Context, Trial};
 use plumb_workload::Scenario;
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::arguments::Strictness;
 use crate::arguments::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
 use crate::command::running::{Running, exit_of};
 use crate::exit::{Exit, Refusal};
 use crate::surroundings::time_of_day;
-use crate::{stop, traces};
+use crate::{leftovers, stop, traces};
 
 /// What is running this program, also where its file has been taken away.
 const PROGRAM: &str = "/proc/self/exe";
@@ -33,14 +34,12 @@ const PROGRAM: &str = "/proc/self/exe";
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
 /// How often figures are sent.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);
-/// How often a command is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a command may take to end when it is told to. It does not outlive its agent.
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// The longest document of a command.
-const DOCUMENT_MAX: u64 = 6 << 20;
+const DOCUMENT_MAX: usize = 6 << 20;
 /// So much of what a command says on stderr is kept.
-const SAID_MAX: u64 = 4 << 10;
+const SAID_MAX: usize = 4 << 10;
 
 /// What `plumb agent` takes.
 #[derive(Debug, Args)]
@@ -91,6 +90,7 @@ fn work(task: Task, link: &Link) -> TaskResult {
         Task::Load { words, overwrite, destroy, remove_after, level } => {
             let recording = RecordingArguments { no_record: true, ..RecordingArguments::default() };
             let own = OwnArguments { overwrite, destroy, remove_after, recording, ..OwnArguments::default() };
+            leftovers::put_back_runs();
             load(&words, own, level, link)
         }
         Task::Command { arguments, .. } => command(&arguments, &link.stop),
@@ -123,7 +123,7 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
     let request = running.request(Meaning { scenario, notes: Vec::new() }, words.to_owned());
     let request = traces::read(request)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
-    let mut watcher = Together {
+    let mut observer = Together {
         link,
         lasted: Nanos::ZERO,
         before: Nanos::ZERO,
@@ -132,13 +132,13 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
         sent: None,
     };
     let context = Context { clock: &clock, stop: &link.stop, time_of_day: &time_of_day };
-    let trial = plumb_trial::run(&request, &context, &mut watcher).map_err(Refusal::from)?;
+    let trial = plumb_trial::run(&request, &context, &mut observer).map_err(Refusal::from)?;
     Ok(TaskResult {
-        exit: exit_of(&trial) as u8,
+        exit: exit_of(&trial, Strictness::default()) as u8,
         because: trial.ended.reason(),
         document: Some(trial.recording.document.to_json()?),
         outcome: outcome(&trial),
-        lasted: Some(watcher.before + watcher.lasted),
+        lasted: Some(observer.before + observer.lasted),
     })
 }
 
@@ -189,19 +189,28 @@ impl Together<'_> {
     }
 }
 
-impl Watcher for Together<'_> {
-    fn progress(&mut self, progress: &Progress, _targets: &dyn Fn() -> Vec<TargetNow>) {
-        self.lasted = progress.elapsed;
+impl Observer for Together<'_> {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress { progress, .. } => self.lasted = progress.elapsed,
+            Event::Ready { start, is_virtual } => start.set(self.start_at(start.get(), *is_virtual)),
+            Event::Begun { late } => self.tell_begun(self.behind.saturating_add(*late)),
+            Event::WantsFigures(answer) => answer.set(self.wants_figures()),
+            Event::Figures(result) => self.figures(result),
+            _ => {}
+        }
     }
+}
 
-    fn start_at(&mut self, now: Nanos, time: &Time) -> Nanos {
+impl Together<'_> {
+    fn start_at(&mut self, now: Nanos, is_virtual: bool) -> Nanos {
         self.before += std::mem::take(&mut self.lasted);
         // A span may end before it is seen that all have begun.
         self.tell_begun(self.behind);
         self.start = Start::Awaited;
         let Some(at) = self.link.wait_for_start() else { return now };
         self.start = Start::Told;
-        if !time.is_virtual() {
+        if !is_virtual {
             let now = MonotonicClock.now();
             self.behind = now.since(at);
             return at.max(now);
@@ -213,10 +222,6 @@ impl Watcher for Together<'_> {
         // A load in virtual time takes the whole processor: where there are more of them than processors, all begin before one goes on.
         std::thread::sleep(ALL_BEGIN);
         now
-    }
-
-    fn begun(&mut self, late: Nanos) {
-        self.tell_begun(self.behind.saturating_add(late));
     }
 
     fn wants_figures(&mut self) -> bool {
@@ -246,26 +251,22 @@ fn command(arguments: &[String], stop: &AtomicBool) -> anyhow::Result<TaskResult
         let problem = "an agent runs survey, check and policy show, and loads";
         return Err(Refusal::new(Exit::Refused, problem).into());
     }
+    let (mut document, mut said) = (Vec::new(), Tail::new(SAID_MAX));
+    let (out, stdout) = Pipe::new(|bytes| {
+        let room = DOCUMENT_MAX.saturating_sub(document.len());
+        document.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    })?;
+    let (err, stderr) = Pipe::new(|bytes| said.push(bytes))?;
     let mut command = Command::new(PROGRAM);
-    command
-        .args(arguments)
-        .env(OF_AGENT, "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().context(PROGRAM)?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (document, said, status) = std::thread::scope(|scope| {
-        let document = scope.spawn(|| text(stdout, DOCUMENT_MAX));
-        let said = scope.spawn(|| text(stderr, SAID_MAX));
-        let status = wait(&mut child, stop);
-        (document.join().unwrap_or_default(), said.join().unwrap_or_default(), status)
-    });
-    if document.len() as u64 >= DOCUMENT_MAX {
+    command.args(arguments).env(OF_AGENT, "1").stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let limits = Limits { timeout: None, stop, grace: END_WITHIN, kills_leftovers: true };
+    let ended = child::run(command, vec![out, err], limits).context(PROGRAM)?;
+    if document.len() >= DOCUMENT_MAX {
         let problem = format!("its document is larger than {} MiB", DOCUMENT_MAX >> 20);
         return Err(Refusal::new(Exit::NotMeasured, problem).into());
     }
-    let exit = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Failed as u8);
+    let (document, said) = (String::from_utf8_lossy(&document).into_owned(), said.text());
+    let exit = ended.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Failed as u8);
     let last = said
         .lines()
         .rfind(|line| !line.trim().is_empty())
@@ -276,35 +277,4 @@ fn command(arguments: &[String], stop: &AtomicBool) -> anyhow::Result<TaskResult
         document: Some(document).filter(|document| !document.is_empty()),
         ..TaskResult::default()
     })
-}
-
-/// Waits for a command; it is told to end where `stop` says so, and killed if it does not.
-fn wait(child: &mut Child, stop: &AtomicBool) -> anyhow::Result<std::process::ExitStatus> {
-    let mut told: Option<Instant> = None;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        match told {
-            None if stop.load(Ordering::Relaxed) => {
-                told = Some(Instant::now());
-                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    kill_process(pid, Signal::TERM)?;
-                }
-            }
-            Some(told) if told.elapsed() >= END_WITHIN => child.kill()?,
-            _ => {}
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// What can be read, as text; what is beyond `most` bytes is read and left out.
-fn text(from: Option<impl Read>, most: u64) -> String {
-    let Some(mut from) = from else { return String::new() };
-    let mut bytes = Vec::new();
-    let read = from.by_ref().take(most).read_to_end(&mut bytes);
-    // A command whose output nobody reads would wait for ever.
-    read.and_then(|_| std::io::copy(&mut from, &mut std::io::sink())).ok();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use plumb_block::shell_word;
 use plumb_dialect::native;
 use plumb_targets::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
 use crate::arguments::CheckArguments;
-use crate::command::running::{default_seed, exit_of, say_end, with_watcher};
+use crate::command::running::{default_seed, exit_of, say_end, with_observer};
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 use crate::surroundings::{argv, out, time_of_day};
@@ -16,13 +17,13 @@ use crate::{named, terminal};
 /// Checks, prints the report, and says how it ended.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     refuse_exports(&arguments.target)?;
-    let (json, style) = (arguments.json, arguments.detail.style());
+    let (json, style, strictness) = (arguments.json, arguments.detail.style(), arguments.strictness);
     let request = request(arguments);
     let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
-    let trial = with_watcher(&bar, &|context, watcher| plumb_trial::check(&request, context, watcher))?;
+    let trial = with_observer(&bar, &|context, observer| plumb_trial::check(&request, context, observer))?;
     terminal::show(&trial.recording, json, style)?;
     say_end(&trial, false);
-    Ok(exit_of(&trial))
+    Ok(exit_of(&trial, strictness))
 }
 
 /// What a server exports may hold anybody's data.
@@ -33,9 +34,10 @@ fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
     }
     let Some(device) = named::device(typed.as_os_str())? else { return Ok(()) };
     let name = device.opened.shown;
+    let word = shell_word(&name);
     let message = format!(
         "{name} is a block device, and a check writes: it would destroy what is on it. Look at it with `plumb survey \
-         {name}`, or load it with `plumb load {name}`"
+         {word}`, or load it with `plumb load {word}`"
     );
     Err(Refusal::new(Exit::Refused, message).into())
 }

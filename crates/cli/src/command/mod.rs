@@ -17,6 +17,7 @@ pub(crate) mod policy;
 mod profile;
 pub(crate) mod prove;
 pub(crate) mod report;
+pub(crate) mod restore;
 mod running;
 mod serving;
 pub(crate) mod sqlio;

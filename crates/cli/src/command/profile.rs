@@ -1,13 +1,14 @@
 //! `plumb load --profile`: workloads that are named after an application.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plumb_application::{self as application, Limits, Profile, Variant};
-use plumb_compare::Work;
+use plumb_block::shell_word;
 use plumb_dialect::{Meaning, native::Words};
 use plumb_report::Style;
 use plumb_targets::{Name, Scheme};
-use plumb_trial::{ProfileRun, Trial};
+use plumb_trial::Trial;
+use plumb_workload::Scenario;
 
 use crate::command::running::{Running, default_seed};
 use crate::exit::{Exit, Refusal, usage};
@@ -30,17 +31,15 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 /// Runs the profile that was typed.
 pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
     let print = |trial: &Trial| terminal::show(&trial.recording, false, style);
-    match work(name, words)? {
-        Work::Profile(run) => running.run_profile(&run, &print),
-        Work::Load(scenario) => running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print),
-    }
+    let scenario = scenario(name, words)?;
+    running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)
 }
 
-/// What a profile does where and for as long as `words` say.
+/// Returns what a profile does where and for as long as `words` say.
 ///
 /// # Errors
 /// A usage error that names what makes no sense.
-pub(crate) fn work(name: &str, words: &Words) -> Result<Work, Refusal> {
+pub(crate) fn scenario(name: &str, words: &Words) -> Result<Scenario, Refusal> {
     let (profile, variant) = find(name)?;
     let targets = words.targets();
     let limits = words.profile_limits().map_err(usage)?;
@@ -54,21 +53,21 @@ pub(crate) fn work(name: &str, words: &Words) -> Result<Work, Refusal> {
     if profile.needs_directory() {
         refuse_devices(&profile.name, &targets)?;
         let directory = match &targets[..] {
-            [] => PathBuf::from("."),
-            [one] => PathBuf::from(one),
+            [] => ".",
+            [one] => one,
             [_, more, ..] => {
                 return Err(Refusal::new(Exit::Usage, format!("{more}: a profile takes one directory")));
             }
         };
-        check_directory(&profile.name, &directory)?;
-        return Ok(Work::Profile(ProfileRun { profile: name.to_owned(), directory, limits }));
+        check_directory(&profile.name, Path::new(directory))?;
+        return application::scenario(profile, variant, directory, &limits).map_err(usage);
     }
     let [target] = &targets[..] else {
         let problem =
             format!("profile {} works on blocks: expected one target, a file or a disk", profile.name);
         return Err(Refusal::new(Exit::Usage, problem));
     };
-    Ok(Work::Load(application::scenario(profile, variant, target, &limits).map_err(usage)?))
+    application::scenario(profile, variant, target, &limits).map_err(usage)
 }
 
 /// Refuses a place that is no directory, and says what would make it one.
@@ -78,7 +77,10 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is no directory; name the directory that it is in, or another one".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("there is no such directory; make it with `mkdir -p {place}`, or name one that exists")
+            format!(
+                "there is no such directory; make it with `mkdir -p {}`, or name one that exists",
+                shell_word(&place.to_string())
+            )
         }
         Err(error) => format!("cannot be looked at: {error}; name a directory that you may enter"),
     };

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     };
     files::write_or_print(output, &text)?;
     Ok(match &recorded {
-        Recorded::Run(recording) => exit::of_findings(&recording.document.verdicts),
+        Recorded::Run(recording) => exit::of_run(&recording.document, arguments.strictness),
         Recorded::Proof(proof) => exit::of_proof(proof),
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
         Recorded::Observation(_) => Exit::Done,

@@ -10,12 +10,14 @@ use std::sync::atomic::AtomicBool;
 use plumb_block::{Bytes, Clock, RealClock};
 use plumb_dialect::{Machine, Meaning, native};
 use plumb_linux::block_ioctl;
-use plumb_report::{Format, Style};
+use plumb_load::{Event, Observer};
+use plumb_report::printable::printable;
+use plumb_report::{Format, Headline, RunDocument, Style};
 use plumb_targets::{Name, Permission};
-use plumb_trial::{Context, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher};
-use plumb_workload::{Replays, Scenario};
+use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
+use plumb_workload::Replays;
 
-use crate::arguments::OwnArguments;
+use crate::arguments::{OwnArguments, Strictness};
 use crate::dots::Dots;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
@@ -79,33 +81,23 @@ impl Running {
         meaning: Meaning,
         print: &dyn Fn(&Trial) -> anyhow::Result<()>,
     ) -> anyhow::Result<Exit> {
-        let words = native::write(&meaning.scenario);
+        let mut jobs = meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
+        let program = jobs.find_map(|job| job.program.as_ref());
+        if let Some(program) = program.filter(|_| self.own.show_workload) {
+            let name = &program.profile;
+            let problem =
+                format!("--show-workload: {name} is a program over files; --explain says what it does");
+            return Err(Refusal::new(Exit::Usage, problem).into());
+        }
+        // No words of a load say what a program does.
+        let words = program.map_or_else(|| native::write(&meaning.scenario), |_| String::new());
         if self.own.show_workload {
             meaning.notes.iter().for_each(|note| terminal::say(&format!("plumb: {note}")));
             terminal::print(&words)?;
             return Ok(Exit::Done);
         }
         let request = traces::read(self.request(meaning, words))?;
-        let trial = self.shown(&|context, watcher| plumb_trial::run(&request, context, watcher))?;
-        self.show(&trial, print)
-    }
-
-    /// Runs a profile that works on files, and prints it.
-    pub(crate) fn run_profile(
-        self,
-        run: &ProfileRun,
-        print: &dyn Fn(&Trial) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Exit> {
-        if self.own.show_workload {
-            let name = &run.profile;
-            let problem =
-                format!("--show-workload: {name} is a program over files; --explain says what it does");
-            return Err(Refusal::new(Exit::Usage, problem).into());
-        }
-        let meaning = Meaning { scenario: Scenario { spans: Vec::new() }, notes: Vec::new() };
-        let request = self.request(meaning, String::new());
-        let trial =
-            self.shown(&|context, watcher| plumb_trial::run_profile(&request, run, context, watcher))?;
+        let trial = self.shown(&|context, observer| plumb_trial::run(&request, context, observer))?;
         self.show(&trial, print)
     }
 
@@ -115,8 +107,12 @@ impl Running {
         } else {
             print(trial)?;
         }
+        let strictness = self.own.strictness;
+        if !self.own.json && !matches!(self.command, "load" | "compare" | "study") {
+            say_finding(&trial.recording.document, strictness);
+        }
         say_end(trial, self.is_quiet());
-        Ok(exit_of(trial))
+        Ok(exit_of(trial, strictness))
     }
 
     /// What is asked of a trial of what is meant; `words` say it.
@@ -151,11 +147,11 @@ impl Running {
     /// # Errors
     /// [`Refusal`] if nothing could be measured.
     pub(super) fn shown<T>(&self, run: &Run<'_, T>) -> anyhow::Result<T> {
-        with_watcher(&|stop| self.watcher(stop), run)
+        with_observer(&|stop| self.observer(stop), run)
     }
 
     /// The live view if it is wanted and there is a terminal for it, otherwise a progress line.
-    fn watcher(&self, stop: &Arc<AtomicBool>) -> Box<dyn Watcher> {
+    fn observer(&self, stop: &Arc<AtomicBool>) -> Box<dyn Observer> {
         if let Some(live) = Live::if_wanted(self.own.tui, &format!("plumb {}", self.command), stop) {
             return Box::new(live);
         }
@@ -189,22 +185,22 @@ pub(crate) fn target_size(name: &str) -> Option<Bytes> {
     Some(size).filter(|size| size.0 > 0)
 }
 
-/// What a command does with what a run goes by, and a watcher.
-type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Watcher) -> Result<T, TrialError> + 'a;
+/// What a command does with what a run goes by, and an observer.
+type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError> + 'a;
 
-/// Runs until the end or a signal, shown by what `watcher` makes.
+/// Runs until the end or a signal, shown by what `observer` makes.
 ///
 /// # Errors
 /// [`Refusal`] if nothing could be measured.
-pub(crate) fn with_watcher<T>(
-    watcher: &dyn Fn(&Arc<AtomicBool>) -> Box<dyn Watcher>,
+pub(crate) fn with_observer<T>(
+    observer: &dyn Fn(&Arc<AtomicBool>) -> Box<dyn Observer>,
     run: &Run<'_, T>,
 ) -> anyhow::Result<T> {
     let stop = stop::on_signals()?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let mut watcher = watcher(&stop);
-    let ran = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *watcher);
-    watcher.end();
+    let mut observer = observer(&stop);
+    let ran = run(&Context { clock: &clock, stop: &stop, time_of_day: &time_of_day }, &mut *observer);
+    observer.on(&Event::Over);
     Ok(ran.map_err(Refusal::from)?)
 }
 
@@ -231,8 +227,22 @@ pub(crate) fn say_end(trial: &Trial, quiet: bool) {
     }
 }
 
-pub(crate) fn exit_of(trial: &Trial) -> Exit {
-    exit_of_end(&trial.ended).and(exit::of_findings(&trial.recording.document.verdicts))
+/// Says on stderr, in one line, why a command ends with another code than 0 whose stdout another program's
+/// parser reads.
+fn say_finding(document: &RunDocument, strictness: Strictness) {
+    if exit::of_run(document, strictness) == Exit::Done {
+        return;
+    }
+    let headline = Headline::of(document);
+    let worst = document.verdicts.first().filter(|_| headline.severity.is_some());
+    let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
+    let sentence = printable(&headline.verdict);
+    terminal::say(&format!("plumb: {}: {sentence}{rule}", headline.label.to_uppercase()));
+}
+
+/// Returns how a command ends that ran `trial`.
+pub(crate) fn exit_of(trial: &Trial, strictness: Strictness) -> Exit {
+    exit_of_end(&trial.ended).and(exit::of_run(&trial.recording.document, strictness))
 }
 
 /// How a command ends whose trial ended so.

@@ -77,6 +77,13 @@ pub(crate) struct StudyArguments {
     detail: Detail,
 }
 
+impl StudyArguments {
+    /// Returns whether only simulated drives are used.
+    pub(crate) fn reads(&self) -> bool {
+        self.on.is_none()
+    }
+}
+
 /// What was typed to be set on the machine.
 fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Switches> {
     let Some(target) = &arguments.on else { return Ok(Switches::default()) };
@@ -125,8 +132,8 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let request = running.request(meaning, String::new());
     let plan = StudyPlan { studies: arguments.name.clone(), on: arguments.on.clone(), seed: arguments.seed };
     let switches = RefCell::new(switches(arguments, &running.own)?);
-    let (document, ended) = running.shown(&|context, watcher| {
-        study::run(&plan, &request, context, watcher, &mut switches.borrow_mut())
+    let (document, ended) = running.shown(&|context, observer| {
+        study::run(&plan, &request, context, observer, &mut switches.borrow_mut())
     })?;
     terminal::print(&render(&document, format, arguments.detail.style())?)?;
     if let Some(why) = ended.reason() {

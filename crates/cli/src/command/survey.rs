@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{RecordingError, Survey, Target};
-use plumb_report::terminal as text;
+use plumb_report::{levels, terminal as text};
 use plumb_targets::cache;
 
 use crate::arguments::SurveyArguments;
@@ -23,7 +23,9 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
         let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };
         terminal::print(&show(&survey, terminal::style()))?;
     }
-    Ok(exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings)))
+    let found = exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings));
+    let unknown = survey.paths.iter().any(levels::is_unknown);
+    Ok(found.and(exit::of_unknown(unknown, arguments.strictness)))
 }
 
 /// Surveys one target after the other.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, Device, Nanos, Time, in_one_line};
-use plumb_load::{Observer, Progress, RunOptions, Team, Worker, WorkerOptions, run_teams};
+use plumb_load::{Event, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::SERIES_BUCKET;
 use plumb_trial::{FailureKind, TrialError};
 use plumb_workload::{ByteRange, Stop, Workload};
@@ -42,9 +42,17 @@ pub(crate) fn switched(
     let writes = Workload { write_percent: 100, depth: writes.depth, stop: until, seed: writes.seed, ..all };
     let options = WorkerOptions { continue_on_error: true, ..WorkerOptions::default() };
     let worker = Worker::new(device, &writes, options).map_err(|error| failed(&error))?;
-    let mut switch = Switch { device, switched: Ok(()) };
+    // The cache is switched whenever a bucket is over.
+    let mut outcome = Ok(());
+    let mut switch = |event: &Event<'_>| {
+        let Event::Sample(progress) = event else { return };
+        let over = progress.elapsed.0 / SERIES_BUCKET.0;
+        if outcome.is_ok() && (1..STRETCHES).contains(&over) {
+            outcome = device.set_wce(over.is_multiple_of(2));
+        }
+    };
     let ran = run_teams(vec![Team::of(worker)], &RunOptions::whole(time, stop), &mut switch);
-    switch.switched.map_err(|error| failed(&error))?;
+    outcome.map_err(|error| failed(&error))?;
     let teams = ran.map_err(|failure| failed(&failure))?;
     let writes = teams.iter().flat_map(|team| &team.workers).map(|worker| &worker.outcome.write);
     let mut switched = Switched { longest: Vec::new(), failed: 0 };
@@ -54,19 +62,4 @@ pub(crate) fn switched(
         switched.failed += of.errors.iter().map(|(_, count)| count).sum::<u64>();
     }
     Ok(switched)
-}
-
-/// Switches the cache whenever a bucket is over.
-struct Switch<'a> {
-    device: &'a dyn Device,
-    switched: plumb_block::Result<()>,
-}
-
-impl Observer for Switch<'_> {
-    fn sample(&mut self, progress: &Progress) {
-        let over = progress.elapsed.0 / SERIES_BUCKET.0;
-        if self.switched.is_ok() && (1..STRETCHES).contains(&over) {
-            self.switched = self.device.set_wce(over.is_multiple_of(2));
-        }
-    }
 }

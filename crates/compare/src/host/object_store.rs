@@ -21,6 +21,7 @@ use plumb_block::{
     Pool, PoolShape, Queue, QueueOptions, Request, Result, Tag, Time, VolatileCache, Wait, wait_any,
 };
 use plumb_measure::Histogram;
+use plumb_workload::ByteRange;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,8 @@ enum Committer {
 const METADATA: u64 = 2048;
 /// The log file is recycled at this length.
 const LOG: u64 = 64 << 20;
+/// Range of a flush.
+const NOWHERE: ByteRange = ByteRange { offset: Bytes(0), length: Bytes(0) };
 /// All places and lengths are multiples of this.
 const UNIT: u64 = 4096;
 /// The longest write of the log, and the size of a buffer.
@@ -254,12 +257,12 @@ impl<'a> ObjectStore<'a> {
         }
     }
 
-    fn submit(&mut self, purpose: Purpose, op: Op, (offset, length): (u64, u64)) {
+    fn submit(&mut self, purpose: Purpose, op: Op, range: ByteRange) {
         self.numbers += 1;
         let block = self.device.info().logical_block.0;
         let range = match op {
             Op::Flush => LbaRange::EMPTY,
-            _ => LbaRange::new(Lba(offset / block), length / block),
+            _ => LbaRange::new(Lba(range.offset.0 / block), range.length.0 / block),
         };
         let payload = match op {
             Op::Write { .. } => {
@@ -281,10 +284,10 @@ impl<'a> ObjectStore<'a> {
     }
 
     /// Somewhere among the data.
-    fn place(&mut self, length: Bytes) -> (u64, u64) {
+    fn place(&mut self, length: Bytes) -> ByteRange {
         let filled = (self.device.info().size.0 as f64 * self.load.filled) as u64;
         let places = (filled.saturating_sub(length.0) / UNIT).max(1);
-        (self.chance.next_u64() % places * UNIT, length.0)
+        ByteRange { offset: Bytes(self.chance.next_u64() % places * UNIT), length }
     }
 
     fn happen(&mut self, due: Due) {
@@ -327,7 +330,7 @@ impl<'a> ObjectStore<'a> {
                 self.queued.0 += METADATA;
                 self.commit();
             }
-            Some(Purpose::Log) if self.flushes() => self.submit(Purpose::LogFlush, Op::Flush, (0, 0)),
+            Some(Purpose::Log) if self.flushes() => self.submit(Purpose::LogFlush, Op::Flush, NOWHERE),
             Some(Purpose::Log | Purpose::LogFlush | Purpose::DataFlush) => self.returned(),
         }
         Ok(())
@@ -344,7 +347,7 @@ impl<'a> ObjectStore<'a> {
         }
         self.committer = Committer::SyncingData(self.now());
         if self.flushes() {
-            self.submit(Purpose::DataFlush, Op::Flush, (0, 0));
+            self.submit(Purpose::DataFlush, Op::Flush, NOWHERE);
         } else {
             // A system call that finds nothing to do.
             self.note(Nanos::micros(3), Due::Returned);
@@ -373,7 +376,8 @@ impl<'a> ObjectStore<'a> {
         // What is longer than a buffer was queued up behind a slow sync: the first part stands for it.
         let most = self.device.info().transfer_max.0.min(LOG_WRITE_MAX);
         let base = size / 4 / UNIT * UNIT;
-        self.submit(Purpose::Log, Op::Write { fua: false }, (base + first, (end - first).min(most)));
+        let range = ByteRange { offset: Bytes(base + first), length: Bytes((end - first).min(most)) };
+        self.submit(Purpose::Log, Op::Write { fua: false }, range);
     }
 
     fn returned(&mut self) {

@@ -3,7 +3,7 @@
 //! ```text
 //! set(level) ──► promise: what puts it back, durable, under a lock ──► the change, read back ──► the block, its targets opened anew
 //! restore   ──► every promise, the last first ──► the record goes
-//! a record that nobody holds: its process was killed; the next plumb command carries it out
+//! a record that nobody holds: its process was killed; the next command that changes something carries it out, or `plumb restore`
 //! ```
 //!
 //! Invariant: whatever is changed was promised before.
@@ -19,7 +19,7 @@ use plumb_trial::{FailureKind, TrialError};
 
 pub use cache::{CacheLevel, CacheSetting, CacheWanted};
 pub use policy::PolicySetting;
-pub use record::{Changes, restore_left_behind};
+pub use record::{Changes, LeftChanges, left_changes};
 pub use scheduler::SchedulerSetting;
 pub use undo::{Machine, Undo};
 
@@ -34,7 +34,7 @@ pub trait Setting {
     /// Puts back what was there before the first level was set. Doing it twice does no more.
     ///
     /// # Errors
-    /// If something could not be put back: the next plumb command tries again.
+    /// Fails if something could not be put back; `plumb restore` tries again.
     fn restore(&mut self) -> Result<(), TrialError>;
 
     /// What may be overwritten at a level, where `asked` is what the user allows.

@@ -1,16 +1,13 @@
-//! What is to be put back, on stable storage before it is changed. The file is locked for as long as its process lives, so one that
-//! can be locked is of a process that was killed.
+//! Records of what is to be put back, on stable storage before anything is changed: one file a process, locked while
+//! the process lives.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use plumb_linux::sealed_lines;
+use plumb_state::sealed_lines;
 use plumb_state::whole_file::{self, FileError};
+use plumb_state::{LockedRecord, Owner};
 use plumb_trial::TrialError;
-use rustix::fs::{FlockOperation, flock};
 
 use super::undo::{Machine, Undo};
 use super::{failed, refused};
@@ -21,10 +18,10 @@ const RECORDS_MAX: u32 = 1000;
 /// What was changed, and what puts it back.
 pub struct Changes {
     machine: Arc<Machine>,
-    record: Option<Record>,
+    record: Option<LockedRecord>,
     promised: Vec<Undo>,
     /// The locks of the devices that are changed.
-    held: Vec<File>,
+    held: Vec<LockedRecord>,
 }
 
 impl Changes {
@@ -50,12 +47,9 @@ impl Changes {
         whole_file::make_directory(&directory, 0o700).map_err(|error| failed(&error))?;
         let mut held = Vec::new();
         for device in devices {
-            let file = File::create(directory.join(device)).map_err(|error| failed(&error))?;
-            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-                let problem = format!("{device} is changed by another comparison: wait for its end");
-                return Err(refused(problem));
-            }
-            held.push(file);
+            let lock = LockedRecord::hold(&directory.join(device)).map_err(|error| failed(&error))?;
+            let problem = || refused(format!("{device} is changed by another comparison: wait for its end"));
+            held.push(lock.ok_or_else(problem)?);
         }
         self.held = held;
         Ok(())
@@ -69,11 +63,11 @@ impl Changes {
         if self.promised.iter().any(|earlier| earlier.covers(&undo)) {
             return Ok(());
         }
-        let mut record = match self.record.take() {
+        let record = match self.record.take() {
             Some(record) => record,
-            None => Record::begin(&self.machine.records).map_err(|error| failed(&error))?,
+            None => begin(&self.machine.records).map_err(|error| failed(&error))?,
         };
-        let added = record.add(&undo);
+        let added = add(&record, &undo);
         self.record = Some(record);
         self.promised.push(undo);
         added.map_err(|error| failed(&error))
@@ -87,95 +81,67 @@ impl Changes {
         self.machine.undo_all(&self.promised)?;
         self.promised.clear();
         self.held.clear();
-        self.record.take().map_or(Ok(()), |record| record.close().map_err(|error| failed(&error)))
+        self.record.take().map_or(Ok(()), |record| record.remove().map_err(|error| failed(&error)))
     }
 }
 
-/// Puts back what killed processes have left changed, and says so, a line each.
+/// Settings that a killed comparison left changed, as its record says.
+pub struct LeftChanges {
+    record: LockedRecord,
+    list: Vec<Undo>,
+}
+
+impl LeftChanges {
+    /// Returns the changes in words.
+    pub fn words(&self) -> String {
+        if self.list.is_empty() {
+            return format!("no setting (the record {} is empty)", self.record.path().display());
+        }
+        self.list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Puts everything back, and removes the record. What cannot be put back stays recorded.
+    ///
+    /// # Errors
+    /// Names each setting that could not be put back, and why.
+    pub fn put_back(self, machine: &Machine) -> Result<(), TrialError> {
+        machine.undo_all(&self.list)?;
+        self.record.remove().map_err(|error| failed(&error))
+    }
+}
+
+/// Returns what killed comparisons left changed, by the records in `directory`, in the order of their names; a
+/// record that cannot be read as its error. What a living process changed is not among it.
 ///
 /// # Errors
-/// If the records cannot be read.
-pub fn restore_left_behind(machine: &Machine, say: &mut dyn FnMut(&str)) -> Result<(), FileError> {
-    for path in whole_file::list(&machine.records)? {
-        let left = match Record::take_over(&path) {
-            Ok(Some(left)) => left,
-            Ok(None) => continue,
-            // The others can be put back nevertheless.
-            Err(error) => {
-                say(&format!(
-                    "what a killed comparison has changed cannot be read: {}; put it back by hand, and remove the file",
-                    plumb_block::in_one_line(&error)
-                ));
-                continue;
-            }
-        };
-        let all = left.1.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match machine.undo_all(&left.1) {
-            Ok(()) => {
-                left.0.close()?;
-                if !all.is_empty() {
-                    say(&format!("a comparison was killed; put back as it was: {all}"));
-                }
-            }
-            Err(error) => say(&format!(
-                "a comparison was killed, and {}; end what still uses it: the next plumb command tries again",
-                plumb_block::in_one_line(&error)
-            )),
-        }
-    }
-    Ok(())
+/// Fails as readdir(3).
+pub fn left_changes(directory: &Path) -> Result<Vec<Result<LeftChanges, FileError>>, FileError> {
+    let mut paths = whole_file::list(directory)?;
+    paths.sort();
+    Ok(paths.iter().filter_map(|path| read_left(path).transpose()).collect())
 }
 
-struct Record {
-    path: PathBuf,
-    file: File,
+fn read_left(path: &Path) -> Result<Option<LeftChanges>, FileError> {
+    let Owner::Dead(record) = LockedRecord::take_over(path)? else { return Ok(None) };
+    let damaged = |damage| whole_file::failed("read", path)(std::io::Error::other(damage));
+    let list = sealed_lines::decode(&record.read()?, |_, _: &Undo| Ok(())).map_err(damaged)?.records;
+    Ok(Some(LeftChanges { record, list }))
 }
 
-impl Record {
-    fn begin(directory: &Path) -> Result<Self, FileError> {
-        whole_file::make_directory(directory, 0o700)?;
-        for number in 0..RECORDS_MAX {
-            let path = directory.join(format!("{}-{number}", std::process::id()));
-            let made = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
-            let file = match made {
-                Ok(file) => file,
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(whole_file::failed("make", &path)(error)),
-            };
-            let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-            // Before it was locked another process may have taken it for a left one.
-            if is_locked && path.exists() {
-                whole_file::sync_directory(directory)?;
-                return Ok(Self { path, file });
-            }
+/// Creates the record of a comparison in `directory`, durably.
+fn begin(directory: &Path) -> Result<LockedRecord, FileError> {
+    whole_file::make_directory(directory, 0o700)?;
+    for number in 0..RECORDS_MAX {
+        let path = directory.join(format!("{}-{number}", std::process::id()));
+        if let Some(record) = LockedRecord::create(&path)? {
+            whole_file::sync_directory(directory)?;
+            return Ok(record);
         }
-        Err(whole_file::failed("make", directory)(std::io::ErrorKind::AlreadyExists.into()))
     }
+    Err(whole_file::failed("make", directory)(std::io::ErrorKind::AlreadyExists.into()))
+}
 
-    fn add(&mut self, undo: &Undo) -> Result<(), FileError> {
-        let line = sealed_lines::encode(undo).map_err(std::io::Error::from);
-        let written = line.and_then(|line| self.file.write_all(&line)).and_then(|()| self.file.sync_data());
-        written.map_err(whole_file::failed("write", &self.path))
-    }
-
-    fn close(self) -> Result<(), FileError> {
-        whole_file::remove(&self.path).map(drop)
-    }
-
-    /// What a killed process has written down; `None` if its process lives, or another one has taken it over.
-    fn take_over(path: &Path) -> Result<Option<(Self, Vec<Undo>)>, FileError> {
-        let opened = OpenOptions::new().read(true).append(true).open(path);
-        let mut file = match opened {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(whole_file::failed("open", path))?,
-        };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() || !path.exists() {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(whole_file::failed("read", path))?;
-        let damaged = |damage| whole_file::failed("read", path)(std::io::Error::other(damage));
-        let decoded = sealed_lines::decode(&bytes, |_, _: &Undo| Ok(())).map_err(damaged)?;
-        Ok(Some((Self { path: path.to_owned(), file }, decoded.records)))
-    }
+fn add(record: &LockedRecord, undo: &Undo) -> Result<(), FileError> {
+    let line = sealed_lines::encode(undo).map_err(std::io::Error::from);
+    record.append(&line.map_err(whole_file::failed("write", record.path()))?)
 }

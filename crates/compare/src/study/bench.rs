@@ -4,26 +4,24 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_application::{self as application, Directory, Limits, Measured};
+use plumb_application::{self as application, Directory, Limits};
 use plumb_block::{
     Bytes, Clock, DeviceCounters, FileStore, Nanos, StorageCounters, Time, VirtualClock, in_one_line,
 };
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
+use plumb_load::{LoadOutcome, Observer};
 use plumb_measure::{Out, SeriesPoint};
 use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_sim::files::{Host, SimulatedFiles};
 use plumb_targets::{Intent, Name, Opened, Wanted, open_all};
-use plumb_trial::{
-    Context, FailureKind, ProfileRun, Request, Trial, TrialEnded, TrialError, Watcher, run, run_profile,
-};
+use plumb_trial::{Context, FailureKind, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
-use super::StudyPlan;
 use super::file::SetBy;
 use crate::setting::Setting;
-use crate::{Chapter, Experiment, Extent, Level, Terms, Work};
+use crate::{Chapter, Experiment, Extent, Level, Terms};
 
 /// Makes an error of the trial from one that it does not know.
 pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> TrialError {
@@ -63,8 +61,11 @@ impl Loaded {
 pub(super) struct Bench<'a> {
     pub(super) request: &'a Request,
     pub(super) context: &'a Context<'a>,
-    pub(super) watcher: &'a mut dyn Watcher,
-    pub(super) plan: &'a StudyPlan,
+    pub(super) observer: &'a mut dyn Observer,
+    /// Target on which the studies run; `None`: simulated drives.
+    pub(super) on: Option<&'a str>,
+    /// Seed of all random choices.
+    pub(super) seed: u64,
     pub(super) switches: &'a mut Switches,
 }
 
@@ -106,15 +107,6 @@ impl<'a> Bench<'a> {
         policy.set(place).map_err(|error| in_one_line(&error))
     }
 
-    /// Returns the target on which the studies run; `None`: simulated drives.
-    pub(super) fn on(&self) -> Option<&'a str> {
-        self.plan.on.as_deref()
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.plan.seed
-    }
-
     /// Returns the flag that ends a run early.
     pub(super) fn stop(&self) -> &'a AtomicBool {
         self.context.stop
@@ -131,7 +123,7 @@ impl<'a> Bench<'a> {
     /// Parses the words of a load; targets go before, one argument each.
     fn scenario(&self, targets: &[String], words: &str) -> Result<Scenario, TrialError> {
         let typed = targets.iter().cloned().chain(words.split_whitespace().map(str::to_owned));
-        let meaning = Words::of_arguments(typed.collect()).and_then(|words| words.meaning(self.plan.seed));
+        let meaning = Words::of_arguments(typed.collect()).and_then(|words| words.meaning(self.seed));
         Ok(meaning.map_err(|error| failed(&error))?.scenario)
     }
 
@@ -142,15 +134,23 @@ impl<'a> Bench<'a> {
 
     /// Runs a load in these words.
     pub(super) fn load(&mut self, targets: &[String], words: &str) -> Result<Loaded, TrialError> {
-        let request = self.asking(self.scenario(targets, words)?);
-        self.shown(|context, watcher| run(&request, context, watcher)).map(|trial| Loaded::of(&trial))
+        self.run(self.scenario(targets, words)?)
+    }
+
+    fn run(&mut self, scenario: Scenario) -> Result<Loaded, TrialError> {
+        let request = self.asking(scenario);
+        self.shown(|context, observer| run(&request, context, observer)).map(|trial| Loaded::of(&trial))
     }
 
     /// Runs a profile that works on files, in a directory of this machine.
-    pub(super) fn profile_in(&mut self, run: &ProfileRun) -> Result<Loaded, TrialError> {
-        let request = self.asking(Scenario { spans: Vec::new() });
-        let trial = self.shown(|context, watcher| run_profile(&request, run, context, watcher))?;
-        Ok(Loaded::of(&trial))
+    pub(super) fn profile_in(
+        &mut self,
+        directory: &str,
+        profile: &str,
+        limits: &Limits,
+    ) -> Result<Loaded, TrialError> {
+        let (profile, variant) = application::find(profile)?;
+        self.run(application::scenario(profile, variant, directory, limits)?)
     }
 
     /// Compares two levels, each a name and a target, in interleaved blocks of this length.
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
     ) -> Result<ComparisonDocument, TrialError> {
         let level = |[name, target]: &[String; 2]| {
             let scenario = self.scenario(std::slice::from_ref(target), words)?;
-            Ok(Level { name: name.clone(), work: Work::Load(scenario) })
+            Ok(Level { name: name.clone(), scenario })
         };
         let experiment = Experiment {
             factor: factor.to_owned(),
@@ -187,7 +187,7 @@ impl<'a> Bench<'a> {
             Some(SetBy::Cache) => switches.cache.as_mut().map(|(cache, _)| cache),
         };
         let setting = setting.map(|setting| &mut **setting as &mut dyn Setting);
-        let compared = self.shown(|context, watcher| crate::run(&chapter, &[], context, watcher, setting));
+        let compared = self.shown(|context, observer| crate::run(&chapter, &[], context, observer, setting));
         *self.switches = switches;
         Ok(compared?.0)
     }
@@ -195,12 +195,13 @@ impl<'a> Bench<'a> {
     /// Runs something that is shown only where it takes the time that it measures.
     fn shown<T: Whole>(
         &mut self,
-        run: impl FnOnce(&Context<'_>, &mut dyn Watcher) -> Result<T, TrialError>,
+        run: impl FnOnce(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         self.check()?;
-        let ran = match self.plan.on {
-            Some(_) => run(self.context, self.watcher)?,
-            None => run(self.context, &mut Unseen)?,
+        let ran = match self.on {
+            Some(_) => run(self.context, self.observer)?,
+            // What is simulated is over before it could be shown.
+            None => run(self.context, &mut ())?,
         };
         match ran.ended() {
             TrialEnded::Complete => Ok(ran),
@@ -249,14 +250,14 @@ impl<'a> Bench<'a> {
         place: &SimulatedPlace,
         profile: &str,
         limits: &Limits,
-    ) -> Result<(Measured, DeviceCounters), TrialError> {
+    ) -> Result<(LoadOutcome, DeviceCounters), TrialError> {
         self.check()?;
         let (profile, variant) = application::find(profile)?;
         let store = || -> plumb_block::Result<Box<dyn FileStore>> { Ok(Box::new(place.files.clone())) };
         // The profile makes a directory of its own somewhere; nothing is written into it.
         let directory = Directory { path: std::env::temp_dir(), free: None, open: &|_| store() };
         let (stop, clock) = (self.context.stop, &*place.clock);
-        let measured = application::run(profile, variant, &directory, limits, clock, stop, &mut |_| {});
+        let measured = application::run(profile, variant, &directory, limits, clock, stop, &mut ());
         let measured = measured?;
         self.check()?;
         Ok((measured, place.drive().map_err(|error| failed(&error))?))
@@ -297,8 +298,3 @@ impl<T> Whole for (T, TrialEnded) {
         &self.1
     }
 }
-
-/// A watcher of simulated runs, which are over before they could be shown.
-struct Unseen;
-
-impl Watcher for Unseen {}

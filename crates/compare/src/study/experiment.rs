@@ -12,7 +12,7 @@ use plumb_report::document::comparison::{Counts, Outcome};
 use plumb_report::document::study::StudyPoint;
 use plumb_report::quantity::ratio;
 use plumb_sim::files::Host;
-use plumb_trial::{ProfileRun, TrialError};
+use plumb_trial::TrialError;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -137,13 +137,12 @@ fn host(name: HostName, cold_after_syncfs: bool) -> Host {
 /// Runs an application profile: on a simulated file system, or in a directory of this machine.
 pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Result<Measured, TrialError> {
     let chosen = &of.chosen;
-    let (count, threads, seed) = (Some(chosen.transactions), Some(chosen.threads), bench.seed());
+    let (count, threads, seed) = (Some(chosen.transactions), Some(chosen.threads), bench.seed);
     let limits = Limits { duration: None, count, threads, scale: Some(chosen.scale), seed };
-    if let Some(directory) = bench.on() {
+    if let Some(directory) = bench.on {
         let scale = Some(chosen.scale.min(of.real.scale));
         let limits = Limits { duration: Some(Nanos::secs(of.real.seconds)), scale, ..limits };
-        let run = ProfileRun { profile: of.profile.clone(), directory: directory.into(), limits };
-        let document = bench.profile_in(&run)?.document;
+        let document = bench.profile_in(directory, &of.profile, &limits)?.document;
         let transactions = document.transactions.as_ref();
         return Ok(Measured::new([
             ("per_second", transactions.map(|of| of.per_second)),
@@ -156,7 +155,7 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
     Ok(Measured::new([
         ("per_second", measured.transactions_per_second()),
         ("syncs_each", measured.syncs_per_transaction()),
-        ("mean", measured.transactions.summary().map(|of| of.mean)),
+        ("mean", measured.transactions.as_ref().and_then(|of| of.latency.summary()).map(|of| of.mean)),
         ("flushes", flushes),
         ("flushes_each", flushes.map(|flushes| flushes / chosen.transactions as f64)),
     ]))
@@ -169,7 +168,7 @@ pub(super) fn passes(
     drive: &str,
 ) -> Result<Vec<(String, Measured)>, TrialError> {
     let place = bench.files(drive, host(of.host, of.cold))?;
-    let passed = over_file(&place, of, bench.seed(), bench.stop()).map_err(|error| failed(&error))?;
+    let passed = over_file(&place, of, bench.seed, bench.stop()).map_err(|error| failed(&error))?;
     bench.check()?;
     Ok(passed)
 }
@@ -274,7 +273,7 @@ pub(super) fn object_store(
     state: &str,
 ) -> Result<Result<Measured, String>, TrialError> {
     bench.check()?;
-    let put = if bench.on().is_some() { bench.put(state) } else { Ok(()) };
+    let put = if bench.on.is_some() { bench.put(state) } else { Ok(()) };
     let (mut opened, time) = bench.open(target, Bytes::mib(of.file_mib))?;
     let is_on = opened.device.info().volatile_cache != VolatileCache::None;
     if let Err(because) = put.or_else(|because| if is_on == (state == "on") { Ok(()) } else { Err(because) })
@@ -283,11 +282,11 @@ pub(super) fn object_store(
         return Ok(Err(because));
     }
     if opened.needs_layout.is_some() {
-        let filling = Filling { seed: bench.seed(), stop: bench.stop(), progress: &mut |_| {} };
+        let filling = Filling { seed: bench.seed, stop: bench.stop(), progress: &mut |_| {} };
         opened.lay_out(filling)?;
     }
-    let load = of.load(bench.on().is_none());
-    let store = ObjectStore::new(opened.device.clone(), &time, load, bench.seed());
+    let load = of.load(bench.on.is_none());
+    let store = ObjectStore::new(opened.device.clone(), &time, load, bench.seed);
     let served = store.and_then(|store| store.serve(bench.stop())).map_err(|error| failed(&error))?;
     bench.check()?;
     let counted = opened.counters.as_ref().map(|counters| counters.read()).transpose();
@@ -337,7 +336,7 @@ fn of_store(served: &Served, drive: Option<&DeviceCounters>) -> Measured {
 pub(super) fn live_switch(bench: &Bench<'_>, of: &LiveSwitch, drive: &str) -> Result<Measured, TrialError> {
     bench.check()?;
     let (opened, time) = bench.open(drive, Bytes(0))?;
-    let writes = Writes { block: Bytes::kib(of.block_kib), depth: of.depth, seed: bench.seed() };
+    let writes = Writes { block: Bytes::kib(of.block_kib), depth: of.depth, seed: bench.seed };
     let switched = switched(&*opened.device, time, &writes, bench.stop())?;
     let longest = |of: usize| switched.longest.get(of).map(|longest| longest.as_secs_f64());
     Ok(Measured::new([

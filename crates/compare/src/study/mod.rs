@@ -21,11 +21,12 @@ use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
 use plumb_block::in_one_line;
+use plumb_load::Observer;
 use plumb_measure::Out;
 use plumb_report::Record;
 use plumb_report::document::StudyDocument;
 use plumb_report::quantity::bytes;
-use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, Watcher, environment};
+use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, environment};
 
 pub use self::bench::Switches;
 use self::bench::{Bench, ended as ended_by};
@@ -66,10 +67,10 @@ pub fn run(
     plan: &StudyPlan,
     request: &Request,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
     switches: &mut Switches,
 ) -> Result<(StudyDocument, TrialEnded), TrialError> {
-    let ran = conduct(plan, request, context, watcher, switches);
+    let ran = conduct(plan, request, context, observer, switches);
     match (ran, switches.restore().err()) {
         (ran, None) => ran,
         (Ok((document, _)), Some(left)) => Ok((document, TrialEnded::Failed(in_one_line(&left)))),
@@ -81,7 +82,7 @@ fn conduct(
     plan: &StudyPlan,
     request: &Request,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
     switches: &mut Switches,
 ) -> Result<(StudyDocument, TrialEnded), TrialError> {
     let mut record = Record::of(plumb_trial::begin_recording(request, plan.seed)?);
@@ -94,7 +95,8 @@ fn conduct(
         ..StudyDocument::default()
     };
     let inner = Request { out: Out::Nowhere, notes: Vec::new(), ..request.clone() };
-    let mut bench = Bench { request: &inner, context, watcher, plan, switches };
+    let mut bench =
+        Bench { request: &inner, context, observer, on: plan.on.as_deref(), seed: plan.seed, switches };
     let mut ended = TrialEnded::Complete;
     let length = || Some(std::fs::metadata(plan.on.as_ref()?).ok().filter(std::fs::Metadata::is_file)?.len());
     let before = length();
@@ -114,7 +116,7 @@ fn conduct(
         }
         document.conclude(ended.reason());
         if let Some(trouble) = record.attempt(|directory| directory.write_result(&document)) {
-            bench.watcher.note(&trouble);
+            bench.observer.note(&trouble);
         }
     }
     if context.stop.load(Ordering::Relaxed) && ended == TrialEnded::Complete {

@@ -39,7 +39,7 @@ pub(super) struct Runner<'b, 'a> {
 
 impl<'b, 'a> Runner<'b, 'a> {
     pub(super) fn new(file: &'b StudyFile, bench: &'b mut Bench<'a>) -> Self {
-        let place = Place { is_simulated: bench.on().is_none(), switches: bench.switches.policy.is_some() };
+        let place = Place { is_simulated: bench.on.is_none(), switches: bench.switches.policy.is_some() };
         Self { file, bench, place, known: HashMap::new() }
     }
 
@@ -204,7 +204,7 @@ impl<'b, 'a> Runner<'b, 'a> {
         }
         match quoted.strip_suffix(".said") {
             Some(run) => Ok(self.measured(run)?.map_or_else(|_| String::new(), |of| of.said.clone())),
-            None => Ok(self.bench.on().unwrap_or(quoted).to_owned()),
+            None => Ok(self.bench.on.unwrap_or(quoted).to_owned()),
         }
     }
 
@@ -225,7 +225,7 @@ impl<'b, 'a> Runner<'b, 'a> {
             self.known.insert(reference.to_owned(), Err(because));
             return Ok(());
         }
-        self.bench.watcher.note(&format!("study {}: {reference}", self.file.name));
+        self.bench.observer.note(&format!("study {}: {reference}", self.file.name));
         let bench = &mut *self.bench;
         let target = |bench: &Bench<'_>, text: &str| target(self.file, bench, text, state);
         let ran = match &run.does {
@@ -258,7 +258,7 @@ impl<'b, 'a> Runner<'b, 'a> {
 
     /// Returns why a run cannot be had here.
     fn unfit(&mut self, run: &Run, state: &str) -> Option<String> {
-        let target = self.bench.on()?;
+        let target = self.bench.on?;
         let found = std::fs::metadata(target);
         let is_directory = found.as_ref().is_ok_and(std::fs::Metadata::is_dir);
         let is_file = is_directory || found.map_or(true, |found| found.is_file());
@@ -284,13 +284,13 @@ fn target(file: &StudyFile, bench: &Bench<'_>, text: &str, state: &str) -> Strin
         filled = filled.replace(&format!("{{{name}}}"), part);
     }
     filled = filled.replace("{state}", file.states.get(state).map_or("", |options| options));
-    filled = filled.replace("{on}", bench.on().unwrap_or_default());
+    filled = filled.replace("{on}", bench.on.unwrap_or_default());
     let cache = bench.switches.cache.as_ref().map_or("", |(_, name)| name);
-    filled = filled.replace("{cache}", cache).replace("{seed}", &bench.seed().to_string());
+    filled = filled.replace("{cache}", cache).replace("{seed}", &bench.seed.to_string());
     while let Some((before, (more, after))) =
         filled.split_once("{seed+").and_then(|(before, after)| Some((before, after.split_once('}')?)))
     {
-        filled = format!("{before}{}{after}", bench.seed() + more.parse::<u64>().unwrap_or(0));
+        filled = format!("{before}{}{after}", bench.seed + more.parse::<u64>().unwrap_or(0));
     }
     filled
 }

@@ -81,6 +81,7 @@ impl Words {
             continue_on_error: self.has("continue-on-error"),
             start_delay: self.value("start-delay").unwrap_or(Nanos::ZERO),
             trace: self.trace_use(),
+            program: None,
             workload: self.workload(default_seed)?,
             targets,
         })

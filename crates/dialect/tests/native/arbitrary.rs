@@ -151,6 +151,7 @@ fn job() -> BoxedStrategy<Job> {
                     continue_on_error,
                     start_delay: if is_delayed { start_delay } else { Nanos::ZERO },
                     trace: None,
+                    program: None,
                     workload,
                 }
             },

@@ -13,8 +13,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Probe, ProbedDevice, Refusal, Reply, Request};
-use crate::hex;
 use crate::recorded::{self, RecordedError};
+use plumb_state::hex;
 
 /// A probe that answers from memory. Besides loading one, tests build one with [`RecordedProbe::put`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

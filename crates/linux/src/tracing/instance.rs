@@ -1,7 +1,7 @@
 //! Instances of tracing: buffers and events of our own (Documentation/trace/ftrace.rst, "Instances").
 //!
-//! An instance is removed when it is dropped; whoever opened one of its files closes it before. What a killed process has left
-//! is removed by the next plumb of root, whatever it does.
+//! An instance is removed when it is dropped; whoever opened one of its files closes it before. The next plumb that traces
+//! removes what a killed process left, as does `plumb restore`.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -103,7 +103,8 @@ impl Instance {
     pub fn make(tracefs: &Tracefs, what: &str) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let instances = tracefs.root.join("instances");
-        remove_left(&instances);
+        // One that a process still has open stays.
+        left(&instances).iter().for_each(|left| fs::remove_dir(left).unwrap_or_default());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = instances.join(format!("{PREFIX}{what}-{}-{number}", std::process::id()));
         fs::create_dir(&path).map_err(|error| failed(&error, path.display()))?;
@@ -124,15 +125,6 @@ impl Instance {
         fs::write(&path, text).map_err(|error| failed(&error, path.display()))
     }
 
-    /// Removes those that killed processes have left, which go on recording. Only root may; for others there is nothing to do.
-    pub fn remove_left_behind() {
-        if rustix::process::geteuid().is_root()
-            && let Ok(tracefs) = Tracefs::open()
-        {
-            remove_left(&tracefs.root.join("instances"));
-        }
-    }
-
     /// One of its files. Some are there for one read alone, so that is a large one.
     ///
     /// # Errors
@@ -151,6 +143,36 @@ impl Instance {
     }
 }
 
+/// An instance that a killed process left, which goes on recording.
+#[derive(Debug)]
+pub struct LeftInstance {
+    path: PathBuf,
+    _tracefs: Tracefs,
+}
+
+impl LeftInstance {
+    /// Returns all there are; none where this process cannot look, as only root can.
+    pub fn all() -> Vec<Self> {
+        let is_root = rustix::process::geteuid().is_root();
+        let Some(tracefs) = is_root.then(Tracefs::open).and_then(Result::ok) else { return Vec::new() };
+        let left = left(&tracefs.root.join("instances"));
+        left.into_iter().map(|path| Self { path, _tracefs: tracefs.clone() }).collect()
+    }
+
+    /// Returns the name of its directory.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// Fails as rmdir(2): with EBUSY while a process has one of its files open.
+    pub fn remove(&self) -> std::io::Result<()> {
+        fs::remove_dir(&self.path)
+    }
+}
+
 impl Drop for Instance {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next one.
@@ -158,16 +180,15 @@ impl Drop for Instance {
     }
 }
 
-/// Removes the instances of processes that are gone.
-fn remove_left(instances: &Path) {
-    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').nth(1));
-        let left = process.and_then(|process| process.parse::<u32>().ok());
-        if left.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            fs::remove_dir(entry.path()).unwrap_or_default();
-        }
-    }
+/// Returns the instances whose processes are gone.
+fn left(instances: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(instances).into_iter().flatten().flatten();
+    let is_left = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let process = name.and_then(|name| name.strip_prefix(PREFIX)?.split('-').nth(1)?.parse::<u32>().ok());
+        process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
+    };
+    entries.map(|entry| entry.path()).filter(is_left).collect()
 }
 
 /// The number of a block device as events have it: 12 bits of major above 20 of minor (include/linux/kdev_t.h).

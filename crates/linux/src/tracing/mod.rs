@@ -15,5 +15,5 @@ pub mod page;
 
 pub use buffers::Buffers;
 pub use format::{EventFormat, Field};
-pub use instance::{Instance, Tracefs};
+pub use instance::{Instance, LeftInstance, Tracefs};
 pub use page::{PageLayout, Record};

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use super::absence::{Absence, Answer};
-use super::{DeviceNumber, FileKind, Stat, Tree};
+use super::{Attributes, DeviceNumber, FileKind, Stat, Tree};
 
 /// More than any file that a survey reads; what is longer is cut off here.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -66,6 +66,18 @@ impl Tree for LiveTree {
             node: is_node
                 .then_some(DeviceNumber { major: found.stx_rdev_major, minor: found.stx_rdev_minor }),
             mount: says_mount.then_some(found.stx_mnt_id),
+        })
+    }
+
+    fn attributes(&self, path: &str) -> Answer<Attributes> {
+        let flags = || {
+            let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            rustix::fs::ioctl_getflags(rustix::fs::open(path, how, Mode::empty())?)
+        };
+        let flags = flags().map_err(|errno| Absence::from_errno(plumb_block::Errno(errno.raw_os_error())))?;
+        Ok(Attributes {
+            synchronous: flags.contains(IFlags::SYNC),
+            directory_synchronous: flags.contains(IFlags::DIRSYNC),
         })
     }
 

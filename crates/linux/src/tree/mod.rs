@@ -56,6 +56,16 @@ pub trait Tree: Send + Sync {
     /// The [`Absence`] of the first part that is missing.
     fn canonical(&self, path: &str) -> Answer<String>;
 
+    /// Reads the attributes of a regular file or directory (FS_IOC_GETFLAGS); links are followed. Opens it
+    /// for reading.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place; [`Absence::NotRecorded`] of a tree that does not know them.
+    fn attributes(&self, path: &str) -> Answer<Attributes> {
+        let _ = path;
+        Err(Absence::NotRecorded)
+    }
+
     /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
@@ -79,6 +89,15 @@ pub struct Stat {
     /// not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<u64>,
+}
+
+/// Attributes of an inode that chattr(1) sets, as far as they change what a write is worth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// FS_SYNC_FL, `S`: each write is synced before its call returns.
+    pub synchronous: bool,
+    /// FS_DIRSYNC_FL, `D`: each change of the directory is.
+    pub directory_synchronous: bool,
 }
 
 /// What a path names.

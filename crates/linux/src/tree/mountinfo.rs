@@ -4,7 +4,9 @@
 //! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 //! id parent dev root point options tags...  - type source super-options
 //! ```
-//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits.
+//! Blank, tab, newline and backslash inside a field are written as a backslash and three octal digits. Some
+//! file systems print their options without that (overlayfs of Linux 6.5, 9p of WSL), so the options are the
+//! rest of the line.
 
 use super::DeviceNumber;
 
@@ -49,6 +51,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Mount> {
 
 /// Reads one line; `None` if it lacks a field or a number is none.
 pub fn parse_line(line: &[u8]) -> Option<Mount> {
+    let (line, rest) = split_at_hyphen(line)?;
     let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
     let id = text()?.parse().ok()?;
@@ -57,16 +60,8 @@ pub fn parse_line(line: &[u8]) -> Option<Mount> {
     let root = unescape(fields.next()?);
     let point = unescape(fields.next()?);
     let options = options(fields.next()?);
-    // Optional tags end at a lone hyphen.
-    fields.by_ref().find(|field| *field == b"-")?;
-    let kind = unescape(fields.next()?);
-    // An empty source is written as nothing at all by some file systems.
-    let rest: Vec<&[u8]> = fields.collect();
-    let (source, super_options) = match rest.as_slice() {
-        [source, super_options, ..] => (unescape(source), *super_options),
-        [only] => (String::new(), *only),
-        [] => (String::new(), &b""[..]),
-    };
+    let (kind, rest) = split_once(rest, b" ").unwrap_or((rest, b""));
+    let (source, super_options) = source_and_options(rest);
     Some(Mount {
         id,
         parent,
@@ -74,10 +69,38 @@ pub fn parse_line(line: &[u8]) -> Option<Mount> {
         root,
         point,
         options,
-        kind,
-        source,
+        kind: Some(unescape(kind)).filter(|kind| !kind.is_empty())?,
+        source: unescape(source),
         super_options: self::options(super_options),
     })
+}
+
+/// Splits a line at the lone hyphen that ends the optional tags. No field before it is a lone hyphen: root
+/// and mount point begin with a slash or are names in brackets.
+fn split_at_hyphen(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    split_once(line, b" - ")
+}
+
+fn split_once<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = bytes.windows(separator.len()).position(|window| window == separator)?;
+    Some((&bytes[..at], &bytes[at + separator.len()..]))
+}
+
+/// Splits what stands behind the type. The options begin with `rw` or `ro` (show_mountinfo,
+/// fs/proc_namespace.c), and may hold blanks, as may a source that is not escaped. Some file systems write an
+/// empty source as nothing at all.
+fn source_and_options(rest: &[u8]) -> (&[u8], &[u8]) {
+    let begins_options = |at: &usize| {
+        let behind = &rest[*at..];
+        let is_whole = behind.get(2).is_none_or(|byte| *byte == b',');
+        (behind.starts_with(b"rw") || behind.starts_with(b"ro"))
+            && is_whole
+            && (*at == 0 || rest[at - 1] == b' ')
+    };
+    let start = (0..rest.len()).find(begins_options);
+    let start = start.or_else(|| rest.iter().position(|byte| *byte == b' ').map(|blank| blank + 1));
+    let start = start.unwrap_or(0);
+    (rest[..start].trim_ascii(), &rest[start..])
 }
 
 /// Commas separate options; one inside a quoted value (SELinux contexts) does not.
@@ -136,6 +159,27 @@ mod tests {
         assert_eq!(mount.super_option("upperdir"), Some("/u p"));
         assert_eq!(mount.super_option("workdir"), Some("/w"));
         assert_eq!(mount.super_option("context"), Some("\"u:r:t:s0:c1,c2\""));
+    }
+
+    #[test]
+    fn options_and_sources_with_blanks_are_read_to_the_end_of_the_line() {
+        // Linux 6.5 (btrbk 563): the folders of an overlay are not escaped.
+        let line = b"32 1 0:26 / /m rw - overlay none rw,lowerdir=/my disk/low,upperdir=/my disk/up,workdir=/w,volatile";
+        let mount = parse_line(line).unwrap();
+        assert_eq!(mount.super_option("upperdir"), Some("/my disk/up"));
+        assert_eq!(mount.super_option("volatile"), Some(""));
+        // WSL (9p): the source is a folder of Windows, and the options have it again.
+        let line = b"88 82 0:52 / /Docker rw,noatime - 9p C:\\134Program\\040Files\\134Docker rw,dirsync,aname=drvfs;path=C:\\Program Files\\Docker;symlinkroot=/mnt/,access=client";
+        let mount = parse_line(line).unwrap();
+        assert_eq!(mount.source, r"C:\Program Files\Docker");
+        assert_eq!(mount.super_option("access"), Some("client"));
+        assert_eq!(mount.super_option("dirsync"), Some(""));
+        let line = b"9 1 0:9 / /x rw - 9p my share ro,sync";
+        let mount = parse_line(line).unwrap();
+        assert_eq!(
+            (mount.source.as_str(), mount.super_options.as_slice()),
+            ("my share", &["ro".to_owned(), "sync".to_owned()][..])
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::absence::{Absence, Answer};
 use super::resolve::resolve;
-use super::{Stat, Tree};
+use super::{Attributes, Stat, Tree};
 use crate::recorded::{self, RecordedError};
 
 mod node;
@@ -37,6 +37,8 @@ pub struct RecordedTree {
     relative: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     stat: BTreeMap<String, Stat>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: BTreeMap<String, Attributes>,
     tree: Node,
 }
 
@@ -56,6 +58,7 @@ impl RecordedTree {
             schema: Self::SCHEMA.to_owned(),
             relative: BTreeMap::new(),
             stat: BTreeMap::new(),
+            attributes: BTreeMap::new(),
             tree: Node::directory(),
         }
     }
@@ -109,6 +112,11 @@ impl RecordedTree {
     /// What stat(2) says about `path`.
     pub fn put_stat(&mut self, path: &str, stat: Stat) {
         self.stat.insert(path.to_owned(), stat);
+    }
+
+    /// The attributes of the file or directory at `path`.
+    pub fn put_attributes(&mut self, path: &str, attributes: Attributes) {
+        self.attributes.insert(path.to_owned(), attributes);
     }
 
     /// What a relative path stood for.
@@ -182,6 +190,11 @@ impl Tree for RecordedTree {
             Some(stat) => Ok(*stat),
             None => Err(Absence::NotRecorded),
         }
+    }
+
+    fn attributes(&self, path: &str) -> Answer<Attributes> {
+        let known = |path: &str| self.attributes.get(path).copied();
+        known(path).or_else(|| known(&self.canonical(path).ok()?)).ok_or(Absence::NotRecorded)
     }
 
     fn canonical(&self, path: &str) -> Answer<String> {

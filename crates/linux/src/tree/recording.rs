@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::absence::{Absence, Answer};
 use super::resolve::resolve;
-use super::{RecordedTree, Stat, Tree};
+use super::{Attributes, RecordedTree, Stat, Tree};
 
 /// Passes every question on to another tree and keeps the answers.
 ///
@@ -88,6 +88,15 @@ impl<T: Tree + ?Sized> Tree for RecordingTree<'_, T> {
         if let Ok(stat) = &answer {
             let place = self.place(path);
             self.record().put_stat(&place, *stat);
+        }
+        answer
+    }
+
+    fn attributes(&self, path: &str) -> Answer<Attributes> {
+        let answer = self.tree.attributes(path);
+        if let Ok(attributes) = &answer {
+            let place = self.place(path);
+            self.record().put_attributes(&place, *attributes);
         }
         answer
     }

@@ -3,6 +3,7 @@
 //! Workers never move the clock. When none of them can go on, it moves: to the next event of a device, or to the time at
 //! which a worker has something to do.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 use plumb_block::{Clock as _, Nanos, wait_any};
 
 use super::steps::Steps;
-use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
-use crate::observer::Observer;
+use crate::observer::{Event, Observer};
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
-use crate::team::Team;
+use crate::run_options::RunOptions;
+use crate::team::{Team, TeamOutcome};
 use crate::worker::Step;
 
 /// So many steps without the clock moving mean that it never will: a device that takes no time at all.
@@ -36,7 +37,7 @@ pub(super) fn run(
     let mut run = Run::start(teams, options, observer);
     let fault = run.run_to_end(options, observer).err();
     run.phases.end(observer);
-    observer.look(&run.progress(options.time.now()));
+    observer.on(&Event::Progress { progress: &run.progress(options.time.now()), targets: &Vec::new });
     let outcomes = run.teams.into_iter().map(|team| TeamOutcome { cpu: None, workers: team.finish().0 });
     (fault, outcomes.collect())
 }
@@ -54,7 +55,7 @@ struct Run {
 
 impl Run {
     fn start(teams: Vec<Team>, options: &RunOptions<'_>, observer: &mut dyn Observer) -> Self {
-        let start = observer.start_at(options.time.now());
+        let start = observer.start_at(options.time.now(), true);
         let mut phases = Phases::new(options.warmup, options.duration, options.cooldown);
         phases.start(start);
         let teams = teams.into_iter().map(|team| Steps::new(team.workers, team.shared_depth, false));
@@ -124,7 +125,7 @@ impl Run {
         if now >= self.next_look {
             let progress = self.progress(now);
             self.phases.watch_rate(&progress, now, Nanos::ZERO);
-            observer.sample(&progress);
+            observer.on(&Event::Sample(&progress));
             self.next_look = now.saturating_add(OBSERVED_EVERY);
         }
         self.moves += 1;
@@ -133,7 +134,7 @@ impl Run {
             if observer.wants_figures() {
                 self.give_figures(observer);
             }
-            observer.look(&self.progress(now));
+            observer.on(&Event::Progress { progress: &self.progress(now), targets: &Vec::new });
         }
     }
 
@@ -142,7 +143,7 @@ impl Run {
         self.teams.iter().for_each(Steps::show);
         let said = |board: &Arc<Board>| board.take_figures();
         let teams = self.boards.iter().map(|boards| TeamOutcome::of_figures(boards.iter().filter_map(said)));
-        observer.figures(teams.collect());
+        observer.on(&Event::TeamFigures(&Cell::new(teams.collect())));
     }
 
     fn progress(&self, now: Nanos) -> Progress {

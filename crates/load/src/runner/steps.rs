@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use plumb_block::{Nanos, Queue};
 
-use super::WorkerOutcome;
 use crate::fault::Fault;
 use crate::progress::Board;
-use crate::team::SharedDepth;
+use crate::team::{SharedDepth, WorkerOutcome};
 use crate::window::Window;
 use crate::worker::{Step, Worker};
 

@@ -10,11 +10,10 @@ use std::time::Duration;
 use plumb_block::{Clock, Nanos, Poller, wait_any};
 use plumb_measure::process::OwnThread;
 
-use super::TeamOutcome;
 use super::steps::Steps;
 use crate::fault::Fault;
 use crate::span::CpuUse;
-use crate::team::Team;
+use crate::team::{Team, TeamOutcome};
 use crate::window::Window;
 use crate::worker::{POLL_MAX, Step};
 

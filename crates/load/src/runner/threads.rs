@@ -1,5 +1,6 @@
 //! The threads of all teams, seen from the calling one.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,13 +10,13 @@ use std::time::Duration;
 use plumb_block::{Clock, Nanos};
 
 use super::thread::{Report, TeamThread};
-use super::{RunOptions, TeamOutcome};
 use crate::fault::Fault;
-use crate::observer::Observer;
+use crate::observer::{Event, Observer};
 use crate::outcome::LoadOutcome;
 use crate::phases::{OBSERVED_EVERY, Phases};
 use crate::progress::{Board, Progress};
-use crate::team::Team;
+use crate::run_options::RunOptions;
+use crate::team::{Team, TeamOutcome};
 use crate::worker::{POLL_MAX, Worker};
 
 /// How often the calling thread looks around.
@@ -145,7 +146,7 @@ impl<'a> Threads<'a> {
             }
         }
         let now = self.clock.now();
-        let agreed = observer.start_at(now);
+        let agreed = observer.start_at(now, false);
         self.phases.tell_before_start(observer);
         // Others know a later time, and keep to it.
         let start = if agreed == now { self.clock.now() } else { agreed };
@@ -171,8 +172,8 @@ impl<'a> Threads<'a> {
                 let progress = self.progress(now);
                 self.give_figures(observer);
                 self.phases.watch_rate(&progress, now, POLL_MAX * 2);
-                observer.sample(&progress);
-                observer.look(&progress);
+                observer.on(&Event::Sample(&progress));
+                observer.on(&Event::Progress { progress: &progress, targets: &Vec::new });
                 next_view = now + OBSERVED_EVERY;
             }
             match self.reports.recv_timeout(self.patience()) {
@@ -187,7 +188,7 @@ impl<'a> Threads<'a> {
         self.phases.move_window(now, observer);
         self.tell_begun(observer);
         self.phases.end(observer);
-        observer.look(&self.progress(now));
+        observer.on(&Event::Progress { progress: &self.progress(now), targets: &Vec::new });
     }
 
     /// Tells the observer once how late the last thread began.
@@ -195,7 +196,8 @@ impl<'a> Threads<'a> {
         let before = self.lateness.len();
         self.lateness.extend(self.begun.try_iter());
         if before < self.members.len() && self.lateness.len() == self.members.len() {
-            observer.begun(self.lateness.iter().max().copied().unwrap_or_default());
+            let late = self.lateness.iter().max().copied().unwrap_or_default();
+            observer.on(&Event::Begun { late });
         }
     }
 
@@ -263,7 +265,8 @@ impl<'a> Threads<'a> {
         }
         if self.members.iter().all(|member| member.over || member.figures.iter().all(Option::is_some)) {
             self.awaits_figures = false;
-            observer.figures(self.members.iter_mut().map(Member::take_figures).collect());
+            let teams = self.members.iter_mut().map(Member::take_figures).collect();
+            observer.on(&Event::TeamFigures(&Cell::new(teams)));
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::Flow;
 use super::durable::unknown_below;
+use crate::facts::Mark;
 use crate::model::{Cache, DurableAt};
 
 /// The verdict of a path without a page cache.
@@ -12,6 +13,11 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         return DurableAt { sentence, ..DurableAt::default() };
     };
     let name = device.name.clone();
+    if device.marks.contains(&Mark::NoFlushOffered) {
+        let sentence =
+            format!("Nothing written here can be made durable: {name} offers neither flush nor FUA.");
+        return DurableAt { sentence, ..DurableAt::default() };
+    }
     if let Some(reason) = unknown_below(flow) {
         let holds = match device.cache {
             Cache::Volatile => format!("A write may be in a volatile cache when {name} acknowledges it"),

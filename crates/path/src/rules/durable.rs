@@ -3,7 +3,7 @@
 use super::finding::names;
 use super::{Flow, device};
 use crate::facts::{Mark, Node};
-use crate::model::{Cache, DurableAt, Flush, LayerKind};
+use crate::model::{Cache, DurableAt, Flush, LayerKind, synchronous_words};
 
 /// The verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
@@ -15,29 +15,29 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
     };
     let Words { acknowledged, synced: once_synced, sync, .. } = words;
     let synced = synced(flow);
-    let synchronous = is_synchronous(flow);
+    let synchronous = synchronous(flow);
     let (direct, direct_words) = match &synced {
-        Synced::At(name) if !synchronous => direct(flow, name, words),
+        Synced::At(name) if synchronous.is_none() => direct(flow, name, words),
         _ => (None, String::new()),
     };
-    let sentence = match &synced {
-        Synced::At(name) if synchronous => {
-            format!("The mount option sync makes every write durable at {name} before write() returns.")
+    let sentence = match (&synced, synchronous) {
+        (Synced::At(name), Some(by)) => {
+            format!("The {by} makes every write durable at {name} before write() returns.")
         }
-        Synced::At(name) => format!(
+        (Synced::At(name), None) => format!(
             "A write is {acknowledged} when it is acknowledged; once {once_synced} it is durable at {name}.{direct_words}"
         ),
-        Synced::Dropped(cause, holder) => {
+        (Synced::Dropped(cause, holder), _) => {
             format!("{sync} makes nothing durable here: {cause} while {holder} may lose what it holds.")
         }
-        Synced::Memory(what) => {
+        (Synced::Memory(what), _) => {
             format!("Nothing is durable here: {what}, and a power cut or a reboot empties it.")
         }
-        Synced::Unknown(why) if synchronous => format!(
-            "The mount option sync flushes every write before write() returns; whether it is durable then cannot be seen \
+        (Synced::Unknown(why), Some(by)) => format!(
+            "The {by} flushes every write before write() returns; whether it is durable then cannot be seen \
              from here: {why}."
         ),
-        Synced::Unknown(why) => format!(
+        (Synced::Unknown(why), None) => format!(
             "A write is {acknowledged} when it is acknowledged; whether it is durable once {once_synced} cannot be \
              seen from here: {why}."
         ),
@@ -47,7 +47,7 @@ pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
         _ => None,
     };
     let every_write = if words.is_direct { direct.clone() } else { None };
-    let write = fsync.clone().filter(|_| synchronous).or(every_write);
+    let write = fsync.clone().filter(|_| synchronous.is_some()).or(every_write);
     DurableAt { direct: write.clone().or(direct), write, fsync, sentence }
 }
 
@@ -129,6 +129,10 @@ fn synced(flow: &Flow<'_>) -> Synced {
         });
     }
     if let Some((index, node)) = flow.nodes().find(|(index, _)| flow.flush(*index) == Flush::Dropped) {
+        if node.marks.contains(&Mark::NoFlushOffered) {
+            let cause = format!("the server of {} offers neither flush nor FUA", node.name);
+            return Synced::Dropped(cause, "it".to_owned());
+        }
         return Synced::Dropped(cause(node), holder(flow, index));
     }
     if let Some(reason) = unknown_below(flow) {
@@ -218,22 +222,22 @@ fn lowest_common(flow: &Flow<'_>) -> Option<String> {
     }
 }
 
-/// The mount option `sync` on what applications write to: the first layer below the page cache; for an overlay also
-/// the file system of its upper directory. A file system below a loop device does not count: its writes are the loop
-/// device's.
-fn is_synchronous(flow: &Flow<'_>) -> bool {
+/// Returns what syncs every write to what applications write to: the first layer below the page cache; for an
+/// overlay also the file system of its upper directory. A file system below a loop device does not count: its
+/// writes are the loop device's.
+fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
     let mut at = top(flow);
     while let Some(index) = at {
         let node = flow.node(index);
-        if node.is_synchronous() {
-            return true;
+        if let Some(value) = node.synchronous() {
+            return Some(synchronous_words(value));
         }
         at = match node.kind {
             LayerKind::Overlay => flow.below(index).next().map(|(below, _)| below),
             _ => None,
         };
     }
-    false
+    None
 }
 
 /// The layer directly below the page cache.

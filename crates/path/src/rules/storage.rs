@@ -5,7 +5,7 @@ use super::Flow;
 use super::finding::{Found, Those, marked};
 use crate::facts::{KernelView, Mark};
 use crate::finding::Severity;
-use crate::model::{Cache, Flush, LayerKind};
+use crate::model::{Cache, Flush, LayerKind, SYNC_ATTRIBUTE, is_synchronous};
 
 /// How many questions `needs-root` lists.
 const QUESTIONS_MAX: usize = 20;
@@ -68,11 +68,14 @@ pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<Found> {
 
 pub(super) fn synchronous(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::Synchronous { option } => option);
-    let what = match those.words.contains(&"sync") {
+    let what = match those.words.iter().any(|word| is_synchronous(word)) {
         true => "every write is flushed before write() returns, and a sync after it flushes once more",
         false => "every change of a directory is flushed before its call returns; writes of files are not",
     };
-    let sentence = format!("{those} is mounted with the option {}: {what}.", those.said(", "));
+    let sentence = match those.words.as_slice() {
+        [SYNC_ATTRIBUTE] => format!("What was named on {those} has the attribute S (chattr +S): {what}."),
+        _ => format!("{those} is mounted with the option {}: {what}.", those.said(", ")),
+    };
     those.found(Severity::Info, sentence)
 }
 
@@ -110,6 +113,17 @@ pub(super) fn no_flush_command(flow: &Flow<'_>) -> Option<Found> {
         ),
     };
     those.found(severity, format!("{those} offers the guest no flush command: {end}."))
+}
+
+/// drivers/block/nbd.c: without NBD_FLAG_SEND_FLUSH the queue is set to write through, and no request asks
+/// for durability.
+pub(super) fn no_flush_offered(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::NoFlushOffered => "");
+    let sentence = format!(
+        "Nothing written to {those} can be made durable: the NBD server offers neither flush nor FUA, so a sync has nothing \
+         that it could ask for."
+    );
+    those.found(Severity::Danger, sentence)
 }
 
 pub(super) fn write_hole(flow: &Flow<'_>) -> Option<Found> {

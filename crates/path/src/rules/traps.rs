@@ -1,5 +1,7 @@
 //! The traps of write-cache settings: places where the kernel's view and the device part company.
 
+use plumb_block::shell_word;
+
 use super::finding::{Found, Those, marked};
 use super::{Flow, durable};
 use crate::facts::{DriveCache, KernelView, Mark, Node};
@@ -9,8 +11,10 @@ use crate::model::{Cache, Flush, LayerKind};
 /// What all of the traps come to. Memory, and mounts without barriers, have findings of their own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |index, node| {
-        let own =
-            |mark: &Mark| matches!(mark, Mark::InMemory | Mark::WriteProtected | Mark::BarriersOff { .. });
+        let own = |mark: &Mark| {
+            use Mark as M;
+            matches!(mark, M::InMemory | M::WriteProtected | M::BarriersOff { .. } | M::NoFlushOffered)
+        };
         let elsewhere = node.marks.iter().any(own);
         flow.flush(index) == Flush::Dropped && !elsewhere && flow.vouched(index) != Some(Flush::Dropped)
     });
@@ -31,7 +35,7 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
 fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
     let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
     let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;
-    let cache = &node.log()?.cache;
+    let cache = shell_word(&node.log()?.cache);
     let those = Those { nodes: vec![node], words: Vec::new() };
     let log = Those { nodes: flow.log(index).map(|(_, node)| node).collect(), words: Vec::new() };
     let (severity, but) = match flow.vouched(index) {

@@ -41,6 +41,9 @@ fn path(target: &str, info: &DeviceInfo, kind: DeviceKind) -> WritePath {
         }
         DeviceKind::Nbd => {
             let mut export = device(LayerKind::Nbd, target, info, "transmission flags");
+            if info.volatile_cache == VolatileCache::Unknown && !info.fua_native {
+                export.mark(Mark::NoFlushOffered);
+            }
             let server = format!("server of {target}");
             export.below = vec![server.clone()];
             nodes.push(export);
@@ -82,8 +85,11 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
     node.saw(source, value, means);
     node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };
     let fua = if info.fua_native { "FUA is taken" } else { "FUA is not taken" };
-    let means =
-        if info.fua_native { "a write can be durable by itself" } else { "it becomes a write and a flush" };
+    let means = match (info.fua_native, info.volatile_cache) {
+        (true, _) => "a write can be durable by itself",
+        (false, VolatileCache::Unknown) => "and no flush can stand in for it",
+        (false, _) => "it becomes a write and a flush",
+    };
     node.saw(source, fua, means);
     node
 }

@@ -1,7 +1,7 @@
 //! File systems: what kind each is, and which devices it is kept on.
 
 use plumb_linux::tree::mountinfo::Mount;
-use plumb_linux::tree::{DeviceNumber, FileKind};
+use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
 
 use super::mounts::{MOUNTINFO, attached_drive};
 use super::network;
@@ -43,17 +43,36 @@ pub fn is_kernel_state(kind: &str) -> bool {
 }
 
 impl Surveyor<'_> {
-    /// The node of the file system that `path` (canonical) is on, with all below it.
-    pub(super) fn file_system_at(&mut self, path: &str, mount: Option<u64>) -> Option<String> {
-        let mount = self.mounts().of_path(path, mount)?.clone();
-        Some(self.file_system(&mount))
+    /// The node of the file system that holds what is at `path` (canonical), of which the kernel says `stat`,
+    /// with all below it. A file system that no mount table shows is a layer of which nothing is known.
+    pub(super) fn file_system_at(&mut self, path: &str, stat: Option<&Stat>) -> String {
+        if let Some(mount) = self.mount_at(path, stat) {
+            return self.file_system(&mount);
+        }
+        let of = stat.map_or_else(|| format!("of {path}"), |stat| format!("of device {}", stat.device));
+        let name = format!("file system {of}");
+        self.ensure(&name, |_| {
+            let mut node = Node::new(LayerKind::Unknown, &name);
+            node.cache = Cache::Unknown;
+            node.saw(MOUNTINFO, "not there", "nothing is known about this file system");
+            let what = format!(
+                "no mount table that can be read shows the {name} (root sees those of other mount namespaces)"
+            );
+            node.mark(Mark::Unseen { what });
+            node
+        });
+        name
     }
 
     /// The node of a mounted file system.
     pub(super) fn file_system(&mut self, mount: &Mount) -> String {
         // Of two mounts at one point the later hides the earlier, which a loop device may still lie on.
-        let visible = self.mounts().of_path(&mount.point, None).is_none_or(|seen| seen.id == mount.id);
-        let hidden = if visible { String::new() } else { format!(" (mount {})", mount.id) };
+        let visible = self.mounts().of_path(&mount.point).is_none_or(|seen| seen.id == mount.id);
+        let hidden = match self.namespace_of(mount) {
+            Some(process) => format!(" (in the mount namespace of process {process})"),
+            None if visible => String::new(),
+            None => format!(" (mount {})", mount.id),
+        };
         let name = match attached_drive(mount) {
             Some(cache) if self.is_plumb_cache(cache) => format!("plumb cache {cache}{hidden}"),
             Some(drive) => format!("plumb drive {drive}{hidden}"),
@@ -66,8 +85,9 @@ impl Surveyor<'_> {
     fn build_file_system(&mut self, mount: &Mount, name: &str) -> Node {
         let kind = mount.kind.as_str();
         let mut node = Node::new(LayerKind::FileSystem, name);
+        let table = self.namespace_of(mount).map(|process| format!("/proc/{process}/mountinfo"));
         node.saw(
-            MOUNTINFO,
+            table.unwrap_or_else(|| MOUNTINFO.to_owned()),
             format!("{} {} {} {}", mount.device, mount.point, mount.kind, mount.source),
             format!("{} is a file system of the type {kind}", mount.point),
         );

@@ -1,6 +1,6 @@
 //! Loop devices: a file as a disk. drivers/block/loop.c.
 
-use plumb_linux::probe::{Refusal, Request, wire};
+use plumb_linux::probe::{Request, wire};
 use plumb_linux::tree::FileKind;
 
 use super::block_device::Place;
@@ -42,22 +42,36 @@ impl Surveyor<'_> {
         let path = self.tree.canonical(path).ok()?;
         match self.tree.stat(&path).ok()? {
             stat if stat.kind == FileKind::Block => self.device_at(&path),
-            stat => self.file_system_at(&path, stat.mount),
+            stat => Some(self.file_system_at(&path, Some(&stat))),
         }
     }
 
+    /// Finds what the loop device is set up over by device and inode, as
+    /// [`Inventory`](plumb_linux::inventory::Inventory) does: the name may lead to another file by now, or be
+    /// that of another mount namespace. The name decides only where the ioctl may not be asked.
     fn backing(&mut self, node: &mut Node, place: &Place, backing: &str) -> Option<String> {
-        if let Some(below) = self.beneath_path(backing) {
-            return Some(below);
-        }
-        // Deleted, or named in another mount namespace: the ioctl knows the device it is on.
         let reply = self.ask(node, place.number, Request::LoopStatus, "LOOP_GET_STATUS64");
-        let status = match reply {
-            Ok(bytes) => wire::loop_status::parse(&bytes)?,
-            Err(Refusal::NotRecorded | _) => return None,
+        let Some(status) = reply.ok().and_then(|bytes| wire::loop_status::parse(&bytes)) else {
+            return self.beneath_path(backing);
         };
-        node.saw("LOOP_GET_STATUS64 lo_device", status.device.to_string(), "the device that the file is on");
-        let mount = self.mounts().of_device(status.device)?.clone();
+        if let Some(device) = status.node {
+            node.saw(
+                "LOOP_GET_STATUS64 lo_rdevice",
+                device.to_string(),
+                "the device behind this loop device",
+            );
+            return Some(self.device_by_number(device, backing));
+        }
+        node.saw(
+            "LOOP_GET_STATUS64 lo_device, lo_inode",
+            format!("{}, {}", status.device, status.inode),
+            "the device and inode of the file, whatever its name leads to",
+        );
+        let here = self.tree.canonical(backing).ok().and_then(|path| {
+            let stat = self.tree.stat(&path).ok().filter(|stat| stat.device == status.device)?;
+            self.mount_at(&path, Some(&stat))
+        });
+        let mount = here.or_else(|| self.mount_of_device(status.device))?;
         Some(self.file_system(&mount))
     }
 }

@@ -1,11 +1,13 @@
 //! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read from.
 
+use plumb_block::shell_word;
 use plumb_linux::tree::mountinfo::Mount;
 
 use super::file_system::EXT4_SYSTEMS;
 use super::mounts::MOUNTINFO;
 use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
+use crate::model::SYNC_OPTION;
 
 /// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
 /// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync sends no SMB
@@ -17,7 +19,7 @@ const BARRIERS_OFF: [&str; 6] =
 const LAX_ORDER: [&str; 2] = ["data=writeback", "journal_async_commit"];
 
 /// Options with which calls are synced before they return: mount(8).
-const SYNCHRONOUS: [&str; 2] = ["sync", "dirsync"];
+const SYNCHRONOUS: [&str; 2] = [SYNC_OPTION, "dirsync"];
 
 /// One option that is in force.
 struct MountOption {
@@ -43,12 +45,17 @@ impl Surveyor<'_> {
             }
         }
         for option in &options {
-            record(node, option, mount);
+            record(node, option, &self.remount_of(mount));
         }
         let overwrites = matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs");
         if overwrites && complete && !is_set(&options, "data=journal") {
             node.mark(Mark::DirectInPlace);
         }
+    }
+
+    fn remount_of<'m>(&self, mount: &'m Mount) -> Remount<'m> {
+        let enter = self.namespace_of(mount).map(|process| format!("nsenter --target {process} --mount "));
+        Remount { kind: &mount.kind, enter: enter.unwrap_or_default(), point: shell_word(&mount.point) }
     }
 
     /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4 serves all
@@ -68,8 +75,17 @@ fn is_set(options: &[MountOption], text: &str) -> bool {
     options.iter().any(|option| option.text == text)
 }
 
+/// Words of the commands that mount a file system again.
+struct Remount<'a> {
+    kind: &'a str,
+    /// Words before each command: none, or those that enter the mount namespace of a process.
+    enter: String,
+    /// The mount point, quoted for a shell.
+    point: String,
+}
+
 /// Evidence and a mark, if the option is one that matters.
-fn record(node: &mut Node, option: &MountOption, mount: &Mount) {
+fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
     let MountOption { source, text } = option;
     match text.as_str() {
         off if BARRIERS_OFF.contains(&off) => {
@@ -85,7 +101,7 @@ fn record(node: &mut Node, option: &MountOption, mount: &Mount) {
             node.saw(source, text, "data goes through the journal, and O_DIRECT through the page cache");
         }
         synchronous if SYNCHRONOUS.contains(&synchronous) => {
-            let what = if text == "sync" { "write" } else { "change of a directory" };
+            let what = if text == SYNC_OPTION { "write" } else { "change of a directory" };
             node.saw(source, text, format!("every {what} is synced before its call returns"));
             node.mark(Mark::Synchronous { option: text.clone() });
         }
@@ -95,14 +111,16 @@ fn record(node: &mut Node, option: &MountOption, mount: &Mount) {
 
 /// The command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since Linux 6.1; cifs
 /// changes nothing by a remount.
-fn restore(option: &str, mount: &Mount) -> String {
-    let point = &mount.point;
-    let on = match (option, mount.kind.as_str()) {
+fn restore(option: &str, mount: &Remount<'_>) -> String {
+    let Remount { kind, enter, point } = mount;
+    let on = match (option, *kind) {
         ("fsync_mode=nobarrier", _) => "fsync_mode=posix",
         ("barrier=none", _) => "barrier=flush",
-        ("nostrictsync", _) => return format!("umount {point} && mount -o strictsync {point}"),
+        ("nostrictsync", _) => {
+            return format!("{enter}umount {point} && {enter}mount -o strictsync {point}");
+        }
         (_, "ocfs2") => "barrier=1",
         _ => "barrier",
     };
-    format!("mount -o remount,{on} {point}")
+    format!("{enter}mount -o remount,{on} {point}")
 }

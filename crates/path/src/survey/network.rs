@@ -78,6 +78,9 @@ impl Surveyor<'_> {
                     "NBD_FLAG_SEND_FLUSH",
                     "the queue says write back where the server offered it; without it no flush can be sent",
                 );
+                if node.queue == crate::facts::KernelView::WriteThrough {
+                    node.mark(Mark::NoFlushOffered);
+                }
                 (LayerKind::Nbd, "the NBD server".to_owned())
             }
             "rbd" => {

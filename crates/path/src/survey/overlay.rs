@@ -27,10 +27,14 @@ impl Surveyor<'_> {
         node.saw(MOUNTINFO, format!("upperdir={upper}"), "writes go to this directory");
         // The path is the one of the mount namespace that made the overlay: inside a container it is not there, or
         // something else is.
-        let found = self.tree.canonical(&upper).ok().and_then(|path| {
+        let path = match self.namespace_of(mount) {
+            Some(process) => Some(format!("/proc/{process}/root{upper}")),
+            None => self.tree.canonical(&upper).ok(),
+        };
+        let found = path.and_then(|path| {
             let stat = self.tree.stat(&path).ok()?;
-            let below = self.mounts().of_path(&path, stat.mount)?;
-            (below.id != mount.id && below.point != mount.point).then(|| below.clone())
+            let below = self.mount_at(&path, Some(&stat))?;
+            (below.id != mount.id && below.point != mount.point).then_some(below)
         });
         match found {
             Some(below) => node.below.push(self.file_system(&below)),

@@ -126,9 +126,9 @@ pub fn load(directory: &Path) -> Result<RecordedSurvey, RecordingError> {
     })
 }
 
-/// Leaves out the mounts that the survey did not go through: they are nobody's business.
+/// Leaves out the mounts that the survey did not go through: they are nobody's business. Of processes whose
+/// mounts were looked through in vain nothing stays.
 fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
-    let Ok(bytes) = tree.read(MOUNTINFO) else { return };
     let systems: Vec<&str> = found
         .paths
         .iter()
@@ -136,6 +136,20 @@ fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
         .filter(|layer| !matches!(layer.kind, LayerKind::Application | LayerKind::PageCache))
         .map(|layer| layer.name.as_str())
         .collect();
+    let processes = tree.list("/proc").unwrap_or_default();
+    let processes = processes.into_iter().filter(|name| name.parse::<u32>().is_ok());
+    for process in processes {
+        let directory = format!("/proc/{process}");
+        if !keep_mounts_of(tree, &format!("{directory}/mountinfo"), &systems) {
+            tree.remove(&directory);
+        }
+    }
+    keep_mounts_of(tree, MOUNTINFO, &systems);
+}
+
+/// Leaves in a mount table the mounts of these file systems. Returns whether there is one.
+fn keep_mounts_of(tree: &mut RecordedTree, table: &str, systems: &[&str]) -> bool {
+    let Ok(bytes) = tree.read(table) else { return false };
     let kept: Vec<&[u8]> = bytes
         .split_inclusive(|byte| *byte == b'\n')
         .filter(|line| {
@@ -146,7 +160,8 @@ fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
             })
         })
         .collect();
-    tree.put_bytes(MOUNTINFO, &kept.concat());
+    tree.put_bytes(table, &kept.concat());
+    !kept.is_empty()
 }
 
 /// Only one flag of the processors matters.

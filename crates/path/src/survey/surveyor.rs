@@ -7,7 +7,7 @@ use plumb_linux::probe::{Probe, ProbedDevice, Refusal, Reply, Request};
 use plumb_linux::tree::{DeviceNumber, Tree};
 
 use super::guest::Guest;
-use super::mounts::Mounts;
+use super::mounts::{Elsewhere, Mounts};
 use crate::facts::{Mark, Node};
 
 /// Deeper than any stack of devices that works; keeps a hostile recording from exhausting ours.
@@ -21,6 +21,7 @@ pub(super) struct Surveyor<'a> {
     /// Nodes that are being built: a chain that leads back to one of them is a cycle.
     pub(super) building: BTreeSet<String>,
     mounts: OnceCell<Mounts>,
+    elsewhere: OnceCell<Elsewhere>,
     guest: OnceCell<Guest>,
     kernel_log: OnceCell<Reply>,
 }
@@ -33,6 +34,7 @@ impl<'a> Surveyor<'a> {
             nodes: BTreeMap::new(),
             building: BTreeSet::new(),
             mounts: OnceCell::new(),
+            elsewhere: OnceCell::new(),
             guest: OnceCell::new(),
             kernel_log: OnceCell::new(),
         }
@@ -41,6 +43,11 @@ impl<'a> Surveyor<'a> {
     /// The mount table, read once.
     pub(super) fn mounts(&self) -> &Mounts {
         self.mounts.get_or_init(|| Mounts::read(self.tree))
+    }
+
+    /// Returns the mounts of other mount namespaces, read once.
+    pub(super) fn elsewhere(&self) -> &Elsewhere {
+        self.elsewhere.get_or_init(|| Elsewhere::read(self.tree))
     }
 
     /// What this machine runs on, found out once.

@@ -1,9 +1,11 @@
 //! What a user asks for, and how it is found.
 
-use plumb_linux::tree::{Absence, FileKind};
+use plumb_linux::tree::{Absence, FileKind, Stat};
 
 use super::Top;
 use super::surveyor::Surveyor;
+use crate::facts::Mark;
+use crate::model::{LayerKind, SYNC_ATTRIBUTE};
 
 /// What is to be surveyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,13 @@ impl Surveyor<'_> {
     /// Finds what `name` stands for and reads all that is below it.
     pub(super) fn find(&mut self, name: &str) -> Result<Top, SurveyError> {
         let target = name.to_owned();
+        // A link of a process leads into its mount namespace, where the text of the link means something
+        // else.
+        if name.starts_with("/proc/")
+            && let Ok(stat) = self.tree.stat(name)
+        {
+            return self.top_at(target, name, &stat);
+        }
         let canonical = match self.tree.canonical(name) {
             Ok(path) => path,
             Err(Absence::NotThere | Absence::NotRecorded) => return self.find_device(name),
@@ -61,22 +70,51 @@ impl Surveyor<'_> {
             Ok(stat) => stat,
             Err(Absence::NotThere) => return self.find_device(name),
             // Without the path itself, the mount table still tells.
-            Err(_) => return self.top_on_mount(target, &canonical, None),
-        };
-        match (stat.kind, stat.node) {
-            (FileKind::Block, Some(number)) => {
-                let node = self.device_by_number(number, &canonical);
-                Ok(Top { target, node })
+            Err(_) => {
+                let node = self.file_system_at(&canonical, None);
+                return Ok(Top { target, node });
             }
-            (FileKind::Character, _) => Err(SurveyError::NotStorage { target }),
-            _ => self.top_on_mount(target, &canonical, stat.mount),
-        }
+        };
+        self.top_at(target, &canonical, &stat)
     }
 
-    fn top_on_mount(&mut self, target: String, path: &str, mount: Option<u64>) -> Result<Top, SurveyError> {
-        match self.file_system_at(path, mount) {
-            Some(node) => Ok(Top { target, node }),
-            None => Err(SurveyError::Unreachable { target, reason: Absence::NotThere }),
+    fn top_at(&mut self, target: String, path: &str, stat: &Stat) -> Result<Top, SurveyError> {
+        let node = match (stat.kind, stat.node) {
+            (FileKind::Block, Some(number)) => self.device_by_number(number, path),
+            (FileKind::Character, _) => return Err(SurveyError::NotStorage { target }),
+            _ => self.file_system_of(path, stat),
+        };
+        Ok(Top { target, node })
+    }
+
+    /// Returns the file system of a file or directory, with what the attributes of that one change.
+    fn file_system_of(&mut self, path: &str, stat: &Stat) -> String {
+        let name = self.file_system_at(path, Some(stat));
+        let is_stored = matches!(stat.kind, FileKind::File | FileKind::Directory);
+        let attributes = is_stored.then(|| self.attributes_of(&name, path, stat.kind)).flatten();
+        if let (Some(attribute), Some(node)) = (attributes, self.nodes.get_mut(&name)) {
+            node.saw(format!("FS_IOC_GETFLAGS of {path}"), SYNC_ATTRIBUTE, attribute);
+            node.mark(Mark::Synchronous { option: SYNC_ATTRIBUTE.to_owned() });
+        }
+        name
+    }
+
+    /// Returns what the attribute `S` of a file, or of a directory whose new files get it, comes to; `None`
+    /// without it. ext2, ext3, ext4, f2fs, jfs and xfs let new files have it; btrfs does not.
+    fn attributes_of(&self, system: &str, path: &str, kind: FileKind) -> Option<&'static str> {
+        let inherits = || {
+            let kind = system.split(' ').next().unwrap_or_default();
+            matches!(kind, "ext2" | "ext3" | "ext4" | "f2fs" | "jfs" | "xfs")
+        };
+        if self.nodes.get(system)?.kind != LayerKind::FileSystem {
+            return None;
+        }
+        self.tree.attributes(path).ok().filter(|attributes| attributes.synchronous)?;
+        match kind {
+            FileKind::Directory => {
+                inherits().then_some("new files here have it, and each write to them is synced")
+            }
+            _ => Some("each write is synced before its call returns"),
         }
     }
 

@@ -1,7 +1,10 @@
 //! Write-back caches of plumb: attached as a loop device, exported through ublk, or named. Their configuration names the devices.
 
+use std::path::Path;
+
 use plumb_linux::probe::Probe;
 use plumb_linux::tree::Tree;
+use plumb_state::{UblkRecord, places};
 use serde::Deserialize;
 
 use super::device::application;
@@ -114,7 +117,7 @@ impl AttachedCache {
             Some(number) => surveyor.ublk_cache(number)?,
             None => {
                 let file = tree.text(&format!("/sys/class/block/{device}/loop/backing_file")).ok()?;
-                let mount = surveyor.mounts().of_path(&file, None)?;
+                let mount = surveyor.mounts().of_path(&file)?;
                 attached_drive(mount).filter(|name| surveyor.is_plumb_cache(name))?.to_owned()
             }
         };
@@ -130,21 +133,22 @@ impl AttachedCache {
 
 /// Where the configuration of the cache `name` is that root has made.
 pub(super) fn config_of(name: &str) -> String {
-    format!("/var/lib/plumb/cache/{name}.json")
+    let directory = places::cache_configurations(Path::new(places::STATE));
+    places::cache_configuration(&directory, name).display().to_string()
 }
 
 impl Surveyor<'_> {
     /// Whether what plumb has attached under this name is a cache, rather than a simulated drive.
     pub(super) fn is_plumb_cache(&self, name: &str) -> bool {
-        self.tree.stat(&format!("/run/plumb/cache/{name}.control")).is_ok()
+        let socket = places::control_socket(&places::cache_sockets(Path::new(places::RUN)), name);
+        self.tree.stat(&socket.to_string_lossy()).is_ok()
     }
 
     /// The name of the cache that a ublk device of this number is: its server has written that down, with what it serves.
     pub(super) fn ublk_cache(&self, number: &str) -> Option<String> {
-        let record = self.tree.text(&format!("/run/plumb/ublk/{number}")).ok()?;
-        let mut lines = record.lines().skip(2);
-        let (name, contents) = (lines.next()?, lines.next()?);
-        (contents.starts_with("cache ") && self.is_plumb_cache(name)).then(|| name.to_owned())
+        let text = self.tree.text(&format!("{}/{number}", places::UBLK_RECORDS)).ok()?;
+        let UblkRecord { name, identity, .. } = UblkRecord::parse(&text)?;
+        (identity.starts_with("cache ") && self.is_plumb_cache(&name)).then_some(name)
     }
 
     /// The cache `name`, whose configuration is the file `config`. A flush becomes a flush of the log, but in the mode `protected`,

@@ -15,9 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{self, FileError};
 
-/// The file of the machine.
-pub const PLACE: &str = "/etc/plumb/claims.toml";
-
 /// One word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -342,7 +342,12 @@ impl<'a> Reader<'a> {
             id: "claim-expired".to_owned(),
             severity: Severity::Warning,
             sentence: format!("The word of {} for the protection of {} has expired.", claim.who, block.name),
-            evidence: vec![format!("{}: until {} ({})", super::claims::PLACE, claim.until, claim.reason)],
+            evidence: vec![format!(
+                "{}: until {} ({})",
+                plumb_state::places::CLAIMS,
+                claim.until,
+                claim.reason
+            )],
             remedy: "Have it confirmed and recorded again, or leave the state `protected`.".to_owned(),
         })
     }

@@ -1,21 +1,17 @@
 //! One apply, resume or rollback at a time.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use plumb_state::LockedRecord;
+use plumb_state::whole_file;
 
 use super::error::JournalError;
 use super::store::make_root;
-use crate::file::failed;
 
-/// Held while policies are changed. The kernel lets go of it when the process ends, however it ends.
+/// The lock of a directory of journals, held while policies are changed.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _record: LockedRecord,
 }
 
 impl Lock {
@@ -26,28 +22,13 @@ impl Lock {
     pub fn take(root: &Path) -> Result<Self, JournalError> {
         make_root(root)?;
         let path = root.join("lock");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed("open", &path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder).map_err(failed("read", &path))?;
-                return Err(JournalError::Busy { path, holder: holder.trim().to_owned() });
-            }
-            Err(errno) => return Err(failed("lock", &path)(errno.into()).into()),
-        }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(failed("write", &path))?;
-        Ok(Self { _file: file })
+        let Some(record) = LockedRecord::hold(&path)? else {
+            let holder = whole_file::read(&path)?.unwrap_or_default();
+            let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+            return Err(JournalError::Busy { path, holder });
+        };
+        record.rewrite(format!("{}\n", std::process::id()).as_bytes())?;
+        Ok(Self { _record: record })
     }
 }
 

@@ -9,8 +9,8 @@ use super::snapshot::Snapshot;
 use super::store::{DirectoryStore, JournalStore};
 use crate::file;
 use crate::moment::now_text;
-use plumb_linux::digest::sha256_hex;
-use plumb_linux::sealed_lines::{decode, encode};
+use plumb_state::digest::sha256_hex;
+use plumb_state::sealed_lines::{decode, encode};
 
 const SNAPSHOT: &str = "snapshot.json";
 const LOG: &str = "journal.log";

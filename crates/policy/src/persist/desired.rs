@@ -74,7 +74,7 @@ impl DesiredState {
             .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
             .collect();
         let plain = plain.trim_start_matches('.');
-        let mut sum = plumb_linux::digest::sha256_hex(self.identity.as_bytes());
+        let mut sum = plumb_state::digest::sha256_hex(self.identity.as_bytes());
         sum.truncate(8);
         format!("{}-{sum}.toml", plain.get(..60).unwrap_or(plain))
     }

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use plumb_state::places::{DESIRED_STATES, SYSTEMD_UNITS, UDEV_RULES};
+
 use super::desired::{DesiredState, load_desired};
 use super::error::PersistError;
 use super::udev;
@@ -31,25 +33,22 @@ pub struct Installed {
     pub then_run: Vec<&'static str>,
 }
 
-const DESIRED: &str = "/etc/plumb/policy.d";
-const RULES: &str = "etc/udev/rules.d/99-plumb-policy.rules";
-const UNITS: &str = "etc/systemd/system";
 const THEN_RUN: [&str; 2] = ["udevadm control --reload", "systemctl daemon-reload"];
 
 impl InstallPaths {
     /// The directory of the desired states.
     pub fn desired_states(&self) -> PathBuf {
-        self.below(DESIRED)
+        self.below(DESIRED_STATES)
     }
 
     /// The file of the rules.
     pub fn rules(&self) -> PathBuf {
-        self.below(RULES)
+        self.below(UDEV_RULES)
     }
 
     /// The file of a unit.
     pub fn unit(&self, name: &str) -> PathBuf {
-        self.below(UNITS).join(name)
+        self.below(SYSTEMD_UNITS).join(name)
     }
 
     fn below(&self, path: &str) -> PathBuf {
@@ -62,8 +61,8 @@ impl InstallPaths {
         let resume = SLEEPS.into_iter().map(|target| (target, RESUME_UNIT));
         boot.chain(resume)
             .map(|(target, unit)| {
-                let link = self.below(UNITS).join(format!("{target}.wants")).join(unit);
-                (link, format!("/{UNITS}/{unit}"))
+                let link = self.below(SYSTEMD_UNITS).join(format!("{target}.wants")).join(unit);
+                (link, format!("{SYSTEMD_UNITS}/{unit}"))
             })
             .collect()
     }
@@ -82,12 +81,12 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
         write(&path, &text, &mut files)?;
     }
     let all = load_desired(&places.desired_states())?;
-    write(&places.unit(BOOT_UNIT), &boot_unit(&places.program, DESIRED), &mut files)?;
-    write(&places.unit(RESUME_UNIT), &resume_unit(&places.program, DESIRED), &mut files)?;
+    write(&places.unit(BOOT_UNIT), &boot_unit(&places.program, DESIRED_STATES), &mut files)?;
+    write(&places.unit(RESUME_UNIT), &resume_unit(&places.program, DESIRED_STATES), &mut files)?;
     for (link, target) in places.links() {
         make_link(&link, &target, &mut files)?;
     }
-    write(&places.rules(), &udev::rules(&all, &places.program, DESIRED), &mut files)?;
+    write(&places.rules(), &udev::rules(&all, &places.program, DESIRED_STATES), &mut files)?;
     Ok(Installed { files, then_run: THEN_RUN.to_vec() })
 }
 
@@ -109,7 +108,7 @@ pub fn remove(places: &InstallPaths, identity: &str) -> Result<Installed, Persis
             take_away(&places.unit(unit), &mut files)?;
         }
     } else if !gone.is_empty() {
-        write(&places.rules(), &udev::rules(&rest, &places.program, DESIRED), &mut files)?;
+        write(&places.rules(), &udev::rules(&rest, &places.program, DESIRED_STATES), &mut files)?;
     }
     for desired in gone {
         take_away(&places.desired_states().join(desired.file_name()), &mut files)?;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use plumb_linux::digest::sha256_hex;
+use plumb_state::digest::sha256_hex;
 
 /// The key that is left out.
 pub(super) const KEY: &str = "hash";

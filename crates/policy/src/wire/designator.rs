@@ -3,7 +3,7 @@
 //! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so that what a
 //! descriptor answers can be compared with what /sys says.
 
-use plumb_linux::hex;
+use plumb_state::hex;
 
 use plumb_linux::probe::wire::text;
 

@@ -3,8 +3,8 @@
 
 use crate::gateway::NvmeCommand;
 
-use plumb_linux::hex;
 use plumb_linux::probe::wire::text;
+use plumb_state::hex;
 
 const WRITE_CACHE: u32 = 0x06;
 const SAVE: u32 = 1 << 31;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
-use plumb_linux::sealed_lines::{decode, encode};
+use plumb_state::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
 
 use super::parameters::Judge;

@@ -78,7 +78,7 @@ impl Recording {
     /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let digest = self.write(io::sink());
-        digest.map_or_else(|_| String::new(), |digest| plumb_linux::hex::encode(digest.as_ref()))
+        digest.map_or_else(|_| String::new(), |digest| plumb_state::hex::encode(digest.as_ref()))
     }
 
     fn write(&self, out: impl Write) -> io::Result<Digest> {

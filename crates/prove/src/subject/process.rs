@@ -1,28 +1,19 @@
 //! A line for the shell run to its end, with all that it starts: its output is cut, its time is limited, and it can be stopped.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
+use std::io::{self, PipeWriter};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use plumb_linux::child::{self, EndedBy, Limits, Pipe, Tail};
 
 use super::AckBy;
 use crate::error::{Error, Result};
 
-/// How much of what a program says is kept: the end of it.
+/// How much of what a program says is kept, in bytes: the end of it.
 const SAID_MAX: usize = 4 << 10;
-/// How often the wish to stop is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
-const READS_MAX: usize = 16;
 
 /// A shell that has a pipe as its standard input: when that ends, for plumb was killed, it kills all of its process group. What waits
 /// is no child of the program, which may wait for all that it has.
@@ -56,60 +47,28 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// A pipe from the program.
-struct Pipe {
-    file: File,
-    /// Whether what comes is handed on, rather than kept.
-    is_handed_on: bool,
-}
-
-impl Pipe {
-    /// One that is read without waiting, and the program's end.
-    fn new(is_handed_on: bool) -> io::Result<(Self, PipeWriter)> {
-        let (reader, writer): (PipeReader, _) = io::pipe()?;
-        rustix::io::ioctl_fionbio(&reader, true)?;
-        Ok((Self { file: OwnedFd::from(reader).into(), is_handed_on }, writer))
-    }
-
-    /// Takes what has come. Whether more may come.
-    fn read(&mut self, take: &mut dyn FnMut(bool, &[u8])) -> bool {
-        let mut bytes = vec![0; 64 << 10];
-        for _ in 0..READS_MAX {
-            match self.file.read(&mut bytes) {
-                Ok(0) => return false,
-                Ok(read) => take(self.is_handed_on, &bytes[..read]),
-                Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-            }
-        }
-        true
-    }
-}
-
 impl Process<'_> {
     /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is handed on as it
     /// comes.
     pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
-        let (mut child, mut pipes, _guard) = self.start().map_err(failed)?;
-        let mut said = VecDeque::new();
-        let mut take = |is_handed_on: bool, bytes: &[u8]| {
-            if is_handed_on {
-                hand_on(bytes);
-            } else {
-                said.extend(bytes);
-                said.drain(..said.len().saturating_sub(SAID_MAX));
-            }
+        let mut said = Tail::new(SAID_MAX);
+        let (command, pipes, _guard) = self.command(&mut said, hand_on).map_err(failed)?;
+        let limits = Limits {
+            timeout: Some(self.timeout),
+            stop: self.stop,
+            grace: Duration::ZERO,
+            kills_leftovers: true,
         };
-        let outcome = self.wait(&child, &mut pipes, &mut take);
-        // The leader is not yet waited for, so the number is still its own; whoever is gone needs no signal.
-        kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap_or_default();
-        let status = child.wait().map_err(failed)?;
-        for pipe in &mut pipes {
-            pipe.read(&mut take);
+        let ended = child::run(command, pipes, limits).map_err(failed)?;
+        match ended.by {
+            EndedBy::Itself => Ok(Ended { status: ended.status, said: said.text() }),
+            EndedBy::Stop => Err(self.failed("was interrupted")),
+            EndedBy::Timeout => {
+                let after = self.timeout.as_secs_f64();
+                Err(self.failed(&format!("has not ended after {after} s and was killed")))
+            }
         }
-        outcome?;
-        let said: Vec<u8> = said.into();
-        Ok(Ended { status, said: String::from_utf8_lossy(&said).trim().to_owned() })
     }
 
     /// The same, where it has to succeed.
@@ -118,14 +77,19 @@ impl Process<'_> {
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
 
-    /// The second pipe, if there is one, is to be held for as long as the program may run.
-    fn start(&self) -> io::Result<(Child, Vec<Pipe>, Option<PipeWriter>)> {
+    /// Returns the command and the pipes that come from it. The writer, if there is one, is to be held for as long as
+    /// the program may run.
+    fn command<'p>(
+        &self,
+        said: &'p mut Tail,
+        hand_on: &'p mut dyn FnMut(&[u8]),
+    ) -> io::Result<(Command, Vec<Pipe<'p>>, Option<PipeWriter>)> {
         let mut command = Command::new("/bin/sh");
-        let (pipe, said) = Pipe::new(false)?;
+        let (pipe, kept) = Pipe::new(|bytes| said.push(bytes))?;
         let (mut pipes, mut guard) = (vec![pipe], None);
-        command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said).arg("-c");
-        let mut hear = || {
-            let (pipe, heard) = Pipe::new(true)?;
+        command.stdin(Stdio::null()).stdout(kept.try_clone()?).stderr(kept).arg("-c");
+        let hear = || {
+            let (pipe, heard) = Pipe::new(hand_on)?;
             pipes.push(pipe);
             io::Result::Ok(heard)
         };
@@ -148,37 +112,8 @@ impl Process<'_> {
             command.current_dir("/").env("PLUMB_DEVICE", self.place);
         }
         let (name, value) = self.variable;
-        Ok((command.env(name, value).process_group(0).spawn()?, pipes, guard))
-    }
-
-    /// Until the child has ended, it is too late, or the user wants an end.
-    fn wait(&self, child: &Child, pipes: &mut Vec<Pipe>, take: &mut dyn FnMut(bool, &[u8])) -> Result<()> {
-        let failed = |errno: rustix::io::Errno| self.failed(&format!("could not be waited for: {errno}"));
-        let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).map_err(failed)?;
-        let until = Instant::now() + self.timeout;
-        loop {
-            let time = until.saturating_duration_since(Instant::now()).min(LOOK_EVERY);
-            let timeout = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-            let files = pipes.iter().map(|pipe| pipe.file.as_fd());
-            let all = std::iter::once(ended.as_fd()).chain(files);
-            let mut all: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-            match poll(&mut all, Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-            let has_ended = !all[0].revents().is_empty();
-            pipes.retain_mut(|pipe| pipe.read(take));
-            if has_ended {
-                return Ok(());
-            }
-            if self.stop.load(Ordering::Acquire) {
-                return Err(self.failed("was interrupted"));
-            }
-            if time.is_zero() {
-                let after = self.timeout.as_secs_f64();
-                return Err(self.failed(&format!("has not ended after {after} s and was killed")));
-            }
-        }
+        command.env(name, value);
+        Ok((command, pipes, guard))
     }
 
     /// Of a script its first line is its name.
@@ -190,6 +125,8 @@ impl Process<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
@@ -202,7 +139,9 @@ mod tests {
             timeout: Duration::ZERO,
             stop: &AtomicBool::new(false),
         };
-        let (mut child, _pipes, guard) = process.start().unwrap();
+        let (mut said, mut ignored) = (Tail::new(0), |_: &[u8]| {});
+        let (mut command, _pipes, guard) = process.command(&mut said, &mut ignored).unwrap();
+        let mut child = command.process_group(0).spawn().unwrap();
         assert!(child.try_wait().unwrap().is_none());
         drop(guard);
         assert_eq!(child.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plumb_crash::below;
+use plumb_linux::child;
 use plumb_state::whole_file::{Lasting, Mode, replace};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng as _;
@@ -434,11 +435,7 @@ impl Session<'_> {
         // Its connection is closed when it is over: then it is about to end by itself.
         while !matches!(self.heard.recv_timeout(GRACE), Ok(Heard::Closed) | Err(_)) {}
         self.child.kill().unwrap_or_default();
-        // One that the kernel holds in a request to a dead drive is left to it.
-        let end = Instant::now() + KILL_TIMEOUT;
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < end {
-            thread::sleep(LOOK_EVERY / 5);
-        }
+        child::reap_within(&mut self.child, KILL_TIMEOUT).map(drop).unwrap_or_default();
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         said.lines().last().unwrap_or("it said nothing").to_owned()
     }

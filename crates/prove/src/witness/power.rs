@@ -4,9 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plumb_block::in_one_line;
+use plumb_linux::child::{self, EndedBy, Limits};
 use plumb_report::printable::shell_line;
 use plumb_serve::named::control::{Order, give};
 use plumb_targets::served_drive::{DriveOrder, DriveStatus};
@@ -181,14 +183,14 @@ fn succeeds(words: &[String]) -> Result<()> {
     }
 }
 
-/// Runs a command; whether it succeeded in time.
+/// Runs a command. Returns whether it succeeded in time.
 fn runs(words: &[String], seconds: u32) -> Result<bool> {
-    let mut command = Command::new("timeout");
-    command
-        .args(["--kill-after=1", &seconds.to_string()])
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let status = command.status().map_err(cannot(format!("run {}", words[0])))?;
-    Ok(status.success())
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+    let timeout = Some(Duration::from_secs(seconds.into()));
+    // A switch that is interrupted would leave the power as nobody knows. What it starts may stay, such as a machine.
+    let (never, grace) = (AtomicBool::new(false), Duration::from_secs(1));
+    let limits = Limits { timeout, stop: &never, grace, kills_leftovers: false };
+    let ended = child::run(command, Vec::new(), limits).map_err(cannot(format!("run {}", words[0])))?;
+    Ok(ended.by == EndedBy::Itself && ended.status.success())
 }

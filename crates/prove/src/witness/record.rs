@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use plumb_block::in_one_line;
-use plumb_linux::sealed_lines::{decode, encode};
+use plumb_state::sealed_lines::{decode, encode};
 
 use super::{Batch, Message, RunFacts, refused};
 use crate::error::{Error, Result, cannot};

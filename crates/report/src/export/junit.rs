@@ -71,7 +71,7 @@ fn case(document: &ProofDocument, profile: &ProfileResult, class: FailureClass) 
         (true, Some(failure), _) if profile.name == document.drive => {
             let message = format!("{} states fail: {}", failure.states, proof::case(&failure.minimal));
             let replay = format!("Replay: {}", failure.replay);
-            let said = [proof::words(failure), proof::change(failure.change.as_ref()), replay];
+            let said = [proof::words(failure), proof::change(document, failure), replay];
             case.failure = Some((text(&message), said.map(|line| text(&line)).join("\n")));
         }
         (true, ..) => case.failure = Some((class.meaning().to_owned(), String::new())),

@@ -8,7 +8,7 @@ use super::pen::{self, Ink};
 use super::table::{Cell, Table};
 use super::verdicts::verdicts;
 use super::wrap::hang;
-use crate::headline::sentence;
+use crate::headline::{NOT_KNOWN, sentence};
 use crate::levels::{self, Synced};
 use crate::printable::printable;
 use crate::wording;
@@ -102,6 +102,10 @@ fn stacked(survey: &Survey, style: Style) -> String {
 fn one(path: &WritePath, style: Style) -> String {
     let width = style.columns();
     let mut out = format!("{}\n", style.ink(Ink::Bold, &printable(&path.target)));
+    if levels::is_unknown(path) {
+        out.push_str(&format!("{}\n", style.ink(Ink::Yellow, &NOT_KNOWN.to_uppercase())));
+        out.push_str(&hang("", &printable(&levels::not_known(path)), width));
+    }
     out.push_str(&hang("", &printable(&sentence(&path.durable_at.sentence)), width));
     if let Some(below) =
         path.unknown_below.as_ref().filter(|below| !path.durable_at.sentence.contains(*below))

@@ -2,6 +2,7 @@
 
 use plumb_block::SyncMethod;
 use plumb_measure::Latency;
+use plumb_path::WritePath;
 
 use super::Style;
 use super::pen::Ink;
@@ -125,10 +126,8 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
         return format!("{writes}; {} were counted meanwhile{each}.", flushes.words());
     }
     let per = flushes.count as f64 / sides.syncs().max(1) as f64;
-    let why = match path.is_some_and(levels::is_synchronous) && sides.sync.is_used() {
-        true => " (the mount option sync flushes each write, its sync once more)",
-        false => "",
-    };
+    let by = path.and_then(WritePath::synchronous).filter(|_| sides.sync.is_used());
+    let why = by.map_or_else(String::new, |by| format!(" (the {by} flushes each write, its sync once more)"));
     format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", count(flushes.count))
 }
 

@@ -4,7 +4,7 @@ use plumb_path::{Finding, Severity};
 
 use crate::document::Sides;
 use crate::document::fleet::{FleetDocument, FleetHost};
-use crate::headline::sentence;
+use crate::headline::{UNKNOWN, sentence};
 use crate::quantity::{count, duration, or_dash, percent, rate, throughput};
 use crate::rules;
 
@@ -24,6 +24,12 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     document.level = worst.map_or("none", Severity::word).to_owned();
     document.headline = headline(document);
+    let unknown = document.hosts.iter().filter(|host| host.level.as_deref() == Some(UNKNOWN));
+    let unknown = named(unknown.map(|host| host.name.as_str()));
+    if worst <= Some(Severity::Info) && !unknown.is_empty() {
+        UNKNOWN.clone_into(&mut document.level);
+        document.headline = format!("NOT KNOWN on {unknown}: {}", document.headline);
+    }
 }
 
 /// Names, the first of many.

@@ -58,6 +58,13 @@ impl Account<'_> {
             && self.path.and_then(absorbing_cache).is_none()
     }
 
+    /// Returns whether there were fewer flushes than syncs need of which `waiting` wait at the same time.
+    fn lacks_flushes(&self, waiting: Option<u64>) -> bool {
+        waiting.is_some_and(|most| {
+            (self.flushes.count as f64) * (most.max(1) as f64) < COMPLETE_FROM * self.asked as f64
+        })
+    }
+
     /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops flushes does so
     /// whatever the counters show. Otherwise only a device whose counters were read, and that was written to, can
     /// accuse: a loop device over a drive without a cache has a cache of its own and flushes nothing.
@@ -273,49 +280,61 @@ fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) 
     }
 }
 
-/// `flushes-missing`: some flushes, but fewer than one writer's syncs, who waits for each, so that no two of them can
-/// share one; what came may be another program's.
+/// `flushes-missing`: some flushes, but fewer than the syncs need at least. One flush serves no more syncs
+/// than wait at the same time, so a writer who waits for each needs one for each; what came may be another
+/// program's.
 pub(super) fn missing(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let short = short_of_flushes(evidence, |writers| writers <= 1);
-    let first = short.first()?;
-    Some(Verdict::new(
-        Severity::Warning,
-        format!(
-            "One writer synced {} times, waiting each time, but the devices{} were handed only {} flushes: some syncs \
-             sent none.",
-            count(first.asked),
-            of_targets(evidence, &short[..1]),
-            count(first.flushes.count)
+    let short = short_of_flushes(evidence, true);
+    let (first, waiting) = short.first()?;
+    let (asked, handed) = (count(first.asked), count(first.flushes.count));
+    let of = of_targets(evidence, std::slice::from_ref(first));
+    let sentence = match waiting {
+        Some(1) | None => format!(
+            "One writer synced {asked} times, waiting each time, but the devices{of} were handed only {handed} flushes: \
+             some syncs sent none."
         ),
-        short.iter().map(Account::words).collect(),
-    ))
+        Some(most) => format!(
+            "At most {} syncs waited at the same time, so {asked} of them need at least {} flushes, but the devices{of} \
+             were handed only {handed}: some syncs sent none.",
+            count(*most),
+            count(first.asked.div_ceil(*most))
+        ),
+    };
+    let lines = short.iter().map(|(account, _)| account.words()).collect();
+    Some(Verdict::new(Severity::Warning, sentence, lines))
 }
 
-/// `flushes-merged`: fewer flushes than syncs because several writers' syncs can share one.
+/// `flushes-merged`: fewer flushes than syncs because syncs that wait at the same time can share one.
 pub(super) fn merged(evidence: &Evidence<'_>) -> Option<Verdict> {
-    let shared = short_of_flushes(evidence, |writers| writers > 1);
-    let first = shared.first()?;
-    Some(Verdict::new(
-        Severity::Info,
-        format!(
-            "{} workers synced {} times and the devices{} were handed {} flushes: syncs at the same time may share one, \
-             which is not a drop.",
-            count(writers(evidence, first)),
-            count(first.asked),
-            of_targets(evidence, &shared[..1]),
-            count(first.flushes.count)
-        ),
-        shared.iter().map(Account::words).collect(),
-    ))
+    let shared = short_of_flushes(evidence, false);
+    let (first, waiting) = shared.first()?;
+    let at_once =
+        waiting.map_or_else(String::new, |most| format!(", up to {} at the same time,", count(most)));
+    let sentence = format!(
+        "{} syncs{at_once} were handed to the devices{} as {} flushes: syncs at the same time may share one, which is \
+         not a drop.",
+        count(first.asked),
+        of_targets(evidence, std::slice::from_ref(first)),
+        count(first.flushes.count)
+    );
+    let lines = shared.iter().map(|(account, _)| account.words()).collect();
+    Some(Verdict::new(Severity::Info, sentence, lines))
 }
 
-fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, by: impl Fn(u64) -> bool) -> Vec<Account<'a>> {
-    let short = accounts(evidence).into_iter().filter(Account::is_short);
-    short.filter(|account| by(writers(evidence, account))).collect()
+/// Returns the accounts with fewer flushes than syncs, each with the most syncs that waited at the same time:
+/// those with fewer flushes than even that explains, or the others.
+fn short_of_flushes<'a>(evidence: &'a Evidence<'_>, is_missing: bool) -> Vec<(Account<'a>, Option<u64>)> {
+    let short = accounts(evidence).into_iter().filter(Account::is_short).map(|account| {
+        let waiting = waiting(evidence, &account);
+        (account, waiting)
+    });
+    short.filter(|(account, waiting)| account.lacks_flushes(*waiting) == is_missing).collect()
 }
 
-/// How many workers flush a device of the account in its span.
-fn writers(evidence: &Evidence<'_>, account: &Account<'_>) -> u64 {
+/// Returns the most syncs that waited at the same time on devices of the account in its span; `None` if it is
+/// not known. Flushes that wait together become one command (block/blk-flush.c), and so do commits of a
+/// journal.
+fn waiting(evidence: &Evidence<'_>, account: &Account<'_>) -> Option<u64> {
     let shares = |other: &RunTarget| {
         std::ptr::eq(other, account.target)
             || other.sides.storage.as_ref().is_some_and(|side| shares_devices(side, account.storage))
@@ -323,7 +342,17 @@ fn writers(evidence: &Evidence<'_>, account: &Account<'_>) -> u64 {
     let beside = evidence.targets().filter(|(_, other, job)| {
         other.span == account.target.span && asked(evidence, other, job) > 0 && shares(other)
     });
-    beside.map(|(_, _, job)| u64::from(job.threads)).fold(0, u64::saturating_add)
+    beside
+        .map(|(_, other, job)| {
+            let threads = u64::from(job.threads).max(1);
+            match (job.durable_write_every, other.sides.in_flight_max) {
+                // A thread waits for a flush of its own before it goes on.
+                (None, _) => Some(threads),
+                (Some(_), 0) => None,
+                (Some(_), most) => Some(most.max(threads)),
+            }
+        })
+        .try_fold(0, |sum: u64, waiting| Some(sum.saturating_add(waiting?)))
 }
 
 /// The end of the path, where nothing is forwarded any further.

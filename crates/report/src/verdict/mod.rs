@@ -30,7 +30,7 @@ use self::evidence::Evidence;
 pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
 use self::outcome::Verdict;
 use crate::document::RunDocument;
-use crate::headline::Headline;
+use crate::headline::{Headline, UNKNOWN};
 
 /// A rule: what it finds in a run, if anything.
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
@@ -78,8 +78,14 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
     for (id, rule) in RULES {
         let Some(verdict) = rule(&evidence) else { continue };
         // The survey may know which layer drops the flushes that a measurement misses.
-        let by_cause =
-            |finding: &Finding| id == "flush-dropped" && drops && finding.severity == Severity::Danger;
+        let by_cause = |finding: &Finding| match id {
+            "flush-dropped" => drops && finding.severity == Severity::Danger,
+            // A flush that was never offered fails for that reason, which the kernel's log does not tell.
+            "load-failed" | "check-failed" | "operations-failed" => {
+                finding.id == "nbd-no-flush" && verdict.is_not_supported()
+            }
+            _ => false,
+        };
         let same = all.iter().position(|finding| finding.id == id);
         match same.or_else(|| all.iter().position(by_cause)) {
             Some(index) => add_evidence(&mut all[index], verdict),
@@ -96,8 +102,10 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
-    document.level = worst.map_or("none", Severity::word).to_owned();
-    document.headline = Headline::of(document).verdict;
+    let headline = Headline::of(document);
+    let level = if headline.is_not_known() { UNKNOWN } else { worst.map_or("none", Severity::word) };
+    level.clone_into(&mut document.level);
+    document.headline = headline.in_document();
 }
 
 /// Whether a layer of the path drops flushes.

@@ -17,6 +17,12 @@ impl Verdict {
         Self { severity, sentence, evidence, remedy: None }
     }
 
+    /// Returns whether it is about an operation that a device does not have (EOPNOTSUPP).
+    pub(super) fn is_not_supported(&self) -> bool {
+        let mut said = self.evidence.iter().chain([&self.sentence]);
+        said.any(|text| text.contains("not supported"))
+    }
+
     /// Returns the finding of the rule `id`.
     pub(super) fn named(self, id: &str) -> Finding {
         let remedy = self.remedy.or_else(|| Some(rules::find(id)?.remedy.clone()));

@@ -181,7 +181,10 @@ fn one_worker_shares_no_flush_and_several_may() {
     assert!(finding(&document, "flushes-missing").is_none());
     assert_eq!(finding(&document, "flushes-merged").unwrap().severity, Severity::Info);
     assert!(
-        finding(&fixture::load("many-writers"), "flushes-merged").unwrap().sentence.contains("16 workers")
+        finding(&fixture::load("many-writers"), "flushes-merged")
+            .unwrap()
+            .sentence
+            .contains("16 at the same time")
     );
 }
 

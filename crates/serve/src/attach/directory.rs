@@ -14,11 +14,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plumb_state::places::{ATTACHMENTS, attachments_of_this_user};
+use plumb_state::{DirectoryLock, LockedRecord, Owner};
+
 use crate::error::{ExportError, Result, at};
 use crate::name::is_name;
-use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
-
-const DEFAULT: &str = "/run/plumb/attach";
+use crate::records::{PrivateDirectory, remove_if_there};
 
 /// The directory of all attachments.
 #[derive(Debug, Clone)]
@@ -34,9 +35,9 @@ impl Base {
         let mut is_stopgap = false;
         let directory = match wanted {
             Some(path) => PrivateDirectory::open(path)?,
-            None => match PrivateDirectory::open(Path::new(DEFAULT)) {
+            None => match PrivateDirectory::open(Path::new(ATTACHMENTS)) {
                 Err(ExportError::Os { operation: "make", .. }) => {
-                    let fallback = fallback();
+                    let fallback = attachments_of_this_user();
                     is_stopgap = !fallback.exists();
                     PrivateDirectory::open(&fallback)?
                 }
@@ -48,7 +49,8 @@ impl Base {
 
     /// Of the attachments that there are by default; `None` if nobody has made any.
     pub(super) fn found() -> Result<Option<Self>> {
-        match [PathBuf::from(DEFAULT), fallback()].into_iter().find(|path| path.is_dir()) {
+        match [PathBuf::from(ATTACHMENTS), attachments_of_this_user()].into_iter().find(|path| path.is_dir())
+        {
             Some(path) => Self::open(Some(&path)).map(Some),
             None => Ok(None),
         }
@@ -62,9 +64,14 @@ impl Base {
         }
     }
 
-    /// Waits until nobody else changes anything here.
-    pub(super) fn lock(&self) -> Result<Lock> {
+    /// Waits until nobody else changes anything here, and keeps others from it.
+    pub(super) fn lock(&self) -> Result<DirectoryLock> {
         self.directory.lock()
+    }
+
+    /// Keeps others from changing anything here; `None` while somebody does.
+    pub(super) fn try_lock(&self) -> Result<Option<DirectoryLock>> {
+        self.directory.try_lock()
     }
 
     /// The directories of all attachments, dead or alive, by name.
@@ -75,7 +82,7 @@ impl Base {
     }
 
     /// Makes the directory of a new attachment that this process serves. While `_locked`.
-    pub(super) fn create(&self, name: &str, _locked: &Lock) -> Result<AttachmentDirectory> {
+    pub(super) fn create(&self, name: &str, _locked: &DirectoryLock) -> Result<AttachmentDirectory> {
         if !is_name(name) {
             return Err(ExportError::Name(name.to_owned()));
         }
@@ -96,7 +103,7 @@ impl Base {
 
     fn attachment(&self, name: &str) -> AttachmentDirectory {
         let path = self.directory.path().join(name);
-        AttachmentDirectory { name: name.to_owned(), path, lock: None }
+        AttachmentDirectory { name: name.to_owned(), path, owned: None }
     }
 }
 
@@ -105,8 +112,8 @@ impl Base {
 pub(super) struct AttachmentDirectory {
     pub(super) name: String,
     path: PathBuf,
-    /// On the record, where this process serves it.
-    lock: Option<Arc<Lock>>,
+    /// The record, where this process serves it.
+    owned: Option<Arc<LockedRecord>>,
 }
 
 impl AttachmentDirectory {
@@ -122,8 +129,10 @@ impl AttachmentDirectory {
     fn fill(&mut self) -> Result<()> {
         let mount_point = self.mount_point();
         private().create(&mount_point).map_err(at("make", &mount_point))?;
-        let lock = Lock::new_record(&self.record(), &format!("{}\n", std::process::id()))?;
-        self.lock = Some(Arc::new(lock));
+        let taken = || at::<io::Error>("make", &self.record())(io::ErrorKind::AlreadyExists.into());
+        let record = LockedRecord::create(&self.record())?.ok_or_else(taken)?;
+        record.write_start(format!("{}\n", std::process::id()).as_bytes())?;
+        self.owned = Some(Arc::new(record));
         Ok(())
     }
 
@@ -133,8 +142,8 @@ impl AttachmentDirectory {
     }
 
     /// Whether its server lives. Asked while nobody makes one.
-    pub(super) fn is_served(&self, _locked: &Lock) -> Result<bool> {
-        Lock::found_record(&self.record()).map(|found| matches!(found, Found::Served))
+    pub(super) fn is_served(&self, _locked: &DirectoryLock) -> Result<bool> {
+        Ok(matches!(LockedRecord::take_over(&self.record())?, Owner::Alive))
     }
 
     /// Takes the directory away; what is not there any more is fine. Fails while the file system is mounted.
@@ -143,11 +152,6 @@ impl AttachmentDirectory {
         remove_if_there(&self.record(), |path| fs::remove_file(path))?;
         remove_if_there(&self.path, |path| fs::remove_dir(path))
     }
-}
-
-/// Where those are who may not have [`DEFAULT`].
-fn fallback() -> PathBuf {
-    std::env::temp_dir().join(format!("plumb-attach-{}", rustix::process::geteuid().as_raw()))
 }
 
 fn private() -> DirBuilder {

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use plumb_linux::loop_device::LoopDevice;
+use plumb_state::DirectoryLock;
 use rustix::io::Errno as Os;
 
 use super::directory::{AttachmentDirectory, Base};
@@ -11,7 +12,7 @@ use super::session;
 use crate::claim::{held, is_free_soon};
 use crate::error::{ExportError, Result, at};
 use crate::holders;
-use crate::records::{Lock, Swept};
+use crate::records::Swept;
 
 /// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs. What is
 /// another's, or whose server may live, is left alone.
@@ -30,17 +31,30 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
 /// If there is such a directory, and it cannot be read.
 pub fn left() -> Result<Vec<String>> {
     let Some(base) = Base::found()? else { return Ok(Vec::new()) };
-    let locked = base.lock()?;
+    left_locked(&base, &base.lock()?)
+}
+
+/// Does what [`left`] does, without waiting for a process that attaches or detaches meanwhile: there are none
+/// then.
+///
+/// # Errors
+/// Fails as [`left`].
+pub fn left_unless_busy() -> Result<Vec<String>> {
+    let Some(base) = Base::found()? else { return Ok(Vec::new()) };
+    base.try_lock()?.map_or_else(|| Ok(Vec::new()), |locked| left_locked(&base, &locked))
+}
+
+fn left_locked(base: &Base, locked: &DirectoryLock) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for attachment in base.attachments()? {
-        if !attachment.is_served(&locked)? {
+        if !attachment.is_served(locked)? {
             names.push(attachment.name);
         }
     }
     Ok(names)
 }
 
-pub(super) fn sweep_locked(base: &Base, locked: &Lock) -> Result<Swept> {
+pub(super) fn sweep_locked(base: &Base, locked: &DirectoryLock) -> Result<Swept> {
     let mut swept = Swept::default();
     for attachment in base.attachments()? {
         // Records are written while locked, so one that is missing now was never finished.

@@ -5,21 +5,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+pub use plumb_state::places::control_socket as socket;
 
 use crate::name::NAME_MAX;
 pub use crate::name::is_name;
-
-/// The directory of this user: `/run/plumb` for root, else `$XDG_RUNTIME_DIR/plumb`, else one below /tmp.
-pub fn of_this_user(runtime: Option<&Path>) -> PathBuf {
-    let user = rustix::process::geteuid();
-    match runtime {
-        _ if user.is_root() => PathBuf::from("/run/plumb"),
-        // A relative one is to be ignored (XDG Base Directory Specification).
-        Some(runtime) if runtime.is_absolute() => runtime.join("plumb"),
-        _ => PathBuf::from(format!("/tmp/plumb-{}", user.as_raw())),
-    }
-}
 
 /// Makes the directory if it is missing, for this user alone.
 ///
@@ -40,11 +31,6 @@ pub fn make(directory: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())
-}
-
-/// The control socket of the drive `name`.
-pub fn socket(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.control"))
 }
 
 /// The names of the drives in `directory`, those of killed processes too.
@@ -124,12 +110,5 @@ mod tests {
         assert_eq!(free_name(at, "liar"), "liar", "its socket is there, and nobody listens");
         assert_eq!(free_name(&at.join("none"), "../x y"), "xy");
         assert_eq!(free_name(at, "--x"), "x");
-    }
-
-    #[test]
-    fn a_relative_runtime_directory_is_ignored() {
-        let without = of_this_user(None);
-        assert_eq!(of_this_user(Some(Path::new("relative"))), without);
-        assert!(without.is_absolute());
     }
 }

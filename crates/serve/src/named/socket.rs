@@ -3,32 +3,21 @@
 //! Two services that start at once must not both find a name free, so naming and listening happen under a lock of the
 //! directory. A socket on which nobody listens was left by a process that was killed, and is replaced.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use plumb_state::{DirectoryLock, whole_file};
 
 use super::error::ServiceError;
 use super::registry;
-use crate::records::Lock;
-
-/// How many may wait to give an order.
-const BACKLOG: i32 = 64;
+use crate::nbd::server::OWNER_ONLY;
+use crate::unix_socket::UnixSocket;
 
 /// A control socket that listens. Dropping it removes it, unless it replaced that of a killed process and nothing came of it: then
 /// it stays as that one was, so that what the killed process left is still found.
-pub(crate) struct ControlSocket {
-    listener: UnixListener,
-    path: PathBuf,
-    /// So that the socket of a later service is not taken for this one.
-    identity: (u64, u64),
-    /// A killed process has left one of this name, and what else it left may still be there.
-    replaces_dead: bool,
-}
+pub(crate) struct ControlSocket(UnixSocket);
 
 impl ControlSocket {
     /// Listens for orders to `name`, or to a free name after `model`, for its owner alone; and the name.
@@ -44,7 +33,7 @@ impl ControlSocket {
             let path = path.to_owned();
             move |source: io::Error| ServiceError::Control { path, source }
         };
-        let _lock = Lock::directory(directory).map_err(failed(directory))?;
+        let lock = DirectoryLock::take(directory).map_err(failed(directory))?;
         let name = match name {
             Some(name) if !registry::is_name(&name) => return Err(ServiceError::Name(name)),
             Some(name) if registry::is_served(directory, &name) => return Err(ServiceError::Taken(name)),
@@ -52,69 +41,31 @@ impl ControlSocket {
             None => registry::free_name(directory, model),
         };
         let path = registry::socket(directory, &name);
+        // A killed process has left one of this name, and what else it left may still be there.
         let replaces_dead = path.symlink_metadata().is_ok();
-        remove_if_there(&path).map_err(failed(&path))?;
-        match listen_at(&path) {
-            Ok((listener, found)) => {
-                let identity = (found.dev(), found.ino());
-                Ok((Self { listener, path, identity, replaces_dead }, name))
-            }
-            Err(error) => {
-                // The first failure is the one to tell.
-                remove_if_there(&path).unwrap_or_default();
-                Err(failed(&path)(error))
-            }
-        }
+        let mut socket = UnixSocket::listen(&path, OWNER_ONLY, &lock).map_err(failed(&path))?;
+        socket.stays = replaces_dead;
+        Ok((Self(socket), name))
     }
 
     /// The service is open.
     pub(crate) fn confirm(&mut self) {
-        self.replaces_dead = false;
+        self.0.stays = false;
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Somebody who waits to give an order, if there is one.
     pub(crate) fn accept(&self) -> Option<UnixStream> {
-        let (stream, _) = self.listener.accept().ok()?;
-        stream.set_nonblocking(false).ok()?;
-        Some(stream)
+        self.0.accept().ok().map(UnixStream::from)
     }
 }
 
 impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        let is_ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
-        if is_ours && !self.replaces_dead {
-            // Not being able to remove it leaves a name that the next service replaces.
-            remove_if_there(&self.path).unwrap_or_default();
-        }
-    }
-}
-
-/// Listens at `path`. Nobody else may connect, not even before its permissions are set: until then it does not listen.
-fn listen_at(path: &Path) -> io::Result<(UnixListener, fs::Metadata)> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    listen(&socket, BACKLOG)?;
-    Ok((UnixListener::from(socket), fs::symlink_metadata(path)?))
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
+        self.0.as_fd()
     }
 }
 
@@ -123,16 +74,18 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 /// # Errors
 /// As unlink(2).
 pub fn forget(directory: &Path, name: &str) -> io::Result<bool> {
-    let _lock = Lock::directory(directory)?;
+    let _lock = DirectoryLock::take(directory)?;
     let path = registry::socket(directory, name);
-    if registry::is_served(directory, name) || !path.exists() {
-        return Ok(false);
-    }
-    remove_if_there(&path).map(|()| true)
+    let is_served = registry::is_served(directory, name);
+    if is_served { Ok(false) } else { whole_file::remove(&path).map_err(|error| error.source) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     fn listen(directory: &Path, name: &str) -> Result<(ControlSocket, String), ServiceError> {

@@ -21,7 +21,7 @@ use super::wire::{self, Info};
 use super::worker::{DeviceQueue, Worker};
 use crate::claim::{claim, readmit};
 use crate::error::{ExportError, Result, at};
-use crate::records::Found;
+use plumb_state::Owner;
 
 /// A device that the kernel has as `/dev/ublkbN`.
 ///
@@ -84,11 +84,11 @@ impl UblkDevice {
         let base = Base::open(options.directory.as_deref())?;
         let locked = base.lock()?;
         let record = match base.find(number, &locked)? {
-            Found::Dead(record) => record,
-            Found::Served => {
+            Owner::Dead(record) => record,
+            Owner::Alive => {
                 return Err(ExportError::not_recoverable(number, "the process that serves it lives"));
             }
-            Found::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
+            Owner::None => return Err(ExportError::not_recoverable(number, "plumb has no record of it")),
         };
         recoverable(&mut driver, number, &geometry, &record, options)?;
         drop(locked);

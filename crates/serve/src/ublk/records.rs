@@ -2,24 +2,19 @@
 //!
 //! ```text
 //! /run/plumb/ublk/       0700; locked while devices come and go
-//!   N                    one file for /dev/ublkbN, locked by its server for as long as that lives
-//!     c | d | f          what is at risk, see `risk`; one byte that is overwritten
-//!     plumb-ublk 1       the format
-//!     NAME               what the device was exported as
-//!     IDENTITY           what the contents are
+//!   N                    one UblkRecord for /dev/ublkbN, locked by its server for as long as that lives
 //! ```
 //! The directory is emptied by a reboot, as are the kernel's devices.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plumb_state::places::UBLK_RECORDS;
+use plumb_state::{DirectoryLock, LockedRecord, Owner, UblkRecord};
+
 use super::risk::State;
 use crate::error::{ExportError, Result, at};
-use crate::records::{Found, Lock, PrivateDirectory, remove_if_there};
-
-const DEFAULT: &str = "/run/plumb/ublk";
-const FORMAT: &str = "plumb-ublk 1";
+use crate::records::PrivateDirectory;
 
 /// The directory of all records.
 #[derive(Debug, Clone)]
@@ -28,12 +23,22 @@ pub(super) struct Base(PrivateDirectory);
 impl Base {
     /// `wanted`, or the default, made if it is not there.
     pub(super) fn open(wanted: Option<&Path>) -> Result<Self> {
-        PrivateDirectory::open(wanted.unwrap_or(Path::new(DEFAULT))).map(Self)
+        PrivateDirectory::open(wanted.unwrap_or(Path::new(UBLK_RECORDS))).map(Self)
     }
 
-    /// Waits until nobody else changes anything here.
-    pub(super) fn lock(&self) -> Result<Lock> {
+    /// Opens the default directory, if anybody has made it.
+    pub(super) fn found() -> Result<Option<Self>> {
+        Path::new(UBLK_RECORDS).is_dir().then(|| Self::open(None)).transpose()
+    }
+
+    /// Waits until nobody else changes anything here, and keeps others from it.
+    pub(super) fn lock(&self) -> Result<DirectoryLock> {
         self.0.lock()
+    }
+
+    /// Keeps others from changing anything here; `None` while somebody does.
+    pub(super) fn try_lock(&self) -> Result<Option<DirectoryLock>> {
+        self.0.try_lock()
     }
 
     /// The numbers of all records, of living servers too.
@@ -44,31 +49,35 @@ impl Base {
     }
 
     /// Writes the record of a new device. One that is there is of a device that is gone, for the number is free.
-    pub(super) fn create(&self, number: u32, name: &str, identity: &str, locked: &Lock) -> Result<Record> {
-        if let Found::Dead(left) = self.find(number, locked)? {
+    pub(super) fn create(
+        &self,
+        number: u32,
+        name: &str,
+        identity: &str,
+        locked: &DirectoryLock,
+    ) -> Result<Record> {
+        if let Owner::Dead(left) = self.find(number, locked)? {
             left.remove()?;
         }
-        let [name, identity] = [name, identity].map(|text| text.replace('\n', " "));
         let (path, state) = (self.path(number), State::Clean);
-        let lock = Lock::new_record(&path, &format!("{}\n{FORMAT}\n{name}\n{identity}\n", state.letter()))?;
-        Ok(Record { lock, path, name, identity, state })
+        let text = UblkRecord { state: state.letter(), name: name.to_owned(), identity: identity.to_owned() };
+        let taken = || at::<io::Error>("make", &path)(io::ErrorKind::AlreadyExists.into());
+        let file = LockedRecord::create(&path)?.ok_or_else(taken)?;
+        file.write_start(text.text().as_bytes())?;
+        Ok(Record { file, name: text.name, identity: text.identity, state })
     }
 
-    /// The record of device `number`.
-    pub(super) fn find(&self, number: u32, _locked: &Lock) -> Result<Found<Record>> {
-        let path = self.path(number);
-        let lock = match Lock::found_record(&path)? {
-            Found::None => return Ok(Found::None),
-            Found::Served => return Ok(Found::Served),
-            Found::Dead(lock) => lock,
+    /// Finds the record of device `number`, which is taken over if its server is dead.
+    pub(super) fn find(&self, number: u32, _locked: &DirectoryLock) -> Result<Owner<Record>> {
+        let file = match LockedRecord::take_over(&self.path(number))? {
+            Owner::None => return Ok(Owner::None),
+            Owner::Alive => return Ok(Owner::Alive),
+            Owner::Dead(file) => file,
         };
-        let text = lock.read().map_err(at("read", &path))?;
-        let mut lines = text.lines();
-        let (state, format) = (lines.next().and_then(State::of), lines.next());
-        // What was cut off while it was written belongs to a device that was never started.
-        let state = state.filter(|_| format == Some(FORMAT)).unwrap_or(State::Failed);
-        let [name, identity] = [lines.next(), lines.next()].map(|line| line.unwrap_or_default().to_owned());
-        Ok(Found::Dead(Record { lock, path, name, identity, state }))
+        let found = UblkRecord::parse(&String::from_utf8_lossy(&file.read()?));
+        let state = found.as_ref().and_then(|found| State::of(found.state)).unwrap_or(State::Failed);
+        let (name, identity) = found.map(|found| (found.name, found.identity)).unwrap_or_default();
+        Ok(Owner::Dead(Record { file, name, identity, state }))
     }
 
     fn path(&self, number: u32) -> PathBuf {
@@ -79,8 +88,7 @@ impl Base {
 /// The record of one device, locked.
 #[derive(Debug)]
 pub(super) struct Record {
-    lock: Lock,
-    path: PathBuf,
+    file: LockedRecord,
     pub(super) name: String,
     pub(super) identity: String,
     /// As it was found.
@@ -90,12 +98,12 @@ pub(super) struct Record {
 impl Record {
     /// Writes down what is at risk from now on.
     pub(super) fn mark(&self, state: State) -> io::Result<()> {
-        self.lock.write(state.letter())
+        self.file.write_start(&[state.letter() as u8]).map_err(|error| error.source)
     }
 
     /// Takes it away.
     pub(super) fn remove(&self) -> Result<()> {
-        remove_if_there(&self.path, |path| fs::remove_file(path))
+        Ok(self.file.remove()?)
     }
 }
 
@@ -115,18 +123,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let base = Base::open(Some(&directory.path().join("ublk"))).unwrap();
         let locked = base.lock().unwrap();
-        assert!(matches!(base.find(3, &locked).unwrap(), Found::None));
+        assert!(matches!(base.find(3, &locked).unwrap(), Owner::None));
         let record = base.create(3, "a\ndrive", "the disk", &locked).unwrap();
-        assert!(matches!(base.find(3, &locked).unwrap(), Found::Served));
+        assert!(matches!(base.find(3, &locked).unwrap(), Owner::Alive));
         record.mark(State::Dirty).unwrap();
         drop(record);
-        let Found::Dead(found) = base.find(3, &locked).unwrap() else { panic!("its server is gone") };
+        let Owner::Dead(found) = base.find(3, &locked).unwrap() else { panic!("its server is gone") };
         assert_eq!((found.name.as_str(), found.identity.as_str()), ("a drive", "the disk"));
         assert_eq!(found.state, State::Dirty);
         assert_eq!(base.numbers().unwrap(), [3]);
         drop(found);
         drop(base.create(3, "another", "another disk", &locked).unwrap());
-        let Found::Dead(found) = base.find(3, &locked).unwrap() else { panic!("it is there") };
+        let Owner::Dead(found) = base.find(3, &locked).unwrap() else { panic!("it is there") };
         assert_eq!((found.identity.as_str(), found.state), ("another disk", State::Clean));
         found.remove().unwrap();
         assert!(base.numbers().unwrap().is_empty());
@@ -140,8 +148,8 @@ mod tests {
         for text in
             ["", "c", "c\nplumb-ublk 2\na\nb\n", "x\nplumb-ublk 1\na\nb\n", "cc\nplumb-ublk 1\na\nb\n"]
         {
-            fs::write(base.path(1), text).unwrap();
-            let Found::Dead(found) = base.find(1, &locked).unwrap() else { panic!("it is there") };
+            std::fs::write(base.path(1), text).unwrap();
+            let Owner::Dead(found) = base.find(1, &locked).unwrap() else { panic!("it is there") };
             assert_eq!(found.state, State::Failed, "{text:?}");
         }
     }

@@ -25,15 +25,15 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) const fn letter(self) -> &'static str {
+    pub(super) const fn letter(self) -> char {
         match self {
-            Self::Clean => "c",
-            Self::Dirty => "d",
-            Self::Failed => "f",
+            Self::Clean => 'c',
+            Self::Dirty => 'd',
+            Self::Failed => 'f',
         }
     }
 
-    pub(super) fn of(letter: &str) -> Option<Self> {
+    pub(super) fn of(letter: char) -> Option<Self> {
         [Self::Clean, Self::Dirty, Self::Failed].into_iter().find(|state| state.letter() == letter)
     }
 }
@@ -117,7 +117,7 @@ impl Risk {
 mod tests {
     use super::super::records::Base;
     use super::*;
-    use crate::records::Found;
+    use plumb_state::Owner;
 
     /// What the next server would find after each step.
     fn with_record(steps: impl FnOnce(&Risk, &dyn Fn() -> String)) {
@@ -128,7 +128,7 @@ mod tests {
         let path = directory.path().join("ublk/0");
         steps(&risk, &|| std::fs::read_to_string(&path).unwrap()[..1].to_owned());
         drop(risk);
-        assert!(matches!(base.find(0, &locked).unwrap(), Found::Dead(_)));
+        assert!(matches!(base.find(0, &locked).unwrap(), Owner::Dead(_)));
     }
 
     #[test]

@@ -3,11 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use plumb_state::{DirectoryLock, Owner};
+
 use super::driver::{Driver, MARK, block_path};
-use super::records::Base;
+use super::records::{Base, Record};
 use crate::error::Result;
 use crate::holders;
-use crate::records::{Found, Lock, Swept};
+use crate::records::Swept;
+
+/// The control node of the driver.
+const DRIVER: &str = "/dev/ublk-control";
 
 /// Removes devices of this program whose server no longer runs and that nobody uses; records are in `directory`, the default
 /// if `None`. Does nothing where there is no driver.
@@ -15,7 +20,7 @@ use crate::records::{Found, Lock, Swept};
 /// # Errors
 /// If the directory or the driver cannot be used. What cannot be removed is no error but [`kept`](Swept::kept).
 pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
-    if !Path::new("/dev/ublk-control").exists() {
+    if !Path::new(DRIVER).exists() {
         return Ok(Swept::default());
     }
     let mut driver = Driver::open()?;
@@ -24,35 +29,63 @@ pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     sweep_locked(&mut driver, &base, &locked)
 }
 
-pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &Lock) -> Result<Swept> {
+/// Returns the block devices of this program whose server no longer runs, by the records in the default
+/// directory; none while another process exports or takes away one. Nothing is made or changed.
+///
+/// # Errors
+/// Fails if there are records, and they or the driver cannot be read.
+pub fn left() -> Result<Vec<String>> {
+    let Some(base) = Path::new(DRIVER).exists().then(Base::found).transpose()?.flatten() else {
+        return Ok(Vec::new());
+    };
+    let Some(locked) = base.try_lock()? else { return Ok(Vec::new()) };
+    let dead = dead(&mut Driver::open()?, &base, &locked)?;
+    Ok(dead.iter().map(|dead| block_path(dead.number).display().to_string()).collect())
+}
+
+pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &DirectoryLock) -> Result<Swept> {
+    let mut swept = Swept::default();
+    for Dead { number, record, has_device } in dead(driver, base, locked)? {
+        let name = block_path(number).display().to_string();
+        if has_device && let Err(why) = remove(driver, number) {
+            swept.kept.push((name, why));
+            continue;
+        }
+        record.map_or(Ok(()), |record| record.remove())?;
+        swept.removed.push(name);
+    }
+    Ok(swept)
+}
+
+/// A device whose server is dead.
+struct Dead {
+    number: u32,
+    /// Its record, if its server came to write one.
+    record: Option<Record>,
+    /// The kernel still has the device.
+    has_device: bool,
+}
+
+fn dead(driver: &mut Driver, base: &Base, locked: &DirectoryLock) -> Result<Vec<Dead>> {
     let mut numbers = base.numbers()?;
     numbers.extend(of_the_kernel());
     numbers.sort_unstable();
     numbers.dedup();
-    let mut swept = Swept::default();
+    let mut all = Vec::new();
     for number in numbers {
-        let name = block_path(number).display().to_string();
         let found = base.find(number, locked)?;
         let info = driver.info(number)?.filter(|info| info.mark == MARK);
-        match (&found, info) {
-            (Found::Served, _) | (Found::None, None) => continue,
+        let record = match (found, &info) {
+            (Owner::Alive, _) | (Owner::None, None) => continue,
             // Records are written under the lock, so one that is missing was never written, or belongs to a server of
             // another directory, which may live.
-            (Found::None, Some(info)) if Path::new(&format!("/proc/{}", info.pid)).exists() => continue,
-            (_, None) => {}
-            (_, Some(_)) => {
-                if let Err(why) = remove(driver, number) {
-                    swept.kept.push((name, why));
-                    continue;
-                }
-            }
-        }
-        if let Found::Dead(record) = found {
-            record.remove()?;
-        }
-        swept.removed.push(name);
+            (Owner::None, Some(info)) if Path::new(&format!("/proc/{}", info.pid)).exists() => continue,
+            (Owner::None, Some(_)) => None,
+            (Owner::Dead(record), _) => Some(record),
+        };
+        all.push(Dead { number, record, has_device: info.is_some() });
     }
-    Ok(swept)
+    Ok(all)
 }
 
 fn remove(driver: &mut Driver, number: u32) -> std::result::Result<(), String> {

@@ -1,11 +1,11 @@
 //! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the devices say of
 //! themselves decides; this only says where they are.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use plumb_cache::{Layout, Mode, Uuid};
 use plumb_state::whole_file::{self, Lasting};
+use plumb_state::{DirectoryLock, places};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -115,10 +115,10 @@ impl CacheConfig {
     ///
     /// # Errors
     /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.
-    pub(super) fn alone(directory: &Path) -> Result<Option<File>> {
+    pub(super) fn alone(directory: &Path) -> Result<Option<DirectoryLock>> {
         let shown = directory.display().to_string();
         whole_file::make_directory(directory, 0o700).map_err(|error| Error::file(&shown, &error))?;
-        match whole_file::lock_directory(directory).map_err(|error| Errno::from_io_error(&error)) {
+        match DirectoryLock::take(directory).map_err(|error| Errno::from_io_error(&error)) {
             Ok(lock) => Ok(Some(lock)),
             Err(Some(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK)) => Ok(None),
             Err(errno) => Err(Error::os(&shown, "lock", errno.unwrap_or(Errno::IO))),
@@ -148,19 +148,11 @@ impl CacheConfig {
     }
 
     pub(super) fn path(directory: &Path, name: &str) -> PathBuf {
-        directory.join(format!("{name}.json"))
+        places::cache_configuration(directory, name)
     }
 }
 
-/// Where the caches of this user are kept: `$STATE_DIRECTORY/cache` if a service manager set that, `/var/lib/plumb/cache` for root,
-/// else `plumb/cache` below `$XDG_STATE_HOME` or `~/.local/state`.
+/// Returns the directory of the configurations of this user's caches.
 pub fn directory() -> PathBuf {
-    let of = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let user = || {
-        // Without a home there is no place that lasts: this one cannot be written, which is told.
-        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(".local/state");
-        of("XDG_STATE_HOME").unwrap_or_else(home).join("plumb")
-    };
-    let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/var/lib/plumb"));
-    of("STATE_DIRECTORY").or_else(root).unwrap_or_else(user).join("cache")
+    places::cache_configurations(&places::state())
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use plumb_block::Bytes;
 use plumb_cache::{Cache, LOG_BLOCK};
 use plumb_linux::tree::{LiveTree, Tree as _};
+use plumb_state::places;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use super::config::{CacheConfig, directory};
@@ -19,7 +20,7 @@ use crate::signature::FileSource;
 pub(super) fn all() -> Vec<CacheConfig> {
     let homes = std::fs::read_dir("/home").into_iter().flatten().flatten().map(|entry| entry.path());
     let homes = homes.chain([PathBuf::from("/root")]).map(|home| home.join(".local/state/plumb/cache"));
-    let mut directories = vec![directory(), PathBuf::from("/var/lib/plumb/cache")];
+    let mut directories = vec![directory(), places::cache_configurations(Path::new(places::STATE))];
     directories.extend(homes);
     directories.sort();
     directories.dedup();

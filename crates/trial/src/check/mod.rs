@@ -6,10 +6,12 @@ mod plan;
 mod size;
 mod subject;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use plumb_block::{Bytes, Nanos};
 use plumb_linux::{FileOptions, Filling};
+use plumb_load::{Event, Observer, Phase};
 use plumb_measure::{Out, RunDirectory};
 use plumb_targets::{Intent, Name, Permission, open};
 use plumb_workload::{Replays, Scenario};
@@ -18,12 +20,11 @@ use self::plan::On;
 use self::subject::Subject;
 use crate::accounts::CheckBegun;
 use crate::counters::Beneath;
-use crate::ending::ended_by;
+use crate::ending::{Trial, TrialEnded, ended_by};
 use crate::error::TrialError;
+use crate::request::{Context, Request, Turn};
 use crate::session::Session;
 use crate::targets::Targets;
-use crate::trial::{Context, Request, Trial, TrialEnded, each_once};
-use crate::watcher::{Phase, Watcher};
 
 /// How much is written first, to learn how fast a place is.
 const PROBE: Bytes = Bytes::mib(16);
@@ -58,17 +59,17 @@ pub struct CheckRequest {
 pub fn check(
     request: &CheckRequest,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
 ) -> Result<Trial, TrialError> {
     RunDirectory::check(&request.out)?;
     let subject = Subject::of(&request.target, request.size, &request.permission)?;
     if let Some(remark) = &subject.remark {
-        watcher.note(remark);
+        observer.note(remark);
     }
     let beneath = Beneath::along(&subject.path, context.clock);
     let surveyed = CheckBegun::begin(request.target.display().to_string(), subject.path.clone(), &beneath);
     let size = match &subject.size {
-        Ok(size) => affordable(&subject, *size, request, context, watcher),
+        Ok(size) => affordable(&subject, *size, request, context, observer),
         Err(reason) => Err(TrialEnded::NotMeasured(reason.clone())),
     };
     let scenario = match &size {
@@ -91,14 +92,16 @@ pub fn check(
     let mut session = Session::begin(&run, request.seed, Some(surveyed));
     // A place that was asked for must take the recording before anything is done.
     if request.out.is_named() {
-        session.record(None)?;
+        session.record()?;
     }
-    watcher.begins(&run.scenario);
+    observer.on(&Event::Scenario(&run.scenario));
     let (ended, targets) = match size {
-        Ok(size) => measure(&mut session, &run, size, context, watcher),
+        Ok(size) => measure(&mut session, &run, size, context, observer),
         Err(ended) => (ended, None),
     };
-    session.finish(targets.as_ref(), ended, context.time_of_day)
+    let trial = session.finish(ended, context.time_of_day);
+    drop(targets);
+    trial
 }
 
 /// All phases in their order, until one of them ends the check.
@@ -107,29 +110,47 @@ fn measure(
     run: &Request,
     size: Bytes,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
 ) -> (TrialEnded, Option<Targets>) {
-    let mut targets = match Targets::open_supported(run, context, watcher) {
+    let mut targets = match Targets::open_supported(run, context, observer) {
         Ok(targets) => targets,
         Err(error) => return (ended_by(&error), None),
     };
-    targets.notes().iter().for_each(|note| watcher.note(note));
+    targets.notes().iter().for_each(|note| observer.note(note));
     let clock = targets.time.clock();
     let context = &Context { clock: &clock, ..*context };
+    session.opened(&targets);
     session.prepared(&targets, size);
-    let ready = session.record(Some(&targets)).and_then(|()| {
+    let ready = session.record().and_then(|()| {
         session.book("recording");
         targets.calibrate(&run.scenario)
     });
     let ended = match ready {
         Ok(()) => {
             session.calibrated(&targets);
-            session.run_spans(&targets, context, watcher, &mut each_once(run.scenario.spans.len()))
+            run_spans(session, run, &targets, context, observer)
         }
         Err(error) => Err(error),
     };
     let ended = ended.unwrap_or_else(|error| ended_by(&error));
     (ended, Some(targets))
+}
+
+/// Runs each span once, in order, until one of them ends the check.
+fn run_spans(
+    session: &mut Session<'_>,
+    run: &Request,
+    targets: &Targets,
+    context: &Context<'_>,
+    observer: &mut dyn Observer,
+) -> Result<TrialEnded, TrialError> {
+    for span in 0..run.scenario.spans.len() {
+        let turn = Turn { span, ..Turn::default() };
+        if let ControlFlow::Break(ended) = session.run_turn(&turn, targets, context, observer)? {
+            return Ok(ended);
+        }
+    }
+    Ok(session.ended())
 }
 
 /// The size, or a smaller one where writing that much would take longer than its share of the time.
@@ -138,7 +159,7 @@ fn affordable(
     size: Bytes,
     request: &CheckRequest,
     context: &Context<'_>,
-    watcher: &mut dyn Watcher,
+    observer: &mut dyn Observer,
 ) -> Result<Bytes, TrialEnded> {
     if subject.on == On::Drive || size <= PROBE {
         return Ok(size);
@@ -149,8 +170,8 @@ fn affordable(
         let name = Name::parse(&subject.target)?;
         let options = FileOptions::write_buffered();
         let mut probe = open(&name, intent, &Permission::default(), options, context.clock)?;
-        watcher.phase(0, &Phase::LayingOut { path: probe.shown.clone(), size }, None);
-        let mut progress = |done| watcher.bytes(done);
+        observer.phase(0, &Phase::LayingOut { path: probe.shown.clone(), size }, None);
+        let mut progress = |done| observer.on(&Event::Bytes(done));
         Ok(probe.lay_out(Filling { seed: request.seed, stop: context.stop, progress: &mut progress })?)
     };
     write().map_err(|error| ended_by(&error))?;

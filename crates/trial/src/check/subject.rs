@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, RealClock, in_one_line};
+use plumb_block::{Bytes, Clock, RealClock, in_one_line, shell_word};
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
@@ -93,7 +93,8 @@ fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> 
     if kind.is_block_device() {
         let problem = format!(
             "{shown} is a block device, and a check writes: it would destroy what is on it. Check a directory on it, or look \
-             at it with `plumb survey {shown}`"
+             at it with `plumb survey {}`",
+            shell_word(&shown.to_string())
         );
         return Err(TrialError::of(FailureKind::Refused, problem));
     }

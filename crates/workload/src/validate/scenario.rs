@@ -116,7 +116,8 @@ fn check_job(job: &Job) -> Checked {
     {
         return Err(Invalid::new("affinity", "no processors", "at least one processor"));
     }
-    let workload = if job.trace.is_some() { ended_by_trace(&job.workload) } else { job.workload.clone() };
+    let ends_by_itself = job.trace.is_some() || job.program.is_some();
+    let workload = if ends_by_itself { without_end(&job.workload) } else { job.workload.clone() };
     workload.validate().map_err(|invalid| invalid.within("workload"))?;
     let workers = NonZeroU32::new(job.threads).unwrap_or(NonZeroU32::MIN);
     workload.validate_workers(workers).map_err(|invalid| invalid.within("workload"))?;
@@ -128,8 +129,8 @@ fn check_job(job: &Job) -> Checked {
     resolved.map_err(|invalid| invalid.within("workload"))
 }
 
-/// The end of the trace ends the workload; which, is not known here.
-fn ended_by_trace(workload: &Workload) -> Workload {
+/// Returns the workload of a trace or of a program, which ends by itself.
+fn without_end(workload: &Workload) -> Workload {
     Workload { stop: Stop { operations: Some(u64::MAX), ..workload.stop }, ..workload.clone() }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_block::Bytes;
+use plumb_load::Phase;
 use plumb_targets::cache::LayingOut;
-use plumb_trial::{Phase, Watcher as _};
 
 use super::refused;
 use crate::exit::{Exit, Refusal};

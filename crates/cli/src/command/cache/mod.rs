@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
+use plumb_state::places;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus};
 
 use self::end::AcceptedLosses;
@@ -60,7 +61,7 @@ const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`) `kill -CONT` let
 
 /// Where the control sockets of caches are: apart from those of drives.
 fn sockets() -> PathBuf {
-    super::drive::directory().join("cache")
+    places::cache_sockets(&places::run())
 }
 
 /// Gives an order to a cache that is served; `None` if it is not. Servers are found by the name alone: one that serves the cache of another

@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use plumb_block::Bytes;
 use plumb_cache::Mode;
+use plumb_compare::Level;
 use plumb_compare::setting::{
     Anew, CacheLevel, CacheSetting, CacheWanted, PolicySetting, SchedulerSetting, Setting,
 };
-use plumb_compare::{Level, Work};
 use plumb_dialect::native::Words;
 use plumb_path::WritePath;
 use plumb_policy::state::State;
 use plumb_targets::{Name, Permission};
+use plumb_workload::Scenario;
 
 use super::file_system::{FileSystemSetting, mount_point};
 use super::{CompareArguments, Workload, machine};
@@ -164,26 +165,21 @@ impl Factor {
         let mut asked = Vec::new();
         for (number, level) in self.levels.iter().enumerate() {
             let words = Words::of_line(&(self.kind.words)(level)).map_err(usage)?;
-            let mut work = match (&workload.profile, self.kind.opens) {
+            let mut scenario = match (&workload.profile, self.kind.opens) {
                 (Some(profile), true) => reopened(profile, &workload.words, &words)?,
-                _ => workload.work(&words)?,
+                _ => workload.scenario(&words)?,
             };
-            let targets = targets_of(&work);
+            let targets = scenario.targets();
             let place = Place {
                 levels: &self.levels,
                 targets: &targets,
                 typed: Some(typed),
-                is_directory: matches!(work, Work::Profile(_)),
+                is_directory: is_of_files(&scenario),
             };
             let renamed = |target: &str| (self.kind.target)(&place, number, target);
-            match &mut work {
-                Work::Profile(run) => run.directory = renamed(&run.directory.to_string_lossy())?.into(),
-                Work::Load(scenario) => {
-                    let jobs = scenario.spans.iter_mut().flat_map(|span| &mut span.jobs);
-                    for target in jobs.flat_map(|job| &mut job.targets) {
-                        target.name = renamed(&target.name)?;
-                    }
-                }
+            let jobs = scenario.spans.iter_mut().flat_map(|span| &mut span.jobs);
+            for target in jobs.flat_map(|job| &mut job.targets) {
+                target.name = renamed(&target.name)?;
             }
             let again = self.levels[..number].iter().filter(|earlier| *earlier == level).count();
             let name = if again == 0 { level.clone() } else { format!("{level} ({})", again + 1) };
@@ -195,7 +191,7 @@ impl Factor {
                 );
                 return Err(Refusal::new(Exit::Usage, problem));
             }
-            levels.push(Level { name, work });
+            levels.push(Level { name, scenario });
             asked = targets;
         }
         Ok((levels, asked))
@@ -241,21 +237,19 @@ impl Factor {
     }
 }
 
-/// The targets of what is run.
-pub(super) fn targets_of(work: &Work) -> Vec<String> {
-    match work {
-        Work::Load(scenario) => scenario.targets(),
-        Work::Profile(run) => vec![run.directory.display().to_string()],
-    }
+/// Returns whether a profile works on files.
+fn is_of_files(scenario: &Scenario) -> bool {
+    scenario.spans.iter().flat_map(|span| &span.jobs).any(|job| job.program.is_some())
 }
 
 /// A profile whose target is opened as `level` says, if it is not the application that opens it.
-fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Work, Refusal> {
-    let Work::Load(mut scenario) = profile::work(profile, words)? else {
+fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Scenario, Refusal> {
+    let mut scenario = profile::scenario(profile, words)?;
+    if is_of_files(&scenario) {
         let problem =
             format!("buffering=: profile {profile} works on files, and opens them as the application does");
         return Err(Refusal::new(Exit::Usage, problem));
-    };
+    }
     let targets = Words::of_arguments(words.targets()).map_err(usage)?;
     let opened = meaning(&level.within(&targets))?.scenario;
     let opened = opened.spans.iter().flat_map(|span| &span.jobs).next();
@@ -266,7 +260,7 @@ fn reopened(profile: &str, words: &Words, level: &Words) -> Result<Work, Refusal
             job.workload.durability.fua_every = durable.or(job.workload.durability.fua_every);
         }
     }
-    Ok(Work::Load(scenario))
+    Ok(scenario)
 }
 
 /// The words that open targets as a level of `buffering` says.

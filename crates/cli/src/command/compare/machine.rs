@@ -10,43 +10,26 @@ use plumb_linux::tree::LiveTree;
 use plumb_path::{WritePath, survey_path};
 use plumb_policy::claims::Claims;
 use plumb_policy::gateway::LiveGateway;
-use plumb_state::whole_file;
-use plumb_targets::{Name, cache};
+use plumb_state::places;
+use plumb_targets::Name;
 
-use crate::arguments::policy::JOURNALS;
 use crate::exit::{Exit, Refusal, usage};
-use crate::terminal;
 
 /// This machine, now.
-pub(super) fn this() -> Result<Arc<setting::Machine>, Refusal> {
-    let claims = Claims::load(Path::new(plumb_policy::device::claims::PLACE)).map_err(usage)?;
+pub(crate) fn this() -> Result<Arc<setting::Machine>, Refusal> {
+    let claims = Claims::load(Path::new(places::CLAIMS)).map_err(usage)?;
     Ok(Arc::new(setting::Machine {
         gateway: Arc::new(LiveGateway::new()),
         claims,
         now: Timestamp::now(),
-        journals: JOURNALS.into(),
+        journals: places::JOURNALS.into(),
         records: records(),
     }))
 }
 
-/// Where what is to be put back is written down: beside the configurations of caches.
-fn records() -> PathBuf {
-    let caches = cache::directory();
-    caches.parent().unwrap_or(&caches).join("restore")
-}
-
-/// Puts back what comparisons that were killed have left changed, and says so. What cannot be put back keeps no command from its work.
-pub(crate) fn restore_left_behind() {
-    if whole_file::list(&records()).unwrap_or_default().is_empty() {
-        return;
-    }
-    let say = |line: &str| terminal::say(&format!("plumb: {line}"));
-    let restored = this().map_err(anyhow::Error::from);
-    let restored =
-        restored.and_then(|machine| Ok(setting::restore_left_behind(&machine, &mut |line| say(line))?));
-    if let Err(error) = restored {
-        say(&format!("what a killed comparison has changed could not be put back: {error:#}"));
-    }
+/// Returns the directory of the records of what is to be put back: beside the configurations of caches.
+pub(crate) fn records() -> PathBuf {
+    places::state().join("restore")
 }
 
 /// Refuses everybody but root.

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use clap::{Arg, Args};
 use plumb_block::{Bytes, Clock, Nanos, RealClock};
 use plumb_compare::setting::Setting;
-use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, Work, figure_names};
+use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, figure_names};
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
 use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
-use plumb_workload::Scenario;
+use plumb_workload::{Job, Scenario};
 
-pub(crate) use self::machine::restore_left_behind;
+pub(crate) use self::machine::{records, this as this_machine};
 
-use self::factor::targets_of;
 pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
@@ -48,7 +47,7 @@ Words, targets and their safety are those of `plumb load`; --duration is how lon
 turns in an order that is drawn from the seed; the first level is what the others are compared with.
 
 Levels of the policy of real disks, scheduler, cache and fs are set before each block, and what was there is put back at the end; if
-plumb is killed, the next plumb command does it and says so.
+plumb is killed, the next command that changes something does it and says so, or `plumb restore`.
   policy     of the disks beneath the targets, as by `plumb policy`; protected needs a claim. Root only
   scheduler  of the disks beneath the targets, such as none,mq-deadline. Root only
   cache      none, and then the same target behind a write-back cache of plumb's: wb:SIZE, wt:SIZE (write-through)
@@ -168,6 +167,16 @@ pub(crate) struct CompareArguments {
 }
 
 impl CompareArguments {
+    /// Returns whether recorded runs are compared, or nothing is run.
+    pub(crate) fn reads(&self) -> bool {
+        self.own.show_workload || self.is_of_records()
+    }
+
+    fn is_of_records(&self) -> bool {
+        let is_named = self.factor.is_some() || self.a.is_some();
+        !self.against.is_empty() || (!is_named && recorded::are_meant(self))
+    }
+
     fn terms(&self) -> Terms {
         Terms {
             error: 1.0 - self.confidence,
@@ -179,8 +188,7 @@ impl CompareArguments {
 
 /// Compares what was typed.
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    let is_named = arguments.factor.is_some() || arguments.a.is_some();
-    if !arguments.against.is_empty() || (!is_named && recorded::are_meant(arguments)) {
+    if arguments.is_of_records() {
         return recorded::run(arguments);
     }
     let workloads = workloads(arguments)?;
@@ -201,10 +209,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     }
     let Some((first, further)) = chapters.split_first() else { return Ok(Exit::Done) };
     let setting = RefCell::new(setting(arguments, &targets)?);
-    let (document, ended) = running.shown(&|context, watcher| {
+    let (document, ended) = running.shown(&|context, observer| {
         let mut setting = setting.borrow_mut();
         let setting = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
-        plumb_compare::run(first, further, context, watcher, setting)
+        plumb_compare::run(first, further, context, observer, setting)
     })?;
     terminal::show(&document, arguments.own.json, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
@@ -249,11 +257,8 @@ pub(crate) fn asked(
     let (experiment, targets) = experiment(arguments, &workload, 1)?;
     let set = factor.map(|factor| factor.of_hosts(&targets)).transpose()?.flatten();
     let question = experiment.question();
-    let scenario = |level: Level| match level.work {
-        Work::Load(scenario) => Some(scenario),
-        Work::Profile(_) => None,
-    };
-    Ok((question, experiment.levels.into_iter().filter_map(scenario).collect(), set))
+    let scenarios = experiment.levels.into_iter().map(|level| level.scenario);
+    Ok((question, scenarios.collect(), set))
 }
 
 impl CompareArguments {
@@ -278,11 +283,11 @@ pub(super) struct Workload {
 
 impl Workload {
     /// What is run with these words over its own.
-    fn work(&self, level: &Words) -> Result<Work, Refusal> {
+    fn scenario(&self, level: &Words) -> Result<Scenario, Refusal> {
         let words = level.within(&self.words);
         match &self.profile {
-            Some(name) => profile::work(name, &words),
-            None => Ok(Work::Load(meaning(&words)?.scenario)),
+            Some(name) => profile::scenario(name, &words),
+            None => Ok(meaning(&words)?.scenario),
         }
     }
 }
@@ -317,7 +322,7 @@ fn experiment(
     workloads: usize,
 ) -> Result<(Experiment, Vec<String>), Refusal> {
     let (factor, levels, targets) = levels(arguments, workload)?;
-    let is_simulated = levels.iter().all(|level| is_simulated(&targets_of(&level.work)));
+    let is_simulated = levels.iter().all(|level| is_simulated(&level.scenario.targets()));
     let default = Nanos::secs(if is_simulated { 60 } else { 600 });
     let experiment = Experiment {
         factor,
@@ -352,7 +357,7 @@ fn can_be_opened(level: &Level) -> Result<(), Refusal> {
     let wanted = |target: String| {
         Ok(Wanted { name: Name::parse(target)?, intent: Intent::WRITE, options: FileOptions::write_direct() })
     };
-    let simulated = targets_of(&level.work).into_iter();
+    let simulated = level.scenario.targets().into_iter();
     // Nothing of this machine is opened: that is judged and said when it runs.
     let simulated =
         simulated.filter(|name| name.starts_with("sim:") || name.starts_with("cache:backing=sim:"));
@@ -370,18 +375,15 @@ fn can_be_opened(level: &Level) -> Result<(), Refusal> {
 /// What is asked of the trial of an experiment.
 fn chapter(workload: &Workload, experiment: Experiment, running: &Running) -> anyhow::Result<Chapter> {
     let scenario = experiment.scenario().map_err(usage)?;
-    let is_of_files = |level: &Level| matches!(level.work, Work::Profile(_));
-    let words = match (&workload.profile, experiment.levels.iter().any(is_of_files)) {
+    let jobs =
+        || experiment.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs);
+    let words = match (&workload.profile, jobs().any(|job| job.program.is_some())) {
         // An application, and no words of a load.
         (Some(profile), true) => format!("profile = \"{profile}\"\n"),
         _ => write(&scenario),
     };
-    let ends = |level: &Level| {
-        let Work::Load(scenario) = &level.work else { return false };
-        let mut jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
-        jobs.any(|job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some())
-    };
-    let is_limited = workload.profile.is_none() && experiment.levels.iter().any(ends);
+    let ends = |job: &Job| job.workload.stop.operations.is_some() || job.workload.stop.bytes.is_some();
+    let is_limited = workload.profile.is_none() && jobs().any(ends);
     let notes =
         is_limited.then(|| "Blocks are measured for a time: --count and --bytes end none.".to_owned());
     let meaning = Meaning { scenario, notes: notes.into_iter().collect() };
@@ -423,8 +425,8 @@ fn levels(
         }
         (None, Some(a), Some(b)) => {
             let level = |typed: &String| -> Result<Level, Refusal> {
-                let work = workload.work(&Words::of_line(typed).map_err(usage)?)?;
-                Ok(Level { name: typed.trim().to_owned(), work })
+                let scenario = workload.scenario(&Words::of_line(typed).map_err(usage)?)?;
+                Ok(Level { name: typed.trim().to_owned(), scenario })
             };
             let (mut one, mut other) = (level(a)?, level(b)?);
             if one.name == other.name {

@@ -1,13 +1,12 @@
 //! Orders to drives that are being served, and what they answer.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context as _;
 use plumb_block::{Bytes, in_one_line};
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::{forget, registry};
 use plumb_sim::cut::{CutWhen, CutWhenError};
 use plumb_sim::fault::Fault;
+use plumb_state::places;
 use plumb_targets::served_drive::{DriveOrder, DriveStatus};
 use serde::Serialize;
 
@@ -15,12 +14,6 @@ use crate::arguments::drive::{CutArguments, DriveCommand, FaultArguments};
 use crate::command::serving;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::{self, counted};
-
-/// Where the drives of this user are.
-pub(crate) fn directory() -> PathBuf {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    registry::of_this_user(runtime.as_deref().map(Path::new))
-}
 
 pub(super) fn run(command: &DriveCommand, json: bool) -> anyhow::Result<Exit> {
     let (name, order) = match command {
@@ -34,7 +27,7 @@ pub(super) fn run(command: &DriveCommand, json: bool) -> anyhow::Result<Exit> {
         DriveCommand::Detach(detach) => (&detach.name, Order::Detach { cut_off: detach.cut_off }),
         DriveCommand::List | DriveCommand::Show(_) | DriveCommand::Serve(_) => return Ok(Exit::Done),
     };
-    match give(&directory(), name, &order) {
+    match give(&places::run(), name, &order) {
         Err(ControlError::Gone { name }) if matches!(order, Order::Detach { .. }) => clear_up(&name, json)?,
         status => show(&status.map_err(refusal)?, &order, json)?,
     }
@@ -50,7 +43,7 @@ struct Gone<'a> {
 
 /// Takes away what a killed process has left of its drive.
 fn clear_up(name: &str, json: bool) -> anyhow::Result<()> {
-    let directory = directory();
+    let directory = places::run();
     if let Some(why) = serving::clear_up(name)? {
         let message = format!("{name}: its process is gone, and what it left must stay for now: {why}");
         return Err(Refusal::new(Exit::Refused, message).into());
@@ -115,7 +108,7 @@ struct Document {
 
 /// All drives of this user; those whose process is gone are named on stderr.
 fn all(json: bool) -> anyhow::Result<Exit> {
-    let directory = directory();
+    let directory = places::run();
     let mut drives = Vec::new();
     for name in registry::names_with_left(&directory)? {
         match give(&directory, &name, &Order::<DriveOrder>::Status) {

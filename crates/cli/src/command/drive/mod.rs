@@ -5,7 +5,6 @@ mod list;
 mod serve;
 mod show;
 
-pub(super) use control::directory;
 use plumb_sim::model::{Model, ModelError, Typed, TypedError};
 
 use crate::arguments::drive::{DriveArguments, DriveCommand};

@@ -9,10 +9,10 @@ use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
 use plumb_sim::fault::Fault;
 use plumb_sim::model::{Geometry, Kind, Model, Wce};
+use plumb_state::places;
 use plumb_targets::served_drive::{DriveStatus, serve_drive};
 use plumb_targets::{MediumWanted, PendingMedium, Permission};
 
-use super::control::directory;
 use crate::arguments::drive::ServeArguments;
 use crate::arguments::exports::Switch;
 use crate::command::serving::{refusal, service_options};
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
         let message = "--backing: a null drive drops what is written and keeps nothing; take another model";
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let directory = directory();
+    let directory = places::run();
     registry::make(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let stop = stop::on_signals()?;
     let (backing, pending) = match medium(arguments, &model, size)? {

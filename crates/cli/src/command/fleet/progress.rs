@@ -8,11 +8,11 @@ use plumb_block::Nanos;
 use plumb_fleet::Controller;
 use plumb_fleet::controller::{HostNow, Phase};
 use plumb_load::LoadOutcome;
+use plumb_load::{Event, Observer as _};
 use plumb_report::printable::printable;
 use plumb_report::quantity::{duration, rate, throughput};
 use plumb_report::tui::{LiveApplication, LivePhase, LiveSample, LiveTarget};
 use plumb_report::verdict::{STRAGGLER_SHARE, named};
-use plumb_trial::Watcher as _;
 
 use crate::live::Live;
 use crate::terminal;
@@ -81,7 +81,7 @@ impl Progress {
         match &mut self.live {
             None => terminal::say(&format!("plumb: {line}")),
             Some(live) => {
-                live.note(line);
+                live.on(&Event::Note(line));
                 self.remarks.push(line.to_owned());
             }
         }
@@ -89,8 +89,8 @@ impl Progress {
 
     /// Gives the terminal back.
     pub(super) fn end(self) {
-        if let Some(live) = self.live {
-            Box::new(live).end();
+        if let Some(mut live) = self.live {
+            live.on(&Event::Over);
         }
     }
 }

@@ -100,6 +100,13 @@ enum Action {
     Compare(compare::CompareArguments),
 }
 
+impl ObserveArguments {
+    /// Returns whether recorded observations are shown, and nothing is traced.
+    pub(crate) fn reads(&self) -> bool {
+        self.action.is_some() || self.from.is_some()
+    }
+}
+
 /// Observes what was typed.
 pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     if let Some(Action::Compare(compare)) = &arguments.action {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::Nanos;
+use plumb_load::{Event, Observer as _, Phase};
 use plumb_observe::Look;
 use plumb_report::document::observation::ObservedDevice;
 use plumb_report::observation_standing;
 use plumb_report::tui::{LiveApplication, LiveTarget};
-use plumb_trial::{Phase, Watcher as _};
 
 use super::ObserveArguments;
 use crate::live::Live;
@@ -37,7 +37,8 @@ impl View {
         }
         self.next = elapsed + DRAW_EVERY;
         let (devices, syncs) = look();
-        self.live.standing(&observation_standing(&devices, &syncs), None);
+        let lines = observation_standing(&devices, &syncs);
+        self.live.on(&Event::Scheduled { lines: &lines, done: None });
         self.live.show(elapsed, devices.into_iter().map(target).collect());
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use plumb_policy::claims::{self, Claim, Claims};
-use plumb_policy::device::claims::PLACE;
 use plumb_report::printable::printable;
+use plumb_state::places::CLAIMS;
 use serde::Serialize;
 
 use super::host::{Host, refusal, refused_disk};
@@ -39,7 +39,7 @@ impl<'a> Document<'a> {
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
     let mut host = Host::new(&arguments.shared)?;
     let file = arguments.shared.claims.as_path();
-    if file == Path::new(PLACE) {
+    if file == Path::new(CLAIMS) {
         host.need_root("give a word for this machine")?;
     }
     if arguments.withdraw {

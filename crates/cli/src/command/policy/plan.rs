@@ -1,5 +1,6 @@
 //! `plumb policy plan`: what would be changed. Changes nothing.
 
+use plumb_block::shell_word;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 
 use super::host::{Host, filter, no_disk_of_this_machine, refusal};
@@ -21,7 +22,11 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
         let page = text::plan::of(&plan, terminal::style(), arguments.explain);
         match &arguments.out {
             Some(path) => {
-                format!("{page}\nWritten to {0}; `plumb policy apply {0}` carries it out.\n", path.display())
+                let word = shell_word(&path.to_string_lossy());
+                format!(
+                    "{page}\nWritten to {}; `plumb policy apply {word}` carries it out.\n",
+                    path.display()
+                )
             }
             None if plan.changes.is_empty() => page,
             None => page + "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n",

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plumb_block::Nanos;
+use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{Event, Progress};
 
 use crate::terminal::{self, counted};
@@ -46,12 +46,13 @@ impl Progress for TerminalProgress {
             Event::Begun { disks: 0, .. } => self.say("nothing to change"),
             Event::Begun { disks, journal } => {
                 self.bar.set_length(*disks as u64);
+                let word = shell_word(&journal.to_string_lossy());
                 let journal = journal.display();
                 self.say(&format!(
                     "{} to change; what is done is written to {journal}",
                     counted(*disks as u64, "disk")
                 ));
-                self.say(&format!("interrupted, `plumb policy apply --resume {journal}` goes on, and `plumb policy rollback {journal}` goes back"));
+                self.say(&format!("interrupted, `plumb policy apply --resume {word}` goes on, and `plumb policy rollback {word}` goes back"));
             }
             Event::WaveBegun { wave: 0, .. } => self.say("the canary, one disk alone"),
             Event::WaveBegun { wave, disks } => {

@@ -7,10 +7,10 @@ use clap::Args;
 use plumb_block::Nanos;
 use plumb_prove::witness::campaign::{Campaign, CampaignDocument, CycleResult};
 use plumb_prove::witness::power::{Machine, PowerSwitch};
+use plumb_state::places;
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;
-use crate::command::drive::directory;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -109,7 +109,7 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
         None => Machine { launcher: Vec::new(), program: std::env::current_exe()?.display().to_string() },
     };
     let switch = match (&typed.power, &typed.cut_with) {
-        (Some(power), _) => PowerSwitch::typed(power, &machine, directory()),
+        (Some(power), _) => PowerSwitch::typed(power, &machine, places::run()),
         (None, cut) => {
             Ok(PowerSwitch::commands(cut.as_deref().unwrap_or_default(), typed.power_on_with.as_deref()))
         }

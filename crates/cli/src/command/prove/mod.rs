@@ -46,6 +46,18 @@ enum ProveCommand {
     Campaign(Box<campaign::CampaignArguments>),
 }
 
+impl ProveArguments {
+    /// Returns whether a drive is only read.
+    pub(crate) fn reads(&self) -> bool {
+        matches!(self.command, ProveCommand::Verify(_))
+    }
+
+    /// Returns whether it is the work of another command, which runs it.
+    pub(crate) fn is_part_of_another(&self) -> bool {
+        matches!(self.command, ProveCommand::Subject(_))
+    }
+}
+
 /// Does what was typed.
 pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     match arguments.command {

@@ -1,25 +1,21 @@
 //! `plumb prove trace`: which files a program syncs, and what it leaves to luck.
 
 use std::io::IsTerminal as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use plumb_linux::child::{self, Limits};
 use plumb_prove::trace::{TraceDocument, Tracer};
 use plumb_report::Style;
 use plumb_report::terminal::{Cell, Ink, Table};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failing_drive;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
-
-/// How often a program is asked whether it has ended.
-const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// What `plumb prove trace` takes.
 #[derive(Debug, Args)]
@@ -80,8 +76,9 @@ fn traced(
     // A group of its own does not get what the terminal reads, but can be ended as a whole.
     let stdin = if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
     let mut command = tracer.command(&command);
-    let child = command.stdin(stdin).stdout(std::io::stderr()).process_group(0).spawn();
-    let status = ended(child.context("cannot start strace")?, stop)?;
+    command.stdin(stdin).stdout(std::io::stderr());
+    let limits = Limits { timeout: None, stop, grace: Duration::ZERO, kills_leftovers: false };
+    let status = child::run(command, Vec::new(), limits).context("cannot run strace")?.status;
     let traced = tracer.finish()?;
     if traced.calls.is_empty() && !status.success() {
         let problem = format!("`{program}` could not be traced: strace ended with {status}");
@@ -89,21 +86,6 @@ fn traced(
     }
     let document = TraceDocument::of(&traced, status.success());
     Ok(TraceDocument { ended: status.to_string(), ..document })
-}
-
-/// Waits for the end of a child, and makes an end of all its group when asked to stop.
-fn ended(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
-    let group = Pid::from_child(&child);
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
-            return Ok(status);
-        }
-        if stop.load(Ordering::Acquire) {
-            kill_process_group(group, Signal::KILL).context("cannot end the program")?;
-            return child.wait().context("cannot wait for the program");
-        }
-        std::thread::sleep(ASK_EVERY);
-    }
 }
 
 fn text(document: &TraceDocument, style: Style) -> String {

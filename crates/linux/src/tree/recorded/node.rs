@@ -8,8 +8,8 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::hex;
 use crate::tree::Absence;
+use plumb_state::hex;
 
 /// Deeper than any path of the kernel; keeps hostile recordings from exhausting the stack.
 const DEPTH_MAX: usize = 64;

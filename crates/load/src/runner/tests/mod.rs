@@ -3,10 +3,13 @@
 mod real_time;
 mod virtual_time;
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
-use crate::LoadOutcome;
+use crate::fault::Fault;
 use crate::progress::Progress;
 use crate::worker::Worker;
+use crate::{Event, LoadOutcome};
 
 /// A load that ended with a fault, and what had been measured until then.
 #[derive(Debug)]
@@ -23,26 +26,18 @@ fn run(
     observer: &mut dyn FnMut(&Progress),
 ) -> Result<LoadOutcome, LoadFailure> {
     let teams = workers.into_iter().map(Team::of).collect();
-    match run_teams(teams, &RunOptions::whole(time.clone(), stop), &mut Looking(observer)) {
+    let mut looking = |event: &Event<'_>| {
+        if let Event::Progress { progress, .. } = event {
+            observer(progress);
+        }
+    };
+    match run_teams(teams, &RunOptions::whole(time.clone(), stop), &mut looking) {
         Ok(teams) => Ok(merged(&teams)),
         Err(TeamsFailure { fault, teams }) => {
             let outcome = LoadOutcome { ending: Ending::Interrupted, ..merged(&teams) };
             Err(LoadFailure { fault, outcome: Box::new(outcome) })
         }
     }
-}
-
-/// An observer who only looks at progress.
-struct Looking<'a>(&'a mut dyn FnMut(&Progress));
-
-impl Observer for Looking<'_> {
-    fn look(&mut self, progress: &Progress) {
-        (self.0)(progress);
-    }
-
-    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
-
-    fn window_ends(&mut self) {}
 }
 
 fn merged(teams: &[TeamOutcome]) -> LoadOutcome {

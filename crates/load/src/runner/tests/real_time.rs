@@ -2,20 +2,21 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plumb_block::{
-    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Outcome, Queue, QueueFull,
-    QueueOptions, RealClock, Request, Wait,
+    Bytes, Clock, Completion, Device, DeviceInfo, Errno, Extent, Latch, LbaRange, Nanos, Outcome, Queue,
+    QueueFull, QueueOptions, RealClock, Request, Wait,
 };
-use plumb_workload::{ByteRange, Share, Stop, Workload};
+use plumb_workload::{ByteRange, Share, Stop, Warmup, Workload};
 
 use super::{LoadFailure, merged, run};
+use crate::fault::Fault;
 use crate::runner::*;
 use crate::worker::Worker;
+use crate::{Event, Observer, WorkerOptions};
 use crate::{LoadOutcome, Progress};
-use crate::{Observer, WorkerOptions};
 
 /// How a queue behaves once it has answered `after` requests well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,19 +234,19 @@ struct Asking<'a> {
 }
 
 impl Observer for Asking<'_> {
-    fn look(&mut self, _progress: &Progress) {}
-
-    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {}
-
-    fn window_ends(&mut self) {}
-
-    fn wants_figures(&mut self) -> bool {
-        true
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::WantsFigures(answer) => answer.set(true),
+            Event::TeamFigures(teams) => self.figures(&teams.take()),
+            _ => {}
+        }
     }
+}
 
-    fn figures(&mut self, teams: Vec<TeamOutcome>) {
+impl Asking<'_> {
+    fn figures(&mut self, teams: &[TeamOutcome]) {
         assert_eq!(teams.iter().map(|team| team.workers.len()).collect::<Vec<_>>(), [1, 1]);
-        self.operations.push(merged(&teams).application().operations);
+        self.operations.push(merged(teams).application().operations);
         self.stop.store(self.operations.len() == 3, Ordering::Relaxed);
     }
 }
@@ -277,14 +278,11 @@ struct Reading<'a> {
 }
 
 impl Observer for Reading<'_> {
-    fn look(&mut self, _progress: &Progress) {}
-
-    fn window_begins(&mut self, _warmup: Nanos, _settled: bool) {
+    fn on(&mut self, event: &Event<'_>) {
+        let Event::WindowBegins { .. } = event else { return };
         (0..10_000).for_each(|_| std::thread::yield_now());
         assert_eq!(self.missed.replace(self.is_asked.load(Ordering::Relaxed)), None, "it begins once");
     }
-
-    fn window_ends(&mut self) {}
 }
 
 #[test]

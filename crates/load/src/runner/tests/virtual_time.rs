@@ -2,18 +2,16 @@
 
 mod open_loop;
 
-use std::sync::atomic::Ordering;
-
-use crate::fault::Fault;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use plumb_block::{Bytes, Errno, EventSource, Op, Outcome};
+use plumb_block::{Bytes, Errno, EventSource, Nanos, Op, Outcome};
 use plumb_workload::{ByteRange, Durability, Rate, Share, Stop, Workload};
 
 use super::{LoadFailure, run};
 use crate::LoadOutcome;
+use crate::fault::Fault;
 use crate::runner::*;
 use crate::tests::scripted::Scripted;
 use crate::worker::Worker;

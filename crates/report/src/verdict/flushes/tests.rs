@@ -245,3 +245,71 @@ fn one_writers_syncs_share_no_flush() {
         finding.sentence
     );
 }
+
+/// Runs `asked` syncs through the rule of block/blk-flush.c, with up to `most` waiting: a flush command
+/// serves those that wait when it is sent, and those that come meanwhile wait for the next. Returns the
+/// number of commands.
+fn flush_commands(asked: u64, most: u64, arrivals: &[u64]) -> u64 {
+    let (mut left, mut pending, mut running, mut commands) = (asked, 0, 0, 0);
+    for arriving in arrivals.iter().cycle() {
+        let coming = (*arriving).min(left).min(most - pending - running);
+        left -= coming;
+        pending += coming;
+        // The command that runs completes, and all that it served; those that came meanwhile go with the
+        // next.
+        (running, pending) = (pending, 0);
+        commands += u64::from(running > 0);
+        if left == 0 && pending == 0 {
+            return commands;
+        }
+    }
+    commands
+}
+
+/// A load of writes with O_DSYNC, `most` of them in flight, to a device without FUA.
+fn in_flight_writes(most: u64, asked: u64, flushes: u64) -> RunDocument {
+    let mut document = fixture::load("side-by-side");
+    document.targets.remove(0);
+    let job = &mut document.spans[0].jobs[1];
+    (job.threads, job.flush, job.durable_write_every) = (1, None, Some(1));
+    let target = &mut document.targets[0];
+    target.device.fua_native = Some(false);
+    target.sides.in_flight_max = most;
+    (target.sides.sync.ios, target.sides.write.ios) = (0, asked);
+    let storage = target.sides.storage.as_mut().unwrap();
+    storage.flushes = Some(flushes);
+    storage.devices[0].flushes = Some(flushes);
+    document
+}
+
+#[test]
+fn flushes_that_the_block_layer_merges_are_not_missing() {
+    let arrivals: [&[u64]; 5] = [&[1], &[64], &[1, 64, 3], &[0, 7, 2, 9], &[5, 5, 5, 1, 0, 0, 30]];
+    for most in 1..=32 {
+        for (asked, arrivals) in
+            [100, 997, 5000].into_iter().flat_map(|asked| arrivals.map(|each| (asked, each)))
+        {
+            let commands = flush_commands(asked, most, arrivals);
+            let case = format!("{most} in flight, {asked} syncs, {arrivals:?}, {commands} flushes");
+            assert!(missing(&in_flight_writes(most, asked, commands)).is_none(), "{case}");
+            // A tenth fewer than the least that can serve them.
+            let too_few = asked.div_ceil(most) * 9 / 10 - 1;
+            let finding = missing(&in_flight_writes(most, asked, too_few));
+            assert_eq!(finding.is_some(), too_few > 0, "{case}, {too_few} are too few");
+        }
+    }
+}
+
+#[test]
+fn the_bound_of_several_in_flight_is_said() {
+    let finding = missing(&in_flight_writes(8, 8000, 900)).unwrap();
+    assert_eq!(
+        finding.sentence,
+        "At most 8 syncs waited at the same time, so 8,000 of them need at least 1,000 flushes, but the devices were \
+         handed only 900: some syncs sent none."
+    );
+    let merged = super::merged(&Evidence::of(&in_flight_writes(8, 8000, 1000))).unwrap();
+    assert_eq!(merged.severity, Severity::Info);
+    let unknown = in_flight_writes(0, 8000, 900);
+    assert!(missing(&unknown).is_none(), "how many were in flight is not known");
+}

@@ -1,30 +1,23 @@
 //! Where a server listens.
 //!
-//! A unix socket is made under another name, readable by its owner only, and renamed into place when it listens: so
-//! nobody ever finds one that is not ready or not protected. A file left over by a dead server is replaced, one of a
-//! live server is not: whether it is alive is asked by connecting, under a lock of the directory, so that two servers
-//! that start at once do not both find it dead.
+//! The unix socket of a dead server is replaced, that of a live one is not: whether it is alive is asked by connecting.
 
-use std::fs::{self, File, Permissions};
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::FlockOperation;
+use plumb_state::{DirectoryLock, whole_file};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt,
-};
+use rustix::net::sockopt;
 
 use super::ServeError;
+pub use crate::unix_socket::PATH_MAX_BYTES;
+use crate::unix_socket::UnixSocket;
 
-/// How many connections may wait to be accepted.
-const BACKLOG: i32 = 1024;
-/// How long the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
-pub const PATH_MAX_BYTES: usize = 107;
 /// Who may connect: the owner.
 pub const OWNER_ONLY: u32 = 0o600;
 
@@ -36,7 +29,7 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Kind {
-    Unix { fd: OwnedFd, path: PathBuf, identity: (u64, u64) },
+    Unix(UnixSocket),
     Tcp(TcpListener),
 }
 
@@ -54,29 +47,10 @@ impl Listener {
             );
             return Err(ServeError::taken(&path.display().to_string(), &why));
         }
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let lock = File::open(directory).map_err(fail)?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|errno| fail(errno.into()))?;
+        let lock = DirectoryLock::take(whole_file::parent_of(path)).map_err(fail)?;
         refuse_if_taken(path)?;
-        let hidden = directory.join(format!(".{:x}.nbd", std::process::id()));
-        // It is not longer than the path itself by way of the open directory.
-        let fits = hidden.as_os_str().len() <= PATH_MAX_BYTES;
-        let short = Path::new("/proc/self/fd").join(lock.as_raw_fd().to_string());
-        let hidden = if fits { hidden } else { short.join(hidden.file_name().unwrap_or_default()) };
-        let fd = listen_unix(&hidden, mode).map_err(fail)?;
-        let placed = fs::rename(&hidden, path).and_then(|()| fs::symlink_metadata(path));
-        match placed {
-            Ok(found) => {
-                let identity = (found.dev(), found.ino());
-                Ok(Self { kind: Kind::Unix { fd, path: path.to_owned(), identity } })
-            }
-            Err(source) => {
-                // The first failure is the one to tell.
-                drop(fs::remove_file(&hidden));
-                Err(fail(source))
-            }
-        }
+        let socket = UnixSocket::listen(path, mode, &lock).map_err(fail)?;
+        Ok(Self { kind: Kind::Unix(socket) })
     }
 
     /// Listens on TCP. Whether it may be beyond this machine is decided when it is served.
@@ -94,7 +68,7 @@ impl Listener {
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.kind {
             Kind::Tcp(listener) => listener.local_addr().ok(),
-            Kind::Unix { .. } => None,
+            Kind::Unix(_) => None,
         }
     }
 
@@ -106,7 +80,7 @@ impl Listener {
     /// Takes a connection that waits.
     pub(super) fn accept(&self) -> io::Result<OwnedFd> {
         match &self.kind {
-            Kind::Unix { fd, .. } => Ok(rustix::net::accept_with(fd, SocketFlags::CLOEXEC)?),
+            Kind::Unix(socket) => socket.accept(),
             Kind::Tcp(listener) => {
                 let socket = OwnedFd::from(listener.accept()?.0);
                 // Replies leave at once, and a peer that vanished is noticed even while nothing is asked.
@@ -121,19 +95,8 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.kind {
-            Kind::Unix { fd, .. } => fd.as_fd(),
+            Kind::Unix(socket) => socket.as_fd(),
             Kind::Tcp(listener) => listener.as_fd(),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let Kind::Unix { path, identity, .. } = &self.kind else { return };
-        let is_ours = fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == *identity);
-        if is_ours {
-            // Nobody is left to tell: a socket that stays is taken for that of a dead server, and replaced.
-            drop(fs::remove_file(path));
         }
     }
 }
@@ -161,22 +124,4 @@ fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
             Err(source) => Err(ServeError::Listen { place, source }),
         },
     }
-}
-
-fn listen_unix(path: &Path, mode: u32) -> io::Result<OwnedFd> {
-    let address = SocketAddrUnix::new(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    bind(&fd, &address)?;
-    let ready =
-        fs::set_permissions(path, Permissions::from_mode(mode)).and_then(|()| Ok(listen(&fd, BACKLOG)?));
-    if let Err(error) = ready {
-        drop(fs::remove_file(path));
-        return Err(error);
-    }
-    Ok(fd)
 }

@@ -13,7 +13,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use super::super::plan::Geometry;
 use super::super::records::Base;
 use super::*;
-use crate::records::Found;
+use plumb_state::Owner;
 
 mod device;
 mod kernel;
@@ -34,9 +34,9 @@ fn serve(device: &Arc<Cached>, driver: &Arc<Mutex<Driver>>, records: &Path) -> W
     let base = Base::open(Some(records)).unwrap();
     let locked = base.lock().unwrap();
     let record = match base.find(0, &locked).unwrap() {
-        Found::Dead(record) => record,
-        Found::None => base.create(0, "a test", "the same", &locked).unwrap(),
-        Found::Served => panic!("the server before has not let go of its record"),
+        Owner::Dead(record) => record,
+        Owner::None => base.create(0, "a test", "the same", &locked).unwrap(),
+        Owner::Alive => panic!("the server before has not let go of its record"),
     };
     let geometry = Geometry::new(&device.info()).unwrap();
     let device: Arc<dyn plumb_block::Device> = Arc::<Cached>::clone(device);

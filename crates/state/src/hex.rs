@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-/// Not an even number of hexadecimal digits.
+/// Text that is not an even number of hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected an even number of hexadecimal digits, found `{digits}`")]
-pub(crate) struct HexError {
+pub struct HexError {
     digits: String,
 }
 
@@ -18,7 +18,11 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-pub(crate) fn decode(digits: &str) -> Result<Vec<u8>, HexError> {
+/// Reads what [`encode`] wrote; upper-case digits, too.
+///
+/// # Errors
+/// [`HexError`] with the first 40 characters.
+pub fn decode(digits: &str) -> Result<Vec<u8>, HexError> {
     let fail = || HexError { digits: digits.chars().take(40).collect() };
     if !digits.len().is_multiple_of(2) {
         return Err(fail());

@@ -1,0 +1,46 @@
+//! Words of a command line as a shell needs them typed: every command that plumb prints is made of them.
+
+/// Quotes one argument of a command line as a POSIX shell needs it typed; with control characters as bash and
+/// ksh do.
+pub fn shell_word(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    if argument.chars().any(|c| c.is_control() || is_bidi_control(c)) {
+        let mut quoted = String::from("$'");
+        for byte in argument.bytes() {
+            match byte {
+                b'\'' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+                b' '..=b'~' => quoted.push(char::from(byte)),
+                other => quoted.push_str(&format!("\\x{other:02x}")),
+            }
+        }
+        quoted.push('\'');
+        return quoted;
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// Returns whether `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is
+/// steered, or an invisible joiner.
+pub fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_what_was_meant() {
+        for word in ["/srv/db", "my disk", "it's", "$(id)", "`id`", "a\\b", "", "*", "~x", "-n", "a\"b", "é"]
+        {
+            let script = format!("printf %s {}", shell_word(word));
+            let read = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&read.stdout), word, "{script}");
+        }
+    }
+}

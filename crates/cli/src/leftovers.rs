@@ -1,0 +1,247 @@
+//! What killed plumb processes left on this machine, and who puts it back.
+//!
+//! A run leaves settings that it changed and instances of the kernel's tracing; a server leaves block devices
+//! and its control socket. A command that changes something puts back first what runs left; any other command
+//! only says what is there. `plumb restore` puts back everything. Nothing of a living process is ever
+//! touched: each kind has its own way to tell a dead owner, which is a lock, a process number or a
+//! connection.
+
+use plumb_block::in_one_line;
+use plumb_compare::setting::{self, LeftChanges};
+use plumb_linux::tracing::LeftInstance;
+use plumb_serve::named::{forget, registry};
+use plumb_serve::{attach, ublk};
+use plumb_state::places;
+use plumb_state::whole_file::FileError;
+use serde::Serialize;
+
+use crate::command::compare;
+use crate::exit::{Exit, Refusal};
+use crate::terminal;
+
+/// The kind of a leftover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// Settings that a comparison changed: policies, attributes of the kernel, caches, mounts.
+    Setting,
+    /// An instance of the kernel's tracing.
+    TracingInstance,
+    /// A mount and the loop device over it.
+    Attachment,
+    /// A block device of the ublk driver.
+    UblkDevice,
+    /// The control socket of a server.
+    ControlSocket,
+}
+
+/// What became of a leftover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    /// It is there, and nothing was tried.
+    Left,
+    /// It was put back or removed.
+    PutBack,
+    /// It stays, because somebody uses it.
+    InUse,
+    /// It stays, because an attempt failed.
+    Failed,
+}
+
+/// Something that a killed process left.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Leftover {
+    kind: Kind,
+    /// Its name; of settings their words.
+    name: String,
+    /// What became of it.
+    pub(crate) outcome: Outcome,
+    /// Why it stays, where an attempt was made.
+    because: Option<String>,
+}
+
+/// Whether leftovers are put back or only looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// Nothing is changed.
+    Look,
+    /// What can be put back is.
+    PutBack,
+}
+
+impl Leftover {
+    fn new(kind: Kind, name: impl Into<String>, outcome: Outcome) -> Self {
+        Self { kind, name: name.into(), outcome, because: None }
+    }
+
+    fn in_use(kind: Kind, (name, why): (String, String)) -> Self {
+        Self { because: Some(why), ..Self::new(kind, name, Outcome::InUse) }
+    }
+
+    fn failed(kind: Kind, name: impl Into<String>, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self { because: Some(in_one_line(error)), ..Self::new(kind, name, Outcome::Failed) }
+    }
+
+    /// Makes the leftover of what an attempt to put it back returned.
+    fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Result<(), E>) -> Self {
+        match attempt {
+            Ok(()) => Self::new(kind, name, Outcome::PutBack),
+            Err(error) => Self::failed(kind, name, &error),
+        }
+    }
+
+    /// Returns what it is called in sentences.
+    pub(crate) fn words(&self) -> String {
+        let name = &self.name;
+        match self.kind {
+            Kind::Setting | Kind::UblkDevice => name.clone(),
+            Kind::TracingInstance => format!("the tracing instance {name}"),
+            Kind::Attachment => format!("the attachment {name}"),
+            Kind::ControlSocket => format!("the control socket {name}"),
+        }
+    }
+
+    /// Returns why it stays, with a colon before it; nothing where that is not known.
+    pub(crate) fn reason(&self) -> String {
+        self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"))
+    }
+}
+
+/// Puts back what killed runs left, and says so; says what killed servers left. No failure keeps a command
+/// from its work.
+pub(crate) fn put_back_runs() {
+    for left in of_runs(Attempt::PutBack) {
+        let (words, reason) = (left.words(), left.reason());
+        terminal::say(&match left.outcome {
+            Outcome::PutBack => format!("plumb: a plumb was killed; put back what it left: {words}"),
+            _ => format!(
+                "plumb: a plumb was killed; not put back is {words}{reason}; `plumb restore` tries again"
+            ),
+        });
+    }
+    say_left(&block_devices(Attempt::Look));
+}
+
+/// Says in one line what killed processes left, if they left anything that a user would miss.
+pub(crate) fn tell() {
+    say_left(&[of_runs(Attempt::Look), block_devices(Attempt::Look)].concat());
+}
+
+fn say_left(left: &[Leftover]) {
+    if left.is_empty() {
+        return;
+    }
+    let all: Vec<String> = left.iter().map(Leftover::words).collect();
+    terminal::say(&format!(
+        "plumb: a plumb was killed and left {}: `plumb restore` puts it back",
+        all.join(", ")
+    ));
+}
+
+/// Returns everything that killed processes left, as far as this user may see it.
+pub(crate) fn all(attempt: Attempt) -> Vec<Leftover> {
+    let mut all = of_runs(attempt);
+    let devices = block_devices(attempt);
+    // While a device of a killed server stays, its socket says what kind of server that was.
+    let stays = devices.iter().any(|device| device.outcome != Outcome::PutBack);
+    all.extend(devices);
+    all.extend(control_sockets(if stays { Attempt::Look } else { attempt }));
+    all
+}
+
+fn of_runs(attempt: Attempt) -> Vec<Leftover> {
+    let mut all = settings(attempt);
+    for left in LeftInstance::all() {
+        all.push(match attempt {
+            Attempt::Look => Leftover::new(Kind::TracingInstance, left.name(), Outcome::Left),
+            Attempt::PutBack => Leftover::after(Kind::TracingInstance, left.name(), left.remove()),
+        });
+    }
+    all
+}
+
+fn settings(attempt: Attempt) -> Vec<Leftover> {
+    let directory = compare::records();
+    let records = match setting::left_changes(&directory) {
+        Ok(records) => records,
+        Err(error) => return vec![Leftover::failed(Kind::Setting, directory.display().to_string(), &error)],
+    };
+    let put_back = |left: LeftChanges| -> Result<(), Refusal> {
+        let machine = compare::this_machine()?;
+        Ok(left.put_back(&machine)?)
+    };
+    let each = |record: Result<LeftChanges, FileError>| match record {
+        Err(error) => {
+            let name = "a setting whose record is damaged (put it back by hand, and remove the record)";
+            Leftover::failed(Kind::Setting, name, &error)
+        }
+        Ok(left) if attempt == Attempt::Look => Leftover::new(Kind::Setting, left.words(), Outcome::Left),
+        Ok(left) => Leftover::after(Kind::Setting, left.words(), put_back(left)),
+    };
+    records.into_iter().map(each).collect()
+}
+
+/// Returns the block devices of dead servers. Only root makes such, and only root may look.
+fn block_devices(attempt: Attempt) -> Vec<Leftover> {
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    let attached = of_servers(Kind::Attachment, attempt, attach::left_unless_busy(), || attach::sweep(None));
+    let exported = of_servers(Kind::UblkDevice, attempt, ublk::left(), || ublk::sweep(None));
+    [attached, exported].concat()
+}
+
+fn of_servers(
+    kind: Kind,
+    attempt: Attempt,
+    left: Result<Vec<String>, plumb_serve::ExportError>,
+    sweep: impl FnOnce() -> Result<attach::Swept, plumb_serve::ExportError>,
+) -> Vec<Leftover> {
+    let swept = match left {
+        // Where nothing is left no directory is made to look for it.
+        Ok(left) if attempt == Attempt::Look || left.is_empty() => {
+            return left.into_iter().map(|name| Leftover::new(kind, name, Outcome::Left)).collect();
+        }
+        left => left.and_then(|_| sweep()),
+    };
+    match swept {
+        Ok(swept) => {
+            let removed = swept.removed.into_iter().map(|name| Leftover::new(kind, name, Outcome::PutBack));
+            removed.chain(swept.kept.into_iter().map(|kept| Leftover::in_use(kind, kept))).collect()
+        }
+        Err(error) => vec![Leftover::failed(kind, "of a killed server", &error)],
+    }
+}
+
+/// Returns the control sockets on which nobody listens, of drives and of caches.
+fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
+    let drives = places::run();
+    let mut all = Vec::new();
+    for directory in [places::cache_sockets(&drives), drives] {
+        let names = registry::names(&directory).unwrap_or_default();
+        for name in names.iter().filter(|name| !registry::is_served(&directory, name)) {
+            let path = registry::socket(&directory, name).display().to_string();
+            all.push(match attempt {
+                Attempt::Look => Leftover::new(Kind::ControlSocket, path, Outcome::Left),
+                Attempt::PutBack => {
+                    Leftover::after(Kind::ControlSocket, path, forget(&directory, name).map(drop))
+                }
+            });
+        }
+    }
+    all
+}
+
+/// Returns the exit code of an attempt that ended so: what stays in use was refused, what is only listed is a
+/// finding.
+pub(crate) fn exit_of(left: &[Leftover]) -> Exit {
+    left.iter().fold(Exit::Done, |exit, left| {
+        exit.and(match left.outcome {
+            Outcome::PutBack => Exit::Done,
+            Outcome::Left => Exit::Finding,
+            Outcome::InUse => Exit::Refused,
+            Outcome::Failed => Exit::Failed,
+        })
+    })
+}

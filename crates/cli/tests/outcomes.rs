@@ -1,0 +1,462 @@
+//! The table of outcomes (docs/OUTCOMES.md), each row made for real: what is known of a place decides
+//! headline, level and exit code, and `survey`, the run and `report` say the same of the same facts. Rows
+//! guard against false alarms (a flush sent by a server, a path hidden by a mount) and false comfort (no
+//! finding where nothing is known).
+//!
+//! A row runs in a mount namespace of its own, so that nothing stays mounted, whatever happens.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use crate::common::{plumb, said, scratch};
+
+/// One place, made by a shell, and what is to come out there.
+struct Row {
+    /// Shell commands that make the place; `skip REASON` ends the row where it cannot be made.
+    place: &'static str,
+    /// Words of plumb, with `--json` where a document is printed.
+    run: &'static str,
+    outcome: Outcome,
+    /// A finding that must be there; empty for none.
+    finding: &'static str,
+    /// The exit code.
+    exit: i32,
+}
+
+/// The outcomes of docs/OUTCOMES.md.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Danger,
+    NotKnown,
+    NoFinding,
+}
+use Outcome::{Danger, NoFinding, NotKnown};
+
+const fn row(
+    place: &'static str,
+    run: &'static str,
+    outcome: Outcome,
+    finding: &'static str,
+    exit: i32,
+) -> Row {
+    Row { place, run, outcome, finding, exit }
+}
+
+/// Shell functions that make places.
+const PRELUDE: &str = r#"
+set -e
+skip() { echo "SKIP $*" >&2; exit 77; }
+need() { command -v "$1" >/dev/null || skip "there is no $1"; }
+make() { truncate -s "$2" i.img; "mkfs.$1" -q $3 i.img 2>/dev/null >&2 || skip "mkfs.$1 does not work"; mkdir -p m; }
+disk() { make ext4 48M -F; mount -o "loop${1:+,$1}" i.img m 2>/dev/null || skip "no loop device"; }
+other() { kind=$1; make "$@"; mount -o loop -t "$kind" i.img m 2>/dev/null || skip "no $kind here"; }
+memory() { mkdir -p t; mount -t tmpfs none t; }
+layers() { mkdir -p low up work o; mount -t overlay overlay -o "lowerdir=low,upperdir=${1:-up},workdir=${2:-work}$3" o \
+  2>/dev/null || skip "no overlay here"; }
+fuse() { need fuse2fs; make ext4 48M -F; L=$(losetup -f --show i.img); losetup -d "$L" & exec 9<"$L"; wait; fuse2fs "$L" m -o rw \
+  >/dev/null 2>&1 || skip "no FUSE here"; }
+apart() { unshare -m --propagation private sh -c "$1; touch m/f; exec 3<>m/f; echo ready; exec sleep 60" >ready 2>/dev/null & A=$!
+  trap 'kill $A 2>/dev/null || :' EXIT; for i in $(seq 100); do [ -s ready ] && break; sleep 0.05; done; [ -s ready ] || skip "no namespace"; }
+nbd() { need nbdkit; nbdkit -f -U "$PWD/n.sock" "$@" & N=$!; trap 'kill $N 2>/dev/null || :' EXIT
+  for i in $(seq 100); do [ -S n.sock ] && break; sleep 0.05; done; [ -S n.sock ] || skip "nbdkit does not start"; U="nbd+unix:///?socket=$PWD/n.sock"; }
+bare() { printf 'case "$1" in get_size) echo 16777216;; can_write) exit 0;; pread) head -c "$3" /dev/zero;; pwrite) cat >/dev/null;; *) exit 2;; esac' >p.sh
+  chmod +x p.sh; nbd sh "$PWD/p.sh"; }
+"#;
+
+const SYNCED: &str = "load --json m/f --size 1M --write 100 --sync-every 1 --count 20";
+const CACHED: &str = "load --json m/f --size 1M --write 100 --cached --count 20";
+const OVERLAID: &str = "load --json o/f --size 1M --write 100 --sync-every 1 --count 20";
+
+const ROWS: &[Row] = &[
+    row("disk", SYNCED, NoFinding, "", 0),
+    row("disk", "load --json m/f --size 1M --write 100 --dsync --depth 8 --count 400", NoFinding, "", 0),
+    row("disk", "load --json m/f --size 1M --write 100 --dsync --depth 32 --count 400", NoFinding, "", 0),
+    row("disk nobarrier", SYNCED, Danger, "barriers-off", 1),
+    row("disk nobarrier", "check --json m --duration 1s", Danger, "barriers-off", 1),
+    row(
+        "disk nobarrier; mv m 'a b' 2>/dev/null || { umount m; mkdir 'a b'; mount -o loop,nobarrier i.img 'a b'; }; cd 'a b'",
+        "survey .",
+        Danger,
+        "barriers-off",
+        1,
+    ),
+    row("disk sync", CACHED, NoFinding, "synchronous-mount", 0),
+    row("disk dirsync", CACHED, NoFinding, "synchronous-mount", 0),
+    row("disk data=writeback", SYNCED, NoFinding, "lax-order", 0),
+    row(
+        "disk data=journal",
+        "load --json m/f --size 1M --write 100 --cached --sync-every 1 --count 20",
+        NoFinding,
+        "",
+        0,
+    ),
+    row("other ext2 48M -F", SYNCED, NoFinding, "", 0),
+    row("other ext3 48M -F", SYNCED, NoFinding, "", 0),
+    row("other xfs 320M", SYNCED, NoFinding, "", 0),
+    row("other btrfs 128M", SYNCED, NoFinding, "", 0),
+    row("disk; mkdir m/d; chattr +S m/d; mount --bind m/d m", CACHED, NoFinding, "synchronous-mount", 0),
+    row(
+        "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
+        "load --json m/f --overwrite --write 100 --cached --count 20",
+        NoFinding,
+        "synchronous-mount",
+        0,
+    ),
+    row(
+        "disk; head -c 1048576 /dev/zero >m/f; chattr +S m/f",
+        "load --json m/f --overwrite --write 100 --count 20",
+        NoFinding,
+        "synchronous-mount",
+        0,
+    ),
+    row("memory; mv t m 2>/dev/null || { mkdir -p m; mount --bind t m; }", SYNCED, Danger, "memory", 1),
+    row("mkdir m; mount -t tmpfs none m", "check --json m --duration 1s", Danger, "memory", 1),
+    row("mkdir m; mount -t ramfs none m", CACHED, Danger, "memory", 1),
+    row("memory; cd t; disk", SYNCED, Danger, "memory", 1),
+    row(
+        "mkdir d; cd d; disk; cd ..; mkdir m; mount --bind d/m m; mount -t tmpfs none d; touch d/i.img",
+        SYNCED,
+        NoFinding,
+        "",
+        0,
+    ),
+    row("disk; rm i.img", SYNCED, NoFinding, "", 0),
+    row(
+        "make ext4 48M -F; L=$(losetup -f --show --direct-io=on i.img) || skip 'no direct loop device'; mount $L m; losetup -d $L",
+        SYNCED,
+        NoFinding,
+        "",
+        0,
+    ),
+    row(
+        "disk; mkdir b; mount --bind m b",
+        "load --json b/f --size 1M --write 100 --sync-every 1 --count 20",
+        NoFinding,
+        "",
+        0,
+    ),
+    row("layers", OVERLAID, NoFinding, "", 0),
+    row("layers up work ,volatile", OVERLAID, Danger, "volatile-overlay", 1),
+    row("memory; mkdir t/up t/work; layers t/up t/work", OVERLAID, Danger, "memory", 1),
+    row(
+        "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
+        "survey o",
+        NotKnown,
+        "path-ends-unseen",
+        0,
+    ),
+    row(
+        "mkdir -p low l2 o; mount -t overlay overlay -o lowerdir=low:l2 o || skip 'no overlay'",
+        "survey --strict o",
+        NotKnown,
+        "path-ends-unseen",
+        3,
+    ),
+    row("fuse", SYNCED, NotKnown, "path-ends-unseen", 0),
+    row(
+        "mkdir x; mount -t tracefs none x || skip 'no tracefs'; fuse",
+        SYNCED,
+        NotKnown,
+        "path-ends-unseen",
+        0,
+    ),
+    row(
+        "fuse",
+        "load --strict --json m/f --size 1M --write 100 --sync-every 1 --count 20",
+        NotKnown,
+        "path-ends-unseen",
+        3,
+    ),
+    row("fuse", "check --json m --duration 1s", NotKnown, "path-ends-unseen", 0),
+    row("fuse", "load --json m/f --size 1M --count 20", NoFinding, "path-ends-unseen", 0),
+    row("fuse", "survey m", NotKnown, "path-ends-unseen", 0),
+    row(
+        "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop a.img m'",
+        "survey /proc/$A/root/$PWD/m",
+        NoFinding,
+        "volatile-cache",
+        0,
+    ),
+    row(
+        "apart 'mkdir m; truncate -s 48M a.img; mkfs.ext4 -q -F a.img; mount -o loop,nobarrier a.img m'",
+        "survey /proc/$A/fd/3",
+        Danger,
+        "barriers-off",
+        1,
+    ),
+    row("apart 'mkdir m; mount -t tmpfs none m'", "survey /proc/$A/root/$PWD/m", Danger, "memory", 1),
+    row(
+        "mkdir m s; apart 'mount -t tmpfs none s; truncate -s 48M s/a.img; mkfs.ext4 -q -F s/a.img; losetup -f --show s/a.img >dev; mount $(cat dev) m'; exec 8<$(cat dev); losetup -d $(cat dev); touch s/a.img",
+        "survey $(cat dev)",
+        Danger,
+        "memory",
+        1,
+    ),
+    row("bare", "survey $U", Danger, "nbd-no-flush", 1),
+    row("bare", "load --json --overwrite $U --write 100 --count 20", Danger, "nbd-no-flush", 1),
+    row(
+        "bare",
+        "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
+        Danger,
+        "nbd-no-flush",
+        5,
+    ),
+    row("nbd memory 16M", "survey $U", NoFinding, "remote-storage", 0),
+    row(
+        "nbd memory 16M",
+        "load --json --overwrite $U --write 100 --sync-every 1 --count 20",
+        NoFinding,
+        "remote-storage",
+        0,
+    ),
+    row("mkdir m; mount -t tmpfs none /sys", SYNCED, NotKnown, "path-ends-unseen", 0),
+    row("mount -t tmpfs none /sys", "survey .", NotKnown, "path-ends-unseen", 0),
+    row("mount -t tmpfs none /sys", "survey --strict .", NotKnown, "path-ends-unseen", 3),
+    row("true", "survey /proc", NotKnown, "path-ends-unseen", 0),
+    row("true", "check --json sim:liar --duration 1s", NoFinding, "simulated", 0),
+    row("true", "check --json sim:consumer-nvme-ssd --duration 1s", NoFinding, "volatile-cache", 0),
+    row("true", "check --json sim:plp-nvme-ssd --duration 1s", NoFinding, "simulated", 0),
+    row("true", "check --json sim:nearline-4tb?wce=off --duration 1s", NoFinding, "simulated", 0),
+    row(
+        "true",
+        "load --json sim:consumer-sata-ssd --write 100 --dsync --depth 8 --count 400",
+        NoFinding,
+        "simulated",
+        0,
+    ),
+    row("true", "load --json sim:sas-15k --write 100 --sync-every 1 --count 50", NoFinding, "simulated", 0),
+    row(
+        "true",
+        "load --json sim:he8-media-cache --random --write 100 --sync-every 1 --count 50",
+        NoFinding,
+        "volatile-cache",
+        0,
+    ),
+];
+
+/// Rules about the machine and the figures, which a busy test machine breaks: they say nothing of the path.
+const FIGURES: [&str; 13] = [
+    "backlog",
+    "cached-below",
+    "compressible",
+    "depth-not-reached",
+    "device-shared-with-others",
+    "faster-than-the-platter",
+    "generator-bound",
+    "no-steady-state",
+    "not-settled",
+    "not-steady",
+    "page-cache",
+    "steal",
+    "too-short",
+];
+
+/// Makes the place of a row and runs its command there; `None`, and said, where it cannot be made.
+fn made(row: &Row, here: &Path) -> Option<Output> {
+    let binary = env!("CARGO_BIN_EXE_plumb");
+    let record =
+        if row.run.starts_with("survey") { String::new() } else { format!("--out {}/run", here.display()) };
+    let (command, words) = row.run.split_once(' ').unwrap();
+    let script = format!(
+        "{PRELUDE}\ncd '{}'; {} >&2\n'{binary}' {command} {record} {words}",
+        here.display(),
+        row.place
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "bash", "-c", &script])
+        .output()
+        .unwrap();
+    if output.status.code() == Some(77) || String::from_utf8_lossy(&output.stderr).contains("unshare failed")
+    {
+        plumb_testkit::skip(&format!("{}: {}", row.place, String::from_utf8_lossy(&output.stderr).trim()));
+        return None;
+    }
+    Some(output)
+}
+
+fn ids<'a>(document: &'a Value, severities: &[&str]) -> BTreeSet<&'a str> {
+    let verdicts = document["verdicts"].as_array().into_iter().flatten();
+    let wanted = |verdict: &&Value| severities.contains(&verdict["severity"].as_str().unwrap());
+    verdicts.filter(wanted).map(|verdict| verdict["id"].as_str().unwrap()).collect()
+}
+
+/// Compares a document with the row; the problem, if there is one.
+fn judged(row: &Row, document: &Value, output: &Output) -> Result<(), String> {
+    let all = ids(document, &["info", "warning", "danger"]);
+    let serious: BTreeSet<&str> =
+        ids(document, &["warning", "danger"]).into_iter().filter(|id| !FIGURES.contains(id)).collect();
+    let is_of_figures = serious.is_empty() && document["level"] == "warning";
+    let level = document["level"].as_str().unwrap();
+    let outcome = match level {
+        "danger" => Some(Danger),
+        "unknown" => Some(NotKnown),
+        _ if serious.is_empty() => Some(NoFinding),
+        _ => None,
+    };
+    let headline = document["headline"].as_str().unwrap();
+    // A warning about the figures stands before what is not known.
+    if outcome != Some(row.outcome) && !(is_of_figures && row.outcome == NotKnown) {
+        return Err(format!("level {level}, {serious:?}: {headline}"));
+    }
+    if headline.starts_with("NOT KNOWN") != (level == "unknown") {
+        return Err(format!("the headline of level {level} is {headline}"));
+    }
+    if !row.finding.is_empty() && !all.contains(row.finding) {
+        return Err(format!("no {} among {all:?}", row.finding));
+    }
+    let exit = if is_of_figures { 1 } else { row.exit };
+    if output.status.code() != Some(exit) {
+        return Err(format!("exit {:?}, not {exit}", output.status.code()));
+    }
+    Ok(())
+}
+
+/// Shows the recording of a row again, which must say the same of it, and holds its path's findings against
+/// its verdicts.
+fn reported(document: &Value, here: &Path, exit: Option<i32>) -> Result<(), String> {
+    let run = here.join("run");
+    let again = plumb().args(["report", "--json"]).arg(&run).output().unwrap();
+    let shown: Value = serde_json::from_slice(&again.stdout).map_err(|_| said(&again))?;
+    for key in ["level", "headline", "verdicts"] {
+        if shown[key] != document[key] {
+            return Err(format!("report says another {key}: {} beside {}", shown[key], document[key]));
+        }
+    }
+    // A failed run ends with 5, and an unknown with 3 where the run was strict; the findings decide the rest.
+    if exit <= Some(1) && again.status.code() != exit {
+        return Err(format!("report ends with {:?}, the run with {exit:?}", again.status.code()));
+    }
+    let verdicts = document["verdicts"].as_array().unwrap();
+    for finding in document["path"]["findings"].as_array().into_iter().flatten() {
+        let is_same =
+            |verdict: &&Value| ["id", "sentence", "remedy"].iter().all(|key| verdict[key] == finding[key]);
+        if !verdicts.iter().any(|verdict| is_same(&verdict)) {
+            return Err(format!("the survey's {} is worded in another way by the run", finding["id"]));
+        }
+    }
+    Ok(())
+}
+
+fn checked(row: &Row) -> Result<(), String> {
+    let place = scratch();
+    let Some(output) = made(row, place.path()) else { return Ok(()) };
+    let problem = match serde_json::from_slice::<Value>(&output.stdout) {
+        Ok(document) => judged(row, &document, &output)
+            .and_then(|()| reported(&document, place.path(), output.status.code())),
+        Err(_) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let is_there = row.finding.is_empty() || text.contains(&format!("[{}]", row.finding));
+            let is_unknown = text.lines().any(|line| line == "NOT KNOWN");
+            let is_so = output.status.code() == Some(row.exit) && is_unknown == (row.outcome == NotKnown);
+            match is_so && is_there {
+                true => Ok(()),
+                false => Err(format!("not exit {} with {}", row.exit, row.finding)),
+            }
+        }
+    };
+    problem.map_err(|problem| format!("{} | {}: {problem}\n{}", row.place, row.run, said(&output)))
+}
+
+#[test]
+fn every_place_has_its_outcome() {
+    assert!(ROWS.len() >= 40);
+    if !rustix::process::geteuid().is_root() {
+        return plumb_testkit::skip("places are made with mount(2), which takes root");
+    }
+    let place = scratch();
+    let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(place.path()).output().unwrap();
+    if String::from_utf8_lossy(&kind.stdout).contains("tmpfs") {
+        return plumb_testkit::skip("the folder of the tests is in memory, and so is all that is made in it");
+    }
+    let rows = Mutex::new(ROWS.iter());
+    let problems = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                loop {
+                    let Some(row) = rows.lock().unwrap().next() else { return };
+                    if let Err(problem) = checked(row) {
+                        problems.lock().unwrap().push(problem);
+                    }
+                }
+            });
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "{} rows are wrong:\n{}", problems.len(), problems.join("\n\n"));
+}
+
+#[test]
+fn a_dialect_says_a_finding_on_stderr_and_leaves_stdout_to_parsers() {
+    if !Path::new("/dev/shm").is_dir() {
+        return plumb_testkit::skip("no tmpfs at /dev/shm");
+    }
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = |name: &str| memory.path().join(name).display().to_string();
+    let runs = [
+        vec![
+            "fio".to_owned(),
+            "--name=a".to_owned(),
+            format!("--filename={}", file("a")),
+            "--size=1m".to_owned(),
+            "--rw=write".to_owned(),
+            "--output-format=json".to_owned(),
+        ],
+        vec![
+            "diskspd".to_owned(),
+            "-c1M".to_owned(),
+            "-w100".to_owned(),
+            "-d1".to_owned(),
+            "-W0".to_owned(),
+            file("b"),
+        ],
+    ];
+    for words in runs {
+        let output = plumb().args(&words).arg("--no-record").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let lines: Vec<&str> = told.lines().filter(|line| line.contains("DANGER")).collect();
+        assert_eq!(lines.len(), 1, "{told}");
+        assert!(lines[0].starts_with("plumb: DANGER: ") && lines[0].ends_with("[memory]"), "{told}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("DANGER"), "{}", said(&output));
+        if words[0] == "fio" {
+            serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_check_of_a_simulated_drive_names_what_finds_a_lie() {
+    let output = plumb().args(["check", "sim:liar", "--duration", "1s", "--no-record"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("A drive that lies is not found this way: `plumb prove`"), "{text}");
+}
+
+#[test]
+fn a_remedy_can_be_typed_as_it_is_printed() {
+    let place = scratch();
+    let row = row(
+        "disk; umount m; mkdir \"it's m\"; mount -o loop,nobarrier i.img \"it's m\"",
+        "survey --json \"it's m\"",
+        Danger,
+        "barriers-off",
+        1,
+    );
+    let Some(output) = made(&row, place.path()) else { return };
+    let document: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let findings = document["paths"][0]["findings"].as_array().unwrap();
+    let remedy =
+        findings.iter().find(|finding| finding["id"] == row.finding).unwrap()["remedy"].as_str().unwrap();
+    let command = remedy.split('`').nth(1).unwrap();
+    // An independent reader of shell words: the shell itself.
+    let script = format!("mount() {{ printf '%s\\n' \"$@\"; }}; {command}");
+    let words = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let words = String::from_utf8_lossy(&words.stdout).into_owned();
+    let point = place.path().join("it's m").display().to_string();
+    assert_eq!(words.lines().collect::<Vec<_>>(), ["-o", "remount,barrier", &point], "{command}");
+}

@@ -1,0 +1,67 @@
+//! `plumb restore` puts back what killed servers left, and nothing of those that live.
+//!
+//! Each test has /run for itself, so that servers of other tests are not seen.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::common::{can_mount, document, holds, in_own_mounts, said, scratch};
+
+/// Runs a script with an empty /run of its own. `serve NAME` serves a drive, and sets `server` to its process.
+fn run(script: &str) -> Output {
+    let functions = "mount -t tmpfs none /run; \
+        serve() { mkfifo /run/$1; $plumb drive serve null --name $1 --size 16M --attach --json >/run/$1 & server=$!; \
+        head -c 1 /run/$1 >/dev/null; }; ";
+    let place = scratch();
+    in_own_mounts(&format!("{functions}{script}"), place.path())
+}
+
+/// Returns kind and outcome of everything that is named after the drive `dead` or `alive`.
+fn outcomes(document: &Value) -> Vec<Value> {
+    let all = document["left"].as_array().unwrap().iter();
+    let is_here = |left: &&Value| {
+        let name = left["name"].as_str().unwrap();
+        ["dead", "alive"].iter().any(|drive| name == *drive || name.ends_with(&format!("/{drive}.control")))
+    };
+    all.filter(is_here).map(|left| json!([left["kind"], left["outcome"]])).collect()
+}
+
+#[test]
+fn what_a_killed_server_left_is_listed_and_taken_away_and_a_living_one_stays() {
+    if !can_mount() {
+        return;
+    }
+    for (word, outcome, remains) in [("--dry-run", "left", "1"), ("", "put-back", "0")] {
+        let script = format!(
+            "serve alive; alive=$server; serve dead; kill -9 $server; wait $server || true; \
+             $plumb explain >/dev/null 2>/run/told; $plumb restore {word} --json || true; \
+             test $(ls -d /run/plumb/attach/dead | wc -l) = {remains} 2>/dev/null; \
+             $plumb drive status alive >/dev/null; kill $alive; wait $alive || true; cat /run/told >&2"
+        );
+        let output = run(&script);
+        assert!(output.status.success(), "{}", said(&output));
+        let listed = document(&output);
+        holds("cli/restore", &listed);
+        let expected = [json!(["attachment", outcome]), json!(["control-socket", outcome])];
+        assert_eq!(outcomes(&listed), expected, "{listed:#}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("the attachment dead: `plumb restore`"), "{told}");
+    }
+}
+
+#[test]
+fn a_device_that_somebody_uses_stays_and_the_exit_code_says_so() {
+    if !can_mount() {
+        return;
+    }
+    let script = "serve dead; device=$(losetup -n -O NAME -j /run/plumb/attach/dead/mount/disk); exec 5<$device; \
+                  kill -9 $server; wait $server || true; code=0; $plumb restore --json || code=$?; exec 5<&-; \
+                  $plumb restore >/dev/null; exit $code";
+    let output = run(script);
+    let listed = document(&output);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let expected = [json!(["attachment", "in-use"]), json!(["control-socket", "left"])];
+    assert_eq!(outcomes(&listed), expected, "{listed:#}");
+    assert!(listed["left"][0]["because"].is_string(), "{listed:#}");
+}

@@ -1,0 +1,252 @@
+//! Programs run to their end: each in a process group of its own, within a time limit, until the user wants
+//! an end. What a program writes to a pipe is handed on as it comes.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plumb_block::wait::{PollFlags, Poller, wait_any};
+use plumb_block::{Clock as _, Nanos, RealClock};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+/// How often the wish to stop is looked at.
+const LOOK_EVERY: Nanos = Nanos::millis(50);
+/// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
+const READS_MAX: usize = 16;
+
+/// A function that takes what a program writes.
+type OnOutput<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+
+/// A pipe from a program, whose output goes to a function.
+pub struct Pipe<'a> {
+    reader: PipeReader,
+    on_output: OnOutput<'a>,
+}
+
+impl<'a> Pipe<'a> {
+    /// Makes a pipe. Returns it with the program's end.
+    ///
+    /// # Errors
+    /// Fails as pipe(2).
+    pub fn new(on_output: impl FnMut(&[u8]) + 'a) -> io::Result<(Self, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        Ok((Self { reader, on_output: Box::new(on_output) }, writer))
+    }
+
+    /// Hands on what has come. Returns whether more may come.
+    fn read(&mut self) -> bool {
+        let mut bytes = vec![0; 64 << 10];
+        for _ in 0..READS_MAX {
+            match self.reader.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(read) => (self.on_output)(&bytes[..read]),
+                Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            }
+        }
+        true
+    }
+}
+
+/// The end of what a program said, of so many bytes at most.
+#[derive(Debug)]
+pub struct Tail {
+    bytes: VecDeque<u8>,
+    bytes_max: usize,
+}
+
+impl Tail {
+    /// Makes an empty one that keeps at most `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes: VecDeque::new(), bytes_max }
+    }
+
+    /// Adds `bytes` at the end.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        self.bytes.drain(..self.bytes.len().saturating_sub(self.bytes_max));
+    }
+
+    /// Returns it as text, without the white space around it.
+    pub fn text(mut self) -> String {
+        String::from_utf8_lossy(self.bytes.make_contiguous()).trim().to_owned()
+    }
+}
+
+/// What ends a program before its own end.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// How long it may run; `None`: as long as it wants.
+    pub timeout: Option<Duration>,
+    /// Set when the user wants an end.
+    pub stop: &'a AtomicBool,
+    /// How long it may take to end after SIGTERM before it is killed; zero: it is killed at once.
+    pub grace: Duration,
+    /// Whether what it left in its process group is killed also where it ended by itself.
+    pub kills_leftovers: bool,
+}
+
+/// Why a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// By itself.
+    Itself,
+    /// The user wanted an end.
+    Stop,
+    /// Its time was over.
+    Timeout,
+}
+
+/// A program that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Why it ended.
+    pub by: EndedBy,
+}
+
+/// Runs `command` to its end, in a process group of its own. What comes through `pipes`, whose other ends the
+/// command holds, is handed on until then.
+///
+/// # Errors
+/// Fails as fork(2), execve(2), pidfd_open(2) and poll(2).
+pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<Ended> {
+    let mut child = command.process_group(0).spawn()?;
+    // It holds the program's ends of the pipes, too, which would never end.
+    drop(command);
+    let by = watch(&child, &mut pipes, limits);
+    if limits.kills_leftovers || !matches!(by, Ok(EndedBy::Itself)) {
+        // The leader is not yet waited for, so the number is still its own.
+        signal_group(&child, Signal::KILL);
+    }
+    let status = child.wait()?;
+    for pipe in &mut pipes {
+        pipe.read();
+    }
+    Ok(Ended { status, by: by? })
+}
+
+/// Waits for a child that was killed to end, `within` at most. One that the kernel holds in a request to a
+/// dead drive is left to it.
+///
+/// # Errors
+/// Fails as pidfd_open(2), poll(2) and waitpid(2).
+pub fn reap_within(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
+    let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
+    ends_by(&clock, &ended, &mut Vec::new(), Nanos::from(within))?;
+    child.try_wait()
+}
+
+/// Sends a signal to all of the process group that `child` leads. Whoever is gone needs none.
+pub fn signal_group(child: &Child, signal: Signal) {
+    kill_process_group(Pid::from_child(child), signal).unwrap_or_default();
+}
+
+/// Waits until the child has ended, its time is over, or the user wants an end; then, for the time of grace,
+/// until it has ended after SIGTERM.
+fn watch(child: &Child, pipes: &mut Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<EndedBy> {
+    let (clock, ended) = (RealClock::start(), pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
+    let until = limits.timeout.map_or(Nanos(u64::MAX), Nanos::from);
+    let by = loop {
+        let now = clock.now();
+        if has_ended(&clock, &ended, pipes, until.min(now + LOOK_EVERY))? {
+            return Ok(EndedBy::Itself);
+        }
+        if limits.stop.load(Ordering::Acquire) {
+            break EndedBy::Stop;
+        }
+        if now >= until {
+            break EndedBy::Timeout;
+        }
+    };
+    if !limits.grace.is_zero() {
+        signal_group(child, Signal::TERM);
+        ends_by(&clock, &ended, pipes, clock.now() + Nanos::from(limits.grace))?;
+    }
+    Ok(by)
+}
+
+/// Waits until a program has ended, or `until`. Returns whether it has ended.
+fn ends_by(clock: &RealClock, ended: &OwnedFd, pipes: &mut Vec<Pipe<'_>>, until: Nanos) -> io::Result<bool> {
+    loop {
+        let has_ended = has_ended(clock, ended, pipes, until)?;
+        if has_ended || clock.now() >= until {
+            return Ok(has_ended);
+        }
+    }
+}
+
+/// Waits until a program has ended, something has come through a pipe, which is handed on, or `until`.
+/// Returns whether it has ended.
+fn has_ended(
+    clock: &RealClock,
+    ended: &OwnedFd,
+    pipes: &mut Vec<Pipe<'_>>,
+    until: Nanos,
+) -> io::Result<bool> {
+    let mut poller = Poller::new(clock).watching(ended.as_fd(), PollFlags::IN);
+    for pipe in &*pipes {
+        poller = poller.watching(pipe.reader.as_fd(), PollFlags::IN);
+    }
+    wait_any([], Some(until), &mut poller).map_err(io::Error::other)?;
+    let has_ended = !poller.events(0).is_empty();
+    drop(poller);
+    pipes.retain_mut(Pipe::read);
+    Ok(has_ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    #[test]
+    fn a_program_that_ends_by_itself_takes_its_group_with_it_and_is_heard_to_its_end() {
+        let stop = AtomicBool::new(false);
+        let (mut said, mut tail) = (Vec::new(), Tail::new(3));
+        let (out, writer) = Pipe::new(|bytes| said.extend_from_slice(bytes)).unwrap();
+        let (err, complaints) = Pipe::new(|bytes| tail.push(bytes)).unwrap();
+        // Ends once nobody is left who has the other end.
+        let (mut group, held) = io::pipe().unwrap();
+        let mut command = shell("sleep 1000 & echo abcdef >&2; head -c 300000 /dev/zero; exit 3");
+        command.stdout(writer).stderr(complaints).stdin(held);
+        let limits = Limits { timeout: None, stop: &stop, grace: Duration::ZERO, kills_leftovers: true };
+        let ended = run(command, vec![out, err], limits).unwrap();
+        assert_eq!((ended.status.code(), ended.by), (Some(3), EndedBy::Itself));
+        assert_eq!((said.len(), tail.text().as_str()), (300_000, "ef"));
+        assert_eq!(group.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_program_ends_when_its_time_is_over_or_the_user_wants_it_with_grace_and_without() {
+        let (no, yes) = (AtomicBool::new(false), AtomicBool::new(true));
+        let (short, long) = (Duration::from_millis(10), Duration::from_secs(1000));
+        for (line, timeout, stop, grace, by, code) in [
+            ("exec sleep 1000", Some(short), &no, Duration::ZERO, EndedBy::Timeout, None),
+            ("exec sleep 1000", None, &yes, Duration::ZERO, EndedBy::Stop, None),
+            ("trap '' TERM; sleep 1000", Some(short), &no, short, EndedBy::Timeout, None),
+        ] {
+            let limits = Limits { timeout, stop, grace, kills_leftovers: false };
+            let ended = run(shell(line), Vec::new(), limits).unwrap();
+            assert_eq!((ended.by, ended.status.code()), (by, code), "{line}");
+        }
+        // It says when it is ready for a signal.
+        let stop = AtomicBool::new(false);
+        let (ready, writer) = Pipe::new(|_| stop.store(true, Ordering::Release)).unwrap();
+        let mut command = shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");
+        command.stdout(writer);
+        let limits = Limits { timeout: None, stop: &stop, grace: long, kills_leftovers: false };
+        let ended = run(command, vec![ready], limits).unwrap();
+        assert_eq!((ended.by, ended.status.code()), (EndedBy::Stop, Some(7)));
+    }
+}

@@ -1,0 +1,78 @@
+//! Programs: application profiles that work on files, as the only worker of their span.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plumb_application::{self as application, Directory, Limits, Profile, Variant};
+use plumb_block::{Clock, FileStore};
+use plumb_linux::{DirectoryStore, space};
+use plumb_load::{Observer, TeamOutcome, WorkerOutcome};
+use plumb_workload::Job;
+
+use crate::counters::{Surveyed, survey};
+use crate::error::TrialError;
+
+/// Program of a span, and the directory beneath which it runs.
+pub(crate) struct ProgramUse {
+    /// Number of its span.
+    pub(crate) span: usize,
+    /// Its profile.
+    pub(crate) profile: &'static Profile,
+    variant: &'static Variant,
+    directory: PathBuf,
+    /// The directory as an absolute path.
+    pub(crate) shown: String,
+    /// Write path beneath the directory.
+    pub(crate) surveyed: Arc<Surveyed>,
+    /// Place of what is beneath in [`Targets::beneath`](crate::targets::Targets).
+    pub(crate) beneath: usize,
+}
+
+impl ProgramUse {
+    /// Finds the program that `job` of a span is; `None` if it is none. What is beneath will be at place
+    /// `beneath`.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub(crate) fn of_job(span: usize, job: &Job, beneath: usize) -> Result<Option<Self>, TrialError> {
+        let (Some(program), Some(target)) = (&job.program, job.targets.first()) else { return Ok(None) };
+        let (profile, variant) = application::find(&program.profile)?;
+        let typed = PathBuf::from(&target.name);
+        let directory = std::path::absolute(&typed).unwrap_or(typed);
+        let surveyed = Arc::new(survey(&directory));
+        let shown = directory.display().to_string();
+        Ok(Some(Self { span, profile, variant, directory, shown, surveyed, beneath }))
+    }
+
+    /// Runs the program as `job` says, with the choices of this round; returns what it measured as the only
+    /// worker of the only team.
+    ///
+    /// # Errors
+    /// If a limit makes no sense; the first call that failed.
+    pub(crate) fn run(
+        &self,
+        job: &Job,
+        round: u64,
+        clock: &dyn Clock,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<TeamOutcome>, TrialError> {
+        let open = |path: &Path| -> plumb_block::Result<Box<dyn FileStore>> {
+            Ok(Box::new(DirectoryStore::open(path)?))
+        };
+        let free = space::space_at(&self.directory).ok().map(|space| space.free);
+        let directory = Directory { path: self.directory.clone(), free, open: &open };
+        let program = job.program.as_ref();
+        let limits = Limits {
+            duration: job.workload.stop.duration,
+            count: job.workload.stop.operations,
+            threads: program.and_then(|program| program.threads),
+            scale: program.and_then(|program| program.scale),
+            seed: job.workload.seed.wrapping_add(round << 32),
+        };
+        let outcome =
+            application::run(self.profile, self.variant, &directory, &limits, clock, stop, observer)?;
+        Ok(vec![TeamOutcome { cpu: None, workers: vec![WorkerOutcome { outcome, ledger: None }] }])
+    }
+}

@@ -1,0 +1,70 @@
+//! What is asked of a trial: a scenario, and when which of its spans has its turn.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plumb_block::{Clock, Nanos};
+use plumb_measure::Out;
+use plumb_targets::Permission;
+use plumb_workload::{Replays, Scenario};
+
+/// Request for a trial. Time and randomness come in here.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is to be run.
+    pub scenario: Scenario,
+    /// The same in plumb's own words, for the recording.
+    pub words: String,
+    /// The application profile that the scenario is of, as typed: its limits are judged.
+    pub profile: Option<String>,
+    /// What the jobs of the scenario replay that stand for traces.
+    pub replays: Replays,
+    /// What may be overwritten.
+    pub permission: Permission,
+    /// Targets to remove at the end, of those files that plumb has made.
+    pub remove_after: Vec<String>,
+    /// What the user should be told, from what was typed.
+    pub notes: Vec<String>,
+    /// The command: `load`, `diskspd`, ...
+    pub command: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Where to put the recording.
+    pub out: Out,
+}
+
+/// Clock, stop flag and wall clock of a run.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The clock; before targets are open the machine's, then the one that they go by.
+    pub clock: &'a Arc<dyn Clock>,
+    /// Becomes true when the run shall end early.
+    pub stop: &'a AtomicBool,
+    /// The time of day, RFC 3339 in UTC.
+    pub time_of_day: &'a dyn Fn() -> String,
+}
+
+/// One turn of a span.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    /// The number of the span in the scenario.
+    pub span: usize,
+    /// Turns of one round make the same random choices; each round draws others.
+    pub round: u64,
+    /// How long it runs before it is measured, if not as the span says.
+    pub warmup: Option<Nanos>,
+    /// Whether it is one of many that are compared: what earlier turns have written is made durable first, so
+    /// that this one does not pay for it; and the run goes on if nothing completes in it.
+    pub is_block: bool,
+    /// Which it is, and what earlier turns have shown, a line each, for whoever watches.
+    pub standing: Vec<String>,
+    /// How much of all turns is done before it, from 0 to 1, if that is known.
+    pub done: Option<f64>,
+    /// What whoever watches is told before it.
+    pub note: Option<String>,
+    /// Opens the targets of the span for this turn alone, with this permission, and closes them after it.
+    /// `None`: they are those that all such turns share, open from the first to the last.
+    pub reopens: Option<Permission>,
+}

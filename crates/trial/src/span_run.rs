@@ -1,0 +1,100 @@
+//! A span that was run: what it measured, round by round, and how it ended.
+
+use plumb_block::Nanos;
+use plumb_load::{Fault, SpanResult};
+use plumb_report::document::Sides;
+
+use crate::looks::Looks;
+
+/// How a span ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// As the workload says.
+    Complete,
+    /// It was told to stop earlier; what it measured until then is as good as any.
+    Interrupted,
+    /// Something failed; what was measured until then is there.
+    Failed(Fault),
+}
+
+/// A span that was run.
+#[derive(Debug)]
+pub struct Ran {
+    /// What it measured.
+    pub result: SpanResult,
+    /// How it ended.
+    pub ended: Ended,
+    /// Whether the rate had settled when measuring began, if that was waited for.
+    pub settled: bool,
+    /// Whether all that was written was read back, if that was asked for.
+    pub read_back: Option<bool>,
+    /// What was seen of each target over time, in windows that followed one another.
+    pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
+}
+
+/// A span as it was run, rounds and all.
+#[derive(Debug)]
+pub struct SpanRun {
+    /// What counts: the only round, the steady ones together, or the one at the depth that was found.
+    pub ran: Ran,
+    /// Every round, if it was repeated until it is steady or to find a depth.
+    pub rounds: Vec<Round>,
+    /// The depth at which the latency is kept, if it was looked for; 0 if not even a depth of 1 keeps it.
+    pub depth_found: Option<u32>,
+    /// Both sides of all that counts; empty until the span has ended.
+    pub total: Sides,
+    /// Both sides of each target; empty until the span has ended.
+    pub targets: Vec<Sides>,
+}
+
+/// One round of a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Round {
+    /// How long it was measured.
+    pub window: Nanos,
+    /// Reads, writes and trims per second.
+    pub iops: f64,
+    /// What they moved per second.
+    pub bytes_per_second: f64,
+    /// The depth, if that is what rounds differ by.
+    pub depth: Option<u32>,
+    /// The latency that was to be kept; `None` if there is no such target, or nothing completed.
+    pub latency: Option<Nanos>,
+}
+
+impl SpanRun {
+    /// Returns a span of which `ran` counts.
+    pub(crate) fn new(ran: Ran, rounds: Vec<Round>, depth_found: Option<u32>) -> Self {
+        Self { ran, rounds, depth_found, total: Sides::default(), targets: Vec::new() }
+    }
+
+    pub(crate) fn once(ran: Ran) -> Self {
+        Self::new(ran, Vec::new(), None)
+    }
+}
+
+impl Round {
+    pub(crate) fn of(result: &SpanResult) -> Self {
+        let application = result.total().application();
+        let (iops, bytes_per_second) = (application.iops, application.bytes_per_second);
+        Self { window: result.window, iops, bytes_per_second, depth: None, latency: None }
+    }
+}
+
+/// Several rounds as one window: the times add up, and so does everything else.
+pub(crate) fn together(rounds: Vec<SpanResult>) -> SpanResult {
+    let mut rounds = rounds.into_iter();
+    let Some(mut whole) = rounds.next() else {
+        return SpanResult {
+            warmup: Nanos::ZERO,
+            window: Nanos::ZERO,
+            threads: Vec::new(),
+            targets: Vec::new(),
+            processors: Vec::new(),
+        };
+    };
+    for round in rounds {
+        whole.append(round);
+    }
+    whole
+}
