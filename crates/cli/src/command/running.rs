@@ -234,7 +234,7 @@ fn say_finding(document: &RunDocument, strictness: Strictness) {
         return;
     }
     let headline = Headline::of(document);
-    let worst = document.verdicts.first().filter(|_| headline.severity.is_some());
+    let worst = document.verdicts.iter().find(|finding| Some(finding.severity) == headline.severity);
     let rule = worst.map_or_else(String::new, |finding| format!(" [{}]", finding.id));
     let sentence = printable(&headline.verdict);
     terminal::say(&format!("plumb: {}: {sentence}{rule}", headline.label.to_uppercase()));
