@@ -102,6 +102,7 @@ fn describe(want: &Wanted, handle: &Handle, time: &Time) -> Result<Opened> {
 }
 
 /// Words of the message that a simulated device is too small.
+#[derive(Clone, Copy)]
 pub(crate) struct Words {
     /// Name of its kind, such as `the drive`.
     pub(crate) what: &'static str,
