@@ -1,5 +1,5 @@
-//! The real fio beside `plumb fio`: files that are made, folders, reads of a verification, the time of day. Guards against a job that
-//! measures something else because its file was made in another way.
+//! The real fio beside `plumb fio`: files that are made, folders, reads of a verification, the time of day.
+//! Guards against a job that measures something else because its file was made in another way.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! Runs that were recorded earlier, compared: each is one value, and the test is that of two independent samples.
+//! Runs that were recorded earlier, compared: each is one value, and the test is that of two independent
+//! samples.
 //!
 //! # Limitations
-//! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is taken for a difference of
-//! the levels, and no test can tell. The document says so.
+//! The runs did not take turns. Whatever changed between them (other load, a warmer drive, more data) is
+//! taken for a difference of the levels, and no test can tell. The document says so.
 
 use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
 use plumb_report::document::{RunJob, RunTarget};
@@ -86,7 +87,8 @@ pub fn compare_recorded(
     Ok(document)
 }
 
-/// Returns what the workloads of the groups differ in, in one sentence without its end; `None` if they are alike.
+/// Returns what the workloads of the groups differ in, in one sentence without its end; `None` if they are
+/// alike.
 fn differing_workloads(against: &[(String, RunDocument)], runs: &[(String, RunDocument)]) -> Option<String> {
     let of = |group: &[(String, RunDocument)]| {
         let mut all: Vec<String> = group.iter().map(|(_, run)| workload_of(run)).collect();
@@ -178,7 +180,8 @@ mod tests {
             document.headline,
             "b has 5.5 times the bytes-per-second of a, from too few runs to tell that from chance; to judge it, record 4 runs of each"
         );
-        // Mann and Whitney: of 8 runs in 70 orders the two extreme ones are less than 1 of 20, of 6 in 20 orders they are not.
+        // Mann and Whitney: of 8 runs in 70 orders the two extreme ones are less than 1 of 20, of 6 in 20
+        // orders they are not.
         let four = |name: &str, from: f64| -> Vec<_> {
             (0..4).map(|more| run(&format!("{name}{more}"), 4096, from + f64::from(more))).collect()
         };

@@ -1,4 +1,5 @@
-//! Results that other programs have printed elsewhere, as recorded documents: judged by the rules that apply, and compared like runs.
+//! Results that other programs have printed elsewhere, as recorded documents: judged by the rules that apply,
+//! and compared like runs.
 //!
 //! The rules are those of plumb's own runs. Each needs evidence, and an import has these parts of it:
 //!
@@ -13,8 +14,9 @@
 //! A file may hold several results. Each stands for itself; none is added to another.
 //!
 //! # Limitations
-//! The write path is not in them: rules that need it say nothing. A percentile that was not printed is unknown: no other one stands for
-//! it. Percentiles of several jobs are known only where fio printed its bins (`json+`).
+//! The write path is not in them: rules that need it say nothing. A percentile that was not printed is
+//! unknown: no other one stands for it. Percentiles of several jobs are known only where fio printed its bins
+//! (`json+`).
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,8 @@ pub(crate) const PERCENTILES: [(f64, &str); 5] =
 /// Part of its time by which a run may be short of what was asked for and count as complete.
 const SHORT_MAX: f64 = 0.1;
 
-/// Returns why `name`, which ran for `ran` seconds, is not complete; `None` if it ran for the seconds that were asked for.
+/// Returns why `name`, which ran for `ran` seconds, is not complete; `None` if it ran for the seconds that
+/// were asked for.
 pub(crate) fn short_of(name: &str, ran: f64, asked: f64) -> Option<String> {
     let is_short = ran > 0.0 && ran < asked * (1.0 - SHORT_MAX);
     is_short.then(|| format!("{name} ran {} of the {} that it was to run", duration(ran), duration(asked)))
@@ -78,8 +81,8 @@ impl Extremes {
 }
 
 impl Distribution {
-    /// Returns the distribution of `latency`, whose percentiles are those of `bins`, otherwise `listed`. Those from `end` on, where the
-    /// histogram of the program ends, are not known.
+    /// Returns the distribution of `latency`, whose percentiles are those of `bins`, otherwise `listed`.
+    /// Those from `end` on, where the histogram of the program ends, are not known.
     pub(crate) fn new(
         latency: Latency,
         listed: [Option<f64>; 5],
@@ -254,11 +257,12 @@ impl Imported {
     }
 }
 
-/// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors. Of several results in the text, `number`
-/// (from 1 on) chooses one.
+/// Reads a result of DiskSpd (XML or text) or fio (JSON); `file` is its name for errors. Of several results
+/// in the text, `number` (from 1 on) chooses one.
 ///
 /// # Errors
-/// If the text is none of these, if a value is impossible, or if there are several results and none, or none of them, is chosen.
+/// If the text is none of these, if a value is impossible, or if there are several results and none, or none
+/// of them, is chosen.
 pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument, Error> {
     let mut results = read_all(text, file)?;
     let count = results.len();
@@ -311,7 +315,8 @@ fn pieces(
     read: fn(&str, &str) -> Result<Imported, Error>,
 ) -> Result<Vec<Imported>, Error> {
     let marks = text.match_indices(mark).map(|(at, _)| if ends { at + mark.len() } else { at });
-    // What stands before the first mark that begins a result belongs to it, and what follows the last that ends one.
+    // What stands before the first mark that begins a result belongs to it, and what follows the last that
+    // ends one.
     let mut inner: Vec<usize> = marks.collect();
     let outer = if ends { inner.len().checked_sub(1) } else { Some(0).filter(|_| !inner.is_empty()) };
     outer.map(|outer| inner.remove(outer));

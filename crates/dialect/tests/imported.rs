@@ -1,5 +1,6 @@
-//! Results of the real fio, and results as other versions print them, read as documents. Guards against figures that are added up,
-//! taken from the wrong result or in the wrong unit, and against failures that are called a clean run. The right values are fio's own.
+//! Results of the real fio, and results as other versions print them, read as documents. Guards against
+//! figures that are added up, taken from the wrong result or in the wrong unit, and against failures that are
+//! called a clean run. The right values are fio's own.
 
 use std::path::Path;
 use std::process::Command;

@@ -6,8 +6,9 @@
 use plumb_block::{DeviceCounters, Nanos, SyncMethod};
 use serde::{Deserialize, Serialize};
 
-/// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error. plumb measures all
-/// percentiles; null is a percentile that another program did not print, or that lies beyond the end of its histogram.
+/// The distribution of a latency, in seconds. Made from a histogram, so percentiles carry its relative error.
+/// plumb measures all percentiles; null is a percentile that another program did not print, or that lies
+/// beyond the end of its histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// How many operations were timed.

@@ -152,7 +152,8 @@ impl DurationUnit {
         }
     }
 
-    /// `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a time that is not known.
+    /// `seconds` in this unit with a fixed number of decimals, so that points line up; a dash for a time that
+    /// is not known.
     pub fn show(self, seconds: impl Into<Option<f64>>) -> String {
         let Some(seconds) = seconds.into() else { return NONE.to_owned() };
         let (scaled, decimals) = match self {

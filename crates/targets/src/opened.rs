@@ -222,8 +222,9 @@ impl Opened {
         }
     }
 
-    /// Makes the file as long as it is to be without writing its blocks: reserved with fallocate(2) if `reserves` and the file system can,
-    /// otherwise holes. What a file that is to be longer held is dropped. Does nothing if there is nothing to lay out.
+    /// Makes the file as long as it is to be without writing its blocks: reserved with fallocate(2) if
+    /// `reserves` and the file system can, otherwise holes. What a file that is to be longer held is dropped.
+    /// Does nothing if there is nothing to lay out.
     ///
     /// # Errors
     /// As ftruncate(2) and fallocate(2); what was made is then undone.

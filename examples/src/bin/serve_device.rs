@@ -114,3 +114,42 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     server.serve(vec![listener])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::{BufferMut, Lba, Pool, PoolShape, Tag};
+    use plumb_serve::nbd::client::{self, NbdDevice};
+
+    use super::*;
+
+    fn buffer(pool: &Pool) -> BufferMut {
+        pool.take(Bytes(1024)).expect("a buffer")
+    }
+
+    #[test]
+    fn a_client_reads_the_numbers_of_blocks() {
+        let place = tempfile::tempdir().expect("a directory");
+        let socket = place.path().join("socket");
+        let (server, listener) = server(&socket).expect("a server");
+        let stopper = server.stopper();
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.serve(vec![listener]).expect("it serves"));
+            let uri = format!("nbd+unix:///?socket={}", socket.display()).parse().expect("an address");
+            let device = NbdDevice::connect(&uri, client::Options::default()).expect("a connection");
+            let shape = PoolShape { buffer: Bytes::kib(4), count: 4, alignment: Bytes::kib(4) };
+            let pool = Pool::new(shape).expect("memory");
+            let mut queue = device.open_queue(QueueOptions { depth: 1, pool: pool.clone() }).expect("a queue");
+            let range = LbaRange::new(Lba(7), 2);
+            let payload = Payload::Into(buffer(&pool));
+            queue.submit(Request { tag: Tag(1), op: Op::Read, range, payload, deadline: None }).expect("room");
+            let mut completions = Vec::new();
+            while completions.is_empty() {
+                queue.poll(Wait::ONE, &mut completions).expect("an answer");
+            }
+            let Payload::Into(bytes) = &completions[0].payload else { panic!("no bytes") };
+            assert_eq!((bytes[0], bytes[512]), (7, 8));
+            drop(queue);
+            stopper.stop();
+        });
+    }
+}

@@ -108,8 +108,8 @@ fn make_folders(scenario: &Scenario) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot be opened
-/// is said when it is.
+/// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot
+/// be opened is said when it is.
 fn forget_cached(scenario: &Scenario) {
     let jobs = scenario.spans.iter().flat_map(|span| &span.jobs);
     for target in jobs.flat_map(|job| &job.targets) {

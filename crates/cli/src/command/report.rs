@@ -20,7 +20,8 @@ pub(super) fn numbered(name: &Path) -> Option<(&Path, usize)> {
     Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())
 }
 
-/// Opens the directory of a run, or a file with results of another program. Of several results, `number` chooses one, from 1 on.
+/// Opens the directory of a run, or a file with results of another program. Of several results, `number`
+/// chooses one, from 1 on.
 pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refusal> {
     let (run, number) = match (number, numbered(run)) {
         (None, Some((file, number))) => (file, Some(number)),

@@ -171,7 +171,8 @@ impl Page<'_> {
         Err(self.wrong(at, format!("the table {heading} has no line `total:`")))
     }
 
-    /// Returns the times of the operations in column `side` of the percentiles; `None` where their extremes were not printed.
+    /// Returns the times of the operations in column `side` of the percentiles; `None` where their extremes
+    /// were not printed.
     fn distribution(&self, table: &Table, side: usize) -> Option<Distribution> {
         let begin = self
             .lines

@@ -7,8 +7,8 @@ use crate::error::Error;
 
 /// What fio prints when it is interrupted, before its result.
 const INTERRUPTED: &str = "fio: terminating on signal";
-/// Share of a run by which the start of a later result may differ if it is of the same run: the start of another run differs by
-/// more than the whole of this one.
+/// Share of a run by which the start of a later result may differ if it is of the same run: the start of
+/// another run differs by more than the whole of this one.
 const SAME_START: f64 = 0.5;
 
 /// One result.

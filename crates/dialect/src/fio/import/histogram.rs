@@ -1,7 +1,8 @@
 //! The latency objects of fio, with what it says and what it cannot say of percentiles.
 //!
-//! fio puts latencies into bins of about 1/64 of their length, and the last bin takes all that are longer: with 3.x it begins at 17 s,
-//! with 2.x at 16.6 s. A percentile that lies in it is only known to be at least that.
+//! fio puts latencies into bins of about 1/64 of their length, and the last bin takes all that are longer:
+//! with 3.x it begins at 17 s, with 2.x at 16.6 s. A percentile that lies in it is only known to be at least
+//! that.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ pub(super) struct Timing<'a> {
 }
 
 impl<'a> Timing<'a> {
-    /// Returns the object `name` of `direction`: that in nanoseconds, or that in microseconds of versions before 3.0.
+    /// Returns the object `name` of `direction`: that in nanoseconds, or that in microseconds of versions
+    /// before 3.0.
     pub(super) fn find(direction: &Field<'a>, name: &str) -> Self {
         let nanoseconds = direction.get(&format!("{name}_ns"));
         if nanoseconds.is_missing() {

@@ -1,17 +1,18 @@
 //! Results that fio printed as JSON (`--output-format=json` or `json+`), of all versions that print it.
 //!
 //! # Several results in one file
-//! fio prints a whole result at each `--status-interval`, and a file that is appended to holds the results of several runs. Results
-//! of one run, which are known by their start, count once: the last has all that the earlier ones have. Every other
-//! result stands for itself.
+//! fio prints a whole result at each `--status-interval`, and a file that is appended to holds the results of
+//! several runs. Results of one run, which are known by their start, count once: the last has all that the
+//! earlier ones have. Every other result stands for itself.
 //!
 //! # Units
-//! Before fio 3.0 times were microseconds (`clat`, `lat`; nanoseconds since: `clat_ns`, `lat_ns`), and `io_bytes` counted KiB up to
-//! 2.20 (<https://github.com/axboe/fio/issues/378>). Nothing in a result says which; its `bw`, always KiB/s, does.
+//! Before fio 3.0 times were microseconds (`clat`, `lat`; nanoseconds since: `clat_ns`, `lat_ns`), and
+//! `io_bytes` counted KiB up to 2.20. Where `io_kbytes` is missing, `bw`, which is always in KiB/s, tells the
+//! unit.
 //!
 //! # Phases
-//! A job that writes and has `verify` reads everything back once it has written it. fio adds these reads to those of the job; here
-//! they are a span of their own.
+//! A job that writes and has `verify` reads everything back once it has written it. fio adds these reads to
+//! those of the job; here they are a span of their own.
 
 mod documents;
 mod field;
@@ -121,8 +122,8 @@ fn started_at(root: &Field<'_>, jobs: &[Field<'_>], seconds: f64) -> Result<Stri
     Ok(time.map_or_else(text, |time| time.to_string()))
 }
 
-/// Returns what the devices were handed while the jobs ran, in so many seconds; `None` where fio printed no sectors. Devices
-/// that others lie beneath are left out.
+/// Returns what the devices were handed while the jobs ran, in so many seconds; `None` where fio printed no
+/// sectors. Devices that others lie beneath are left out.
 fn storage(disks: &Field<'_>, seconds: f64) -> Result<Option<StorageSide>, Error> {
     let device = |disk: &Field<'_>| {
         let count = |key: &str| disk.get(key).count();

@@ -107,8 +107,9 @@ fn unescaped_list(text: &str) -> Vec<String> {
     list
 }
 
-/// Returns what missing and short files are made of: fio writes them in full for jobs that read, and with `overwrite`; for others it only
-/// reserves them, so that the first write to a block changes the records of the file system.
+/// Returns what missing and short files are made of: fio writes them in full for jobs that read, and with
+/// `overwrite`; for others it only reserves them, so that the first write to a block changes the records of
+/// the file system.
 pub(super) fn layout(options: &Options<'_>, rw: &Rw) -> Result<Layout, Error> {
     let modes = ["native", "posix", "1", "keep", "truncate", "none", "0"];
     let mode = options.choice("fallocate", &modes)?.unwrap_or("native");
