@@ -138,10 +138,13 @@ mod tests {
             let device = NbdDevice::connect(&uri, client::Options::default()).expect("a connection");
             let shape = PoolShape { buffer: Bytes::kib(4), count: 4, alignment: Bytes::kib(4) };
             let pool = Pool::new(shape).expect("memory");
-            let mut queue = device.open_queue(QueueOptions { depth: 1, pool: pool.clone() }).expect("a queue");
+            let mut queue =
+                device.open_queue(QueueOptions { depth: 1, pool: pool.clone() }).expect("a queue");
             let range = LbaRange::new(Lba(7), 2);
             let payload = Payload::Into(buffer(&pool));
-            queue.submit(Request { tag: Tag(1), op: Op::Read, range, payload, deadline: None }).expect("room");
+            queue
+                .submit(Request { tag: Tag(1), op: Op::Read, range, payload, deadline: None })
+                .expect("room");
             let mut completions = Vec::new();
             while completions.is_empty() {
                 queue.poll(Wait::ONE, &mut completions).expect("an answer");
