@@ -15,6 +15,7 @@ use plumb_report::{Format, Style, Verbosity};
 
 pub(crate) use self::effect::Effect;
 use crate::arguments::output::OutputArguments;
+use crate::strictness::Strictness;
 use crate::terminal;
 
 /// How deep does a write go? Survey, measure and judge the write path.
@@ -224,14 +225,6 @@ pub(crate) struct OwnArguments {
 
     #[command(flatten)]
     pub(crate) recording: RecordingArguments,
-}
-
-/// Exit code of the outcome NOT KNOWN.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
-pub(crate) struct Strictness {
-    /// Exit with 3 where nothing can be said (the outcome NOT KNOWN), in place of 0
-    #[arg(long)]
-    pub(crate) strict: bool,
 }
 
 /// How much of a report is shown.

@@ -10,7 +10,7 @@ use plumb_report::{ComparisonDocument, ProofDocument, RunDocument, StudyDocument
 use plumb_state::output::{OutputError, OutputErrorKind};
 use plumb_trial::{FailureKind, TrialError};
 
-use crate::arguments::Strictness;
+use crate::strictness::Strictness;
 
 /// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,6 +12,7 @@ mod named;
 mod own;
 mod progress;
 mod stop;
+mod strictness;
 mod surroundings;
 mod terminal;
 mod traces;

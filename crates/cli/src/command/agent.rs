@@ -20,11 +20,11 @@ use plumb_trial::{Context, Trial};
 use plumb_workload::Scenario;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::arguments::Strictness;
 use crate::arguments::{OwnArguments, RecordingArguments};
 use crate::command::compare::Factor;
 use crate::command::running::{Running, exit_of};
 use crate::exit::{Exit, Refusal};
+use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
 use crate::{leftovers, stop, traces};
 

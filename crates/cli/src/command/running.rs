@@ -17,11 +17,12 @@ use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
 use plumb_workload::Replays;
 
-use crate::arguments::{OwnArguments, Strictness};
+use crate::arguments::OwnArguments;
 use crate::dots::Dots;
 use crate::exit::{self, Exit, Refusal};
 use crate::live::Live;
 use crate::progress::Bar;
+use crate::strictness::Strictness;
 use crate::surroundings::{machine, out, seed_from_clock, time_of_day};
 use crate::{stop, terminal, traces};
 

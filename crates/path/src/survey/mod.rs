@@ -17,6 +17,7 @@ mod guest;
 mod loop_device;
 mod md;
 mod memory;
+mod mount_of;
 mod mount_options;
 mod mounts;
 mod network;
