@@ -334,7 +334,7 @@ fn pieces(
 fn document(imported: Imported, file: &str) -> Result<RunDocument, Error> {
     let Imported { program, environment, spans, notes, failed_because, incomplete_because } = imported;
     if spans.iter().all(|span| span.targets.is_empty() || span.seconds <= 0.0) {
-        let why = failed_because.map_or_else(|| "it has no target, or no time".to_owned(), |why| why);
+        let why = failed_because.unwrap_or_else(|| "it has no target, or no time".to_owned());
         return Err(Error::new(file, format!("nothing was measured in it: {why}")));
     }
     let mut document = RunDocument::empty(RunDocument::SCHEMA);

@@ -84,7 +84,7 @@ fn results_of_several_runs_are_listed_and_chosen() {
 }
 
 /// A job with `members` beside what fio prints of every job.
-fn job(members: Value) -> Value {
+fn job(members: &Value) -> Value {
     let mut job =
         json!({"jobname": "j", "groupid": 0, "error": 0, "job options": {"rw": "randwrite", "bs": "4k"}});
     job.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
@@ -122,7 +122,7 @@ fn failures_of_fio_are_found() {
     assert!(document.verdicts.iter().any(|found| found.id == "load-failed"), "{:?}", document.verdicts);
     // Errors that did not end the job (continue_on_error).
     let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
-    let text = result("fio-3.33", &[job(json!({"total_err": 7, "first_error": 5, "write": write}))]);
+    let text = result("fio-3.33", &[job(&json!({"total_err": 7, "first_error": 5, "write": write}))]);
     let document = one(&text);
     assert_eq!(
         (document.failed, document.total.write.errors, document.total.application.errors),
@@ -130,12 +130,12 @@ fn failures_of_fio_are_found() {
     );
     assert!(document.verdicts.iter().any(|found| found.id == "operations-failed"), "{:?}", document.verdicts);
     // Interrupted, as fio 3.33 says before its JSON.
-    let good = result("fio-3.33", &[job(json!({"write": write}))]);
+    let good = result("fio-3.33", &[job(&json!({"write": write}))]);
     assert!(one(&good).complete);
     let document = one(&format!("\nfio: terminating on signal 2\n{good}"));
     assert!(!document.complete && document.incomplete_because.unwrap().contains("signal 2"));
     let options = json!({"rw": "randwrite", "time_based": "1", "runtime": "30"});
-    let document = one(&result("fio-3.33", &[job(json!({"write": write, "job options": options}))]));
+    let document = one(&result("fio-3.33", &[job(&json!({"write": write, "job options": options}))]));
     assert!(document.incomplete_because.unwrap().contains("1 s of the 30 s"));
 }
 
@@ -146,7 +146,7 @@ fn every_version_has_its_units() {
         "percentile": {"1.000000": 510, "50.000000": 980, "99.000000": 2000, "99.900000": 4000}});
     let lat = json!({"min": 504, "max": 9010, "mean": 999.0, "stddev": 201.0});
     let old = json!({"io_bytes": 640_000, "bw": 64_000, "iops": 1000.0, "runtime": 10_000, "total_ios": 10_000, "clat": clat, "lat": lat});
-    let document = one(&result("fio-2.15", &[job(json!({"write": old}))]));
+    let document = one(&result("fio-2.15", &[job(&json!({"write": old}))]));
     assert_eq!(document.total.write.bytes_per_second, 64_000.0 * 1024.0);
     let latency = document.total.write.latency.unwrap();
     assert_eq!(
@@ -155,7 +155,7 @@ fn every_version_has_its_units() {
     );
     // Versions from 2.21 to 3.0 count bytes, and do not print KiB beside them: the rate tells.
     let newer = json!({"io_bytes": 655_360_000, "bw": 64_000, "runtime": 10_000, "total_ios": 10_000});
-    let document = one(&result("fio-2.99", &[job(json!({"write": newer}))]));
+    let document = one(&result("fio-2.99", &[job(&json!({"write": newer}))]));
     assert_eq!(document.total.write.bytes_per_second, 64_000.0 * 1024.0);
 }
 
@@ -182,7 +182,7 @@ fn figures_of_both_directions_together_and_of_clients_are_read() {
     assert_eq!(document.total.application.operations, 256);
     // Two hosts, and the sum of both, which is none of them.
     let write = json!({"total_ios": 100, "io_bytes": 409_600, "io_kbytes": 400, "runtime": 1000});
-    let mut hosts = ["a", "b", "a"].map(|host| job(json!({"write": write, "hostname": host})));
+    let mut hosts = ["a", "b", "a"].map(|host| job(&json!({"write": write, "hostname": host})));
     hosts[2]["jobname"] = json!("All clients");
     let text = json!({"fio version": "fio-3.33", "timestamp": 1, "client_stats": hosts}).to_string();
     let document = one(&text);
@@ -196,7 +196,7 @@ fn a_percentile_beyond_the_end_of_the_histogram_is_not_known() {
     let clat = json!({"min": 1000, "max": 19_000_000_000_u64, "mean": 5e7, "stddev": 9e8, "N": 460, "percentile": {
         "50.000000": 20_000, "99.000000": 30_000, "99.900000": 17_112_760_320_u64, "99.950000": 17_112_760_320_u64}});
     let write = json!({"total_ios": 460, "io_bytes": 1_884_160, "io_kbytes": 1840, "runtime": 23_000, "clat_ns": clat});
-    let document = one(&result("fio-3.33", &[job(json!({"write": write}))]));
+    let document = one(&result("fio-3.33", &[job(&json!({"write": write}))]));
     let latency = document.total.write.latency.unwrap();
     assert_eq!((latency.p99, latency.p999, latency.max), (Some(30e-6), None, 19.0));
     let because = document.total.percentiles_unknown_because.unwrap();
@@ -298,7 +298,7 @@ fn impossible_values_are_refused_with_their_place() {
             "clat_ns": {"min": 10, "max": 30, "mean": 20.0, "N": 100, "percentile": {"50.000000": 20}}});
         let place = name.split('.').fold(&mut write, |at, name| &mut at[name]);
         *place = value;
-        read(&result("fio-3.33", &[job(json!({"write": write}))]), "fio.json", None)
+        read(&result("fio-3.33", &[job(&json!({"write": write}))]), "fio.json", None)
     };
     let cases: [(&str, Value, &str); 9] = [
         ("total_ios", json!(-5), "fio.json: jobs[0].write.total_ios: -5: expected a whole number from 0"),
