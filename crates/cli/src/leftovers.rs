@@ -1,4 +1,4 @@
-//! What killed plumb processes left on this machine, and who puts it back.
+//! Leftovers of killed plumb processes on this machine, and who puts them back.
 //!
 //! A run leaves settings that it changed and instances of the kernel's tracing; a server leaves block devices
 //! and its control socket. A command that changes something puts back first what runs left; any other command
@@ -15,9 +15,8 @@ use plumb_state::places;
 use plumb_state::whole_file::FileError;
 use serde::Serialize;
 
-use crate::command::compare;
 use crate::exit::{Exit, Refusal};
-use crate::terminal;
+use crate::{setting_machine, terminal};
 
 /// The kind of a leftover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,38 +34,38 @@ pub(crate) enum Kind {
     ControlSocket,
 }
 
-/// What became of a leftover.
+/// Outcome for a leftover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
-    /// It is there, and nothing was tried.
+    /// Left in place: nothing was tried.
     Left,
-    /// It was put back or removed.
+    /// Put back or removed.
     PutBack,
-    /// It stays, because somebody uses it.
+    /// Left in place, because somebody uses it.
     InUse,
-    /// It stays, because an attempt failed.
+    /// Left in place, because an attempt failed.
     Failed,
 }
 
-/// Something that a killed process left.
+/// A thing that a killed process left.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Leftover {
     kind: Kind,
-    /// Its name; of settings their words.
+    /// Name; for settings their words.
     name: String,
-    /// What became of it.
+    /// Result of the attempt.
     pub(crate) outcome: Outcome,
-    /// Why it stays, where an attempt was made.
+    /// Reason for staying, where an attempt was made.
     because: Option<String>,
 }
 
-/// Whether leftovers are put back or only looked for.
+/// Choice between putting back and looking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// Nothing is changed.
     Look,
-    /// What can be put back is.
+    /// Everything is put back that can be.
     PutBack,
 }
 
@@ -75,7 +74,7 @@ impl Leftover {
         Self { kind, name: name.into(), outcome, because: None }
     }
 
-    fn in_use(kind: Kind, (name, why): (String, String)) -> Self {
+    fn in_use(kind: Kind, name: String, why: String) -> Self {
         Self { because: Some(why), ..Self::new(kind, name, Outcome::InUse) }
     }
 
@@ -162,13 +161,13 @@ fn of_runs(attempt: Attempt) -> Vec<Leftover> {
 }
 
 fn settings(attempt: Attempt) -> Vec<Leftover> {
-    let directory = compare::records();
+    let directory = setting_machine::records();
     let records = match setting::left_changes(&directory) {
         Ok(records) => records,
         Err(error) => return vec![Leftover::failed(Kind::Setting, directory.display().to_string(), &error)],
     };
     let put_back = |left: LeftChanges| -> Result<(), Refusal> {
-        let machine = compare::this_machine()?;
+        let machine = setting_machine::this()?;
         Ok(left.put_back(&machine)?)
     };
     let each = |record: Result<LeftChanges, FileError>| match record {
@@ -208,7 +207,9 @@ fn of_servers(
     match swept {
         Ok(swept) => {
             let removed = swept.removed.into_iter().map(|name| Leftover::new(kind, name, Outcome::PutBack));
-            removed.chain(swept.kept.into_iter().map(|kept| Leftover::in_use(kind, kept))).collect()
+            removed
+                .chain(swept.kept.into_iter().map(|(name, why)| Leftover::in_use(kind, name, why)))
+                .collect()
         }
         Err(error) => vec![Leftover::failed(kind, "of a killed server", &error)],
     }

@@ -11,6 +11,7 @@ mod leftovers;
 mod named;
 mod own;
 mod progress;
+mod setting_machine;
 mod stop;
 mod strictness;
 mod surroundings;

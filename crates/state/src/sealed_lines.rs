@@ -1,6 +1,6 @@
-//! Records in a file that is appended to, one a line: `SUM JSON`, where the sum is the first 16 hexadecimal digits of SHA-256 over
-//! the JSON. Each is to be durable before the next is begun; so only the last may be torn, and everything else that does not
-//! match its sum is damage.
+//! Records in a file that is appended to, one a line: `SUM JSON`, where the sum is the first 16 hexadecimal
+//! digits of SHA-256 over the JSON. Each is to be durable before the next is begun; so only the last may be torn,
+//! and everything else that does not match its sum is damage.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,12 +25,12 @@ fn sum(json: &[u8]) -> String {
     digits
 }
 
-/// What was read.
+/// Records that were read.
 #[derive(Debug)]
 pub struct Decoded<T> {
     /// The whole records.
     pub records: Vec<T>,
-    /// How many bytes they take: what follows is a torn tail.
+    /// Length of the whole records in bytes: what follows is a torn tail.
     pub whole_bytes: usize,
 }
 
@@ -38,11 +38,11 @@ pub struct Decoded<T> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, at byte {offset}: {what}")]
 pub struct Damage {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// Where it begins, in bytes.
+    /// Beginning of the line, in bytes.
     pub offset: usize,
-    /// What is wrong with it.
+    /// Description of the damage.
     pub what: String,
 }
 
@@ -72,7 +72,7 @@ pub fn decode<T: DeserializeOwned>(
     Ok(decoded)
 }
 
-/// Whether a whole record stands behind the start of `torn`: then the end of the record before it was damaged, for a
+/// Returns whether a whole record stands behind the start of `torn`: then the end of the record before it was damaged, for a
 /// record is begun only when the one before it is whole.
 fn holds_a_record<T: DeserializeOwned>(torn: &[u8]) -> bool {
     let begins = |at: usize| torn[at..].get(SUM_DIGITS..SUM_DIGITS + 2) == Some(b" {");

@@ -1,20 +1,20 @@
-//! What a command line does to the machine, which decides what happens to leftovers of killed processes
-//! before it runs.
+//! Effects of command lines on the machine, which decide what happens to leftovers of killed processes before
+//! a command runs.
 
 use super::Command;
 use super::cache::CacheCommand;
 use super::drive::DriveCommand;
 use super::policy::PolicyCommand;
 
-/// What a command does to the machine.
+/// Effect of a command on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It writes to devices or files that it tests or serves, traces, or changes settings: leftovers would
-    /// falsify it, and are put back first.
+    /// Writing to devices or files under test, tracing, or changing settings: leftovers would falsify the
+    /// command, and are put back first.
     Changes,
-    /// It reads, or writes only a result.
+    /// Reading, or writing only a result.
     Reads,
-    /// It looks after leftovers itself, or is a part of a command that did.
+    /// Looking after leftovers itself, or as part of a command that did.
     Own,
 }
 

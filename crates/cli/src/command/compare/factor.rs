@@ -21,6 +21,7 @@ use crate::arguments::OwnArguments;
 use crate::command::load::meaning;
 use crate::command::profile;
 use crate::exit::{Exit, Refusal, usage};
+use crate::setting_machine;
 
 /// What sets the levels on the machine; none if they are words and names only.
 type MaybeSetting = anyhow::Result<Option<Box<dyn Setting>>>;
@@ -299,7 +300,7 @@ fn policy(place: &Place<'_>) -> MaybeSetting {
     }
     let levels = place.levels.iter().map(|level| level.parse::<State>());
     let levels = levels.collect::<Result<_, _>>().map_err(usage)?;
-    Ok(Some(Box::new(PolicySetting::new(machine::this()?, disks, levels))))
+    Ok(Some(Box::new(PolicySetting::new(setting_machine::this()?, disks, levels))))
 }
 
 fn scheduler(place: &Place<'_>) -> MaybeSetting {
@@ -307,7 +308,7 @@ fn scheduler(place: &Place<'_>) -> MaybeSetting {
     machine::need_root("set the I/O scheduler of a disk")?;
     let ways =
         [WritePath::first_devices, WritePath::block_devices].map(|names| machine::of_all(&paths, names));
-    let setting = SchedulerSetting::new(machine::this()?, &ways, place.levels.to_vec());
+    let setting = SchedulerSetting::new(setting_machine::this()?, &ways, place.levels.to_vec());
     Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 
@@ -362,7 +363,7 @@ pub(crate) fn cache_before(
     let (overwrite, destroy) = (own.overwrite, own.destroy.clone());
     let permission = Permission { overwrite, destroy, ..Permission::default() };
     let wanted = CacheWanted { backing: backing.to_owned(), log: std::path::absolute(log)?, permission };
-    Ok(Box::new(CacheSetting::new(machine::this()?, wanted, levels)))
+    Ok(Box::new(CacheSetting::new(setting_machine::this()?, wanted, levels)))
 }
 
 /// How a target is named behind such a cache.
@@ -380,8 +381,12 @@ fn file_system(place: &Place<'_>) -> MaybeSetting {
     let Some(typed) = place.typed else { return Ok(None) };
     machine::need_root("mount a file system")?;
     let directory = directory(place.targets)?;
-    let setting =
-        FileSystemSetting::new(machine::this()?, &directory, place.levels, typed.fs_size.unwrap_or(FS_SIZE));
+    let setting = FileSystemSetting::new(
+        setting_machine::this()?,
+        &directory,
+        place.levels,
+        typed.fs_size.unwrap_or(FS_SIZE),
+    );
     Ok(Some(Box::new(setting.map_err(Refusal::from)?)))
 }
 

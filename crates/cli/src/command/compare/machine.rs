@@ -1,36 +1,13 @@
 //! The machine on which levels are set.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use jiff::Timestamp;
-use plumb_compare::setting;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{WritePath, survey_path};
-use plumb_policy::claims::Claims;
-use plumb_policy::gateway::LiveGateway;
-use plumb_state::places;
 use plumb_targets::Name;
 
 use crate::exit::{Exit, Refusal, usage};
-
-/// This machine, now.
-pub(crate) fn this() -> Result<Arc<setting::Machine>, Refusal> {
-    let claims = Claims::load(Path::new(places::CLAIMS)).map_err(usage)?;
-    Ok(Arc::new(setting::Machine {
-        gateway: Arc::new(LiveGateway::new()),
-        claims,
-        now: Timestamp::now(),
-        journals: places::JOURNALS.into(),
-        records: records(),
-    }))
-}
-
-/// Returns the directory of the records of what is to be put back: beside the configurations of caches.
-pub(crate) fn records() -> PathBuf {
-    places::state().join("restore")
-}
 
 /// Refuses everybody but root.
 pub(super) fn need_root(what: &str) -> Result<(), Refusal> {

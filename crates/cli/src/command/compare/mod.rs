@@ -19,8 +19,6 @@ use plumb_linux::FileOptions;
 use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
 use plumb_workload::{Job, Scenario};
 
-pub(crate) use self::machine::{records, this as this_machine};
-
 pub(crate) use self::factor::{Factor, cache_before, cache_name};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;

@@ -1,0 +1,29 @@
+//! The machine on which levels of comparisons are set and put back.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use plumb_compare::setting;
+use plumb_policy::claims::Claims;
+use plumb_policy::gateway::LiveGateway;
+use plumb_state::places;
+
+use crate::exit::{Refusal, usage};
+
+/// Returns this machine, now.
+pub(crate) fn this() -> Result<Arc<setting::Machine>, Refusal> {
+    let claims = Claims::load(Path::new(places::CLAIMS)).map_err(usage)?;
+    Ok(Arc::new(setting::Machine {
+        gateway: Arc::new(LiveGateway::new()),
+        claims,
+        now: Timestamp::now(),
+        journals: places::JOURNALS.into(),
+        records: records(),
+    }))
+}
+
+/// Returns the directory of the records of what is to be put back: beside the configurations of caches.
+pub(crate) fn records() -> PathBuf {
+    places::state().join("restore")
+}
