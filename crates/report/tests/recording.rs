@@ -104,7 +104,7 @@ fn a_check_is_written_as_it_was_read() {
     for name in common::NAMES {
         let path = format!("{}/tests/samples/{name}.json", env!("CARGO_MANIFEST_DIR"));
         let before: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let run = common::document(&name);
+        let run = common::document(name);
         let written = run.to_json().unwrap();
         let after: serde_json::Value = serde_json::from_str(&written).unwrap();
         for key in ["target", "complete", "path", "verdicts", "environment"] {
