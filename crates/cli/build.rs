@@ -1,5 +1,5 @@
-//! Has relative relocations packed (DT_RELR), which else are a twentieth of the binary, where the C library of this machine
-//! can read them: glibc 2.36. A binary for other machines is static, and linked as ever.
+//! Has relative relocations packed (DT_RELR), which else are a twentieth of the binary, where the C library
+//! of this machine can read them: glibc 2.36. A binary for other machines is static, and linked as ever.
 
 use std::env;
 use std::process::Command;

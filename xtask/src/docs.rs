@@ -12,7 +12,8 @@ const PICTURE: &str = "docs/images/check.png";
 /// Width and height of the browser's window: the first screen of a page.
 const WINDOW: &str = "1280,800";
 
-/// Draws the picture anew, then runs the commands of README and guides as they stand, and compares what they print.
+/// Draws the picture anew, then runs the commands of README and guides as they stand, and compares what they
+/// print.
 pub(crate) fn main() -> Result<ExitCode> {
     let root = workspace::root()?;
     draw(&root)?;

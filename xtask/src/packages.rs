@@ -1,8 +1,9 @@
 //! Debian packages that a chore needs: installed when they are missing, and said aloud.
 //!
-//! A chore names a program and the package that brings it. What is there already is left alone; what is missing
-//! is installed by apt when this runs as root on a machine that has apt. When it cannot be installed the answer is
-//! [`Outcome::Unavailable`], which the caller reports as skipped: a machine without QEMU is not a failed test.
+//! A chore names a program and the package that brings it. What is there already is left alone; what is
+//! missing is installed by apt when this runs as root on a machine that has apt. When it cannot be installed
+//! the answer is [`Outcome::Unavailable`], which the caller reports as skipped: a machine without QEMU is not
+//! a failed test.
 
 use std::path::PathBuf;
 use std::process::Command;

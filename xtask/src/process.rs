@@ -1,4 +1,5 @@
-//! Programs that a chore starts and waits for. A failure names the command, and what it said where that was captured.
+//! Programs that a chore starts and waits for. A failure names the command, and what it said where that was
+//! captured.
 
 use std::process::{Command, Output};
 

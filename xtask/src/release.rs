@@ -1,5 +1,5 @@
-//! `cargo xtask release`: the static-pie binary, and a Debian package around it with manual pages, completions and
-//! systemd units.
+//! `cargo xtask release`: the static-pie binary, and a Debian package around it with manual pages,
+//! completions and systemd units.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as long as
-//! one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a million histories of the
-//! write-back cache; ten thousand synthetic experiments of each kind.
+//! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as
+//! long as one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a
+//! million histories of the write-back cache; ten thousand synthetic experiments of each kind.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -81,7 +81,8 @@ const CACHE_OPERATIONS: u64 = 6;
 /// How many servers of a cache live and are killed under verification.
 const CACHE_LIVES: u64 = 300;
 
-/// Random histories of the write-back cache, every cut of every short one, every byte of a small log damaged, and servers killed.
+/// Random histories of the write-back cache, every cut of every short one, every byte of a small log damaged,
+/// and servers killed.
 fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (histories, seed) = (arguments.histories, arguments.seed);
     let tests = "--package plumb-cache --package plumb --test all -- random:: exhaustive:: flips:: cache_killed:: --nocapture";
@@ -98,7 +99,8 @@ fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// Synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes are wrong.
+/// Synthetic experiments: how often their intervals hold the true ratio, and how often their outcomes are
+/// wrong.
 fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
     let (series, seed) = (arguments.series, arguments.seed);
     let tests = "--package plumb-compare --test all -- series:: --nocapture";

@@ -49,8 +49,8 @@ impl Chance {
         Nanos::from_secs_f64(-libm::log(self.unit()) * mean.as_secs_f64())
     }
 
-    /// A size of at least 1, gamma distributed with shape 1.5, as Filebench draws file sizes (Marsaglia and Tsang,
-    /// A Simple Method for Generating Gamma Variables, 2000).
+    /// A size of at least 1, gamma distributed with shape 1.5, as Filebench draws file sizes (Marsaglia and
+    /// Tsang, A Simple Method for Generating Gamma Variables, 2000).
     pub(crate) fn gamma(&mut self, mean: u64) -> u64 {
         const SHAPE: f64 = 1.5;
         let d = SHAPE - 1.0 / 3.0;
@@ -65,7 +65,8 @@ impl Chance {
         }
     }
 
-    /// Normally distributed with mean 0 and deviation 1 (Marsaglia's polar method; the second value is dropped).
+    /// Normally distributed with mean 0 and deviation 1 (Marsaglia's polar method; the second value is
+    /// dropped).
     fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);

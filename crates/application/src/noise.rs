@@ -1,5 +1,5 @@
-//! The bytes that are written: noise in which no two blocks of 4 KiB are alike, so that nothing gains by compressing
-//! or deduplicating. Aligned for direct I/O.
+//! The bytes that are written: noise in which no two blocks of 4 KiB are alike, so that nothing gains by
+//! compressing or deduplicating. Aligned for direct I/O.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

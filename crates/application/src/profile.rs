@@ -1,4 +1,5 @@
-//! What a profile is: a pattern, where it is known from, and how it is carried out. All of it is data, in `profiles.toml`.
+//! What a profile is: a pattern, where it is known from, and how it is carried out. All of it is data, in
+//! `profiles.toml`.
 
 use plumb_block::{Bytes, FlushCall};
 use plumb_workload::{Access, Durability, Rate};
@@ -105,7 +106,8 @@ pub struct BlockWork {
     pub(crate) durability: Durability,
     pub(crate) flush: Option<FlushCall>,
     pub(crate) rate: Option<Rate>,
-    /// About how many operations the other jobs do between two of this one, where a count ends the run and not time.
+    /// About how many operations the other jobs do between two of this one, where a count ends the run and
+    /// not time.
     pub(crate) operations_between: Option<u64>,
     /// One thread, however many are asked for.
     #[serde(default)]
@@ -120,11 +122,12 @@ pub struct FileWork {
     pub(crate) program: ProgramName,
     /// How many threads it has, unless the variant says otherwise; 1 if `None`.
     pub(crate) threads: Option<u32>,
-    /// The most bytes that one call moves, so that memory for it is there before anything is measured; 64 KiB if `None`.
+    /// The most bytes that one call moves, so that memory for it is there before anything is measured; 64 KiB
+    /// if `None`.
     pub(crate) call_bytes_max: Option<u64>,
     /// How much room it takes at full size, about.
     pub(crate) room: Bytes,
-    /// Whether each thread takes so much, rather than all together.
+    /// True if each thread takes so much, rather than all together.
     pub(crate) each_thread: bool,
 }
 
@@ -171,7 +174,7 @@ impl Profile {
         self.variants.iter().find(|variant| variant.name == name)
     }
 
-    /// Whether it needs a directory, rather than anything that has blocks.
+    /// Returns true if it needs a directory, rather than anything that has blocks.
     pub const fn needs_directory(&self) -> bool {
         !matches!(self.work, Work::Blocks(_))
     }

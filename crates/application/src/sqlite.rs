@@ -1,8 +1,8 @@
 //! The real SQLite as a workload: one-row inserts, one transaction each, into a table with one index.
 //!
-//! What SQLite reads, writes and syncs is its own affair and not seen from here. A VFS that counts would need unsafe
-//! code and would stand between SQLite and the system that is measured; the counters of the storage side do it from
-//! outside.
+//! What SQLite reads, writes and syncs is its own affair and not seen from here. A VFS that counts would need
+//! unsafe code and would stand between SQLite and the system that is measured; the counters of the storage
+//! side do it from outside.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -44,8 +44,9 @@ impl Synchronous {
 }
 
 impl Journal {
-    /// Whether a transaction survives a power cut once COMMIT has returned. With a rollback journal in mode FULL it may
-    /// not: the removal of the journal is not synced, and a journal that comes back rolls the transaction back.
+    /// Returns true if a transaction survives a power cut once COMMIT has returned. With a rollback journal
+    /// in mode FULL it may not: the removal of the journal is not synced, and a journal that comes back rolls
+    /// the transaction back.
     const fn is_durable(self) -> bool {
         matches!(self, Self::Delete(Synchronous::Extra) | Self::Wal(Synchronous::Full | Synchronous::Extra))
     }

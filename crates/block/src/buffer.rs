@@ -1,11 +1,12 @@
 //! Aligned, reference-counted buffers from a pool.
 //!
 //! A pool is one allocation, so that a device can register it with the kernel once. A buffer is first a
-//! [`BufferMut`] with one owner who may write it, then, frozen, a [`Buffer`] that any number of owners may read: two
-//! mirror legs and a recorder share one. The last owner gives the memory back to the pool; the pool lives as long as
-//! any of its buffers, so dropping it early is harmless.
+//! [`BufferMut`] with one owner who may write it, then, frozen, a [`Buffer`] that any number of owners may
+//! read: two mirror legs and a recorder share one. The last owner gives the memory back to the pool; the pool
+//! lives as long as any of its buffers, so dropping it early is harmless.
 //!
-//! Invariant: a slot is on the free list, or owned by exactly one `BufferMut`, or shared by `owners` >= 1 `Buffer`s.
+//! Invariant: a slot is on the free list, or owned by exactly one `BufferMut`, or shared by `owners` >= 1
+//! `Buffer`s.
 
 #![expect(unsafe_code, reason = "buffers hand out disjoint parts of one aligned allocation")]
 
@@ -77,8 +78,8 @@ impl Pool {
         Ok(Self(Arc::new(Slab { base, layout, stride, owners, free })))
     }
 
-    /// A buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are what the last
-    /// owner left.
+    /// A buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are what the
+    /// last owner left.
     pub fn take(&self, length: Bytes) -> Option<BufferMut> {
         let length = usize::try_from(length.0).ok().filter(|length| *length <= self.0.stride)?;
         let slot = self.0.free_list().pop()?;
@@ -95,13 +96,13 @@ impl Pool {
         self.0.free_list().len()
     }
 
-    /// The start and the length of the pool's memory: what a device registers. The memory stays valid for as long as
-    /// the pool or any of its buffers lives.
+    /// The start and the length of the pool's memory: what a device registers. The memory stays valid for as
+    /// long as the pool or any of its buffers lives.
     pub fn region(&self) -> (NonNull<u8>, usize) {
         (self.0.base, self.0.layout.size())
     }
 
-    /// Whether both handles are to the same pool.
+    /// Returns true if both handles are to the same pool.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -230,8 +231,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // As in Arc: the release pairs with the acquire fence of the last owner, so all reads are over before the
-        // slot can be written again.
+        // As in Arc: the release pairs with the acquire fence of the last owner, so all reads are over before
+        // the slot can be written again.
         if self.slab.owners[self.slot as usize].fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             self.slab.free_list().push(self.slot);

@@ -1,9 +1,10 @@
 //! Time, passed in: real time for real devices, virtual time for simulated ones.
 //!
-//! In virtual time nothing runs in the background. A device that does something by itself (a drive that answers, a cache
-//! that writes back what is old) registers with the [`VirtualClock`] as an [`EventSource`]. The clock moves only when
-//! somebody waits: it goes from event to event, and lets every source do what is due, until one of them has an answer.
-//! In real time the same device waits for its next event on a thread of its own, or when its queue is polled.
+//! In virtual time nothing runs in the background. A device that does something by itself (a drive that
+//! answers, a cache that writes back what is old) registers with the [`VirtualClock`] as an [`EventSource`].
+//! The clock moves only when somebody waits: it goes from event to event, and lets every source do what is
+//! due, until one of them has an answer. In real time the same device waits for its next event on a thread of
+//! its own, or when its queue is polled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -38,7 +39,7 @@ impl Time {
         }
     }
 
-    /// Whether this is virtual time.
+    /// Returns true if this is virtual time.
     pub const fn is_virtual(&self) -> bool {
         matches!(self, Self::Virtual(_))
     }
@@ -82,9 +83,9 @@ pub trait EventSource: Send + Sync {
     /// When it next does something, as long as nobody asks anything of it. `None`: nothing will happen.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Does all that is due at `now`, and takes what the devices beneath it have answered. It is called at every event of
-    /// any source, in the order in which the sources registered, so that a device comes after those beneath it. It does
-    /// not wait. Whether one of its queues has completions to poll.
+    /// Does all that is due at `now`, and takes what the devices beneath it have answered. It is called at
+    /// every event of any source, in the order in which the sources registered, so that a device comes after
+    /// those beneath it. It does not wait. Whether one of its queues has completions to poll.
     fn advance(&self, now: Nanos) -> bool;
 }
 
@@ -102,16 +103,16 @@ impl VirtualClock {
         Self::default()
     }
 
-    /// From now on the clock stops at the events of `source`, for as long as that exists. Not to be called from
-    /// [`EventSource::advance`].
+    /// From now on the clock stops at the events of `source`, for as long as that exists. Not to be called
+    /// from [`EventSource::advance`].
     pub fn register(&self, source: Weak<dyn EventSource>) {
         let mut sources = self.sources();
         sources.retain(|source| source.strong_count() > 0);
         sources.push(source);
     }
 
-    /// Moves the clock from event to event until a source has an answer, but not beyond `deadline`; to the deadline if
-    /// nothing happens before. It may stop earlier. The time that it is then.
+    /// Moves the clock from event to event until a source has an answer, but not beyond `deadline`; to the
+    /// deadline if nothing happens before. It may stop earlier. The time that it is then.
     pub fn advance(&self, deadline: Nanos) -> Nanos {
         let sources = self.sources();
         let deadline = deadline.max(self.now());
@@ -135,7 +136,7 @@ impl VirtualClock {
         self.now()
     }
 
-    /// Whether anything will happen if nobody asks anything of a device.
+    /// Returns true if anything will happen if nobody asks anything of a device.
     pub(crate) fn has_events(&self) -> bool {
         next_event(&self.sources()).is_some()
     }

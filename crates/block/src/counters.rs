@@ -1,7 +1,7 @@
 //! What the storage side saw: cumulative counters of block devices, read from outside the load.
 //!
-//! On Linux these count what the block layer handed to the driver (Documentation/admin-guide/iostats.rst); what
-//! reached the drive is known only to simulated drives and to hypervisors.
+//! On Linux these count what the block layer handed to the driver (Documentation/admin-guide/iostats.rst);
+//! what reached the drive is known only to simulated drives and to hypervisors.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ pub struct StorageSnapshot {
     pub devices: Vec<DeviceCounters>,
 }
 
-/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times are seconds.
+/// The counters of one block device since it appeared. All only grow, but for `in_flight`. In documents times
+/// are seconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
     /// The kernel's name of the device, `vda`.

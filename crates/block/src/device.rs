@@ -34,7 +34,8 @@ pub trait Device: Send + Sync {
     /// What is behind the blocks of `range`, in order, covering all of it.
     ///
     /// # Errors
-    /// If the device cannot be asked; one that does not know answers [`Unknown`](crate::ExtentState::Unknown).
+    /// If the device cannot be asked; one that does not know answers
+    /// [`Unknown`](crate::ExtentState::Unknown).
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>>;
 
     /// Turns the volatile write cache on or off. The answer is from reading back, not from having asked.
@@ -43,21 +44,22 @@ pub trait Device: Send + Sync {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the cache is not the device's to switch.
     fn set_wce(&self, enabled: bool) -> Result<()>;
 
-    /// The failed flush that latched the device, if one did. Visible, not acknowledged, not durable: that is all
-    /// that can be said of what was written since the last good flush.
+    /// The failed flush that latched the device, if one did. Visible, not acknowledged, not durable: that is
+    /// all that can be said of what was written since the last good flush.
     fn latched(&self) -> Option<Latch>;
 
-    /// Whether it has power, and how often it lost it. A device whose power this process cannot lose before itself (a file, a disk
-    /// of this machine) always has it.
+    /// Whether it has power, and how often it lost it. A device whose power this process cannot lose before
+    /// itself (a file, a disk of this machine) always has it.
     fn power(&self) -> Power {
         Power::ALWAYS
     }
 }
 
-/// The power of a device. Of what was acknowledged under another number of losses only what was durable is there.
+/// The power of a device. Of what was acknowledged under another number of losses only what was durable is
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Power {
-    /// Whether it is on.
+    /// True if it is on.
     pub is_on: bool,
     /// How often it was lost since the device was opened.
     pub losses: u64,
@@ -73,25 +75,26 @@ impl Power {
 /// Dropping a queue waits until the device no longer touches any buffer of its requests.
 pub trait Queue: Send {
     /// Takes a request; never blocks. What cannot be done (out of range, off the block grid) is taken too and
-    /// completes as failed with EINVAL, as a controller would answer. The device may see the request only at the
-    /// next [`poll`](Queue::poll).
+    /// completes as failed with EINVAL, as a controller would answer. The device may see the request only at
+    /// the next [`poll`](Queue::poll).
     ///
     /// # Errors
     /// [`QueueFull`] gives the request back; poll first.
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull>;
 
-    /// Hands submitted requests to the device, waits as told, and appends what has completed to `completions`.
-    /// Returns how many were appended.
+    /// Hands submitted requests to the device, waits as told, and appends what has completed to
+    /// `completions`. Returns how many were appended.
     ///
-    /// Only the owner of a single queue waits here, since in virtual time that moves the clock of all devices: whoever has
-    /// several queues polls them without waiting and then calls [`wait_any`](crate::wait_any).
+    /// Only the owner of a single queue waits here, since in virtual time that moves the clock of all
+    /// devices: whoever has several queues polls them without waiting and then calls
+    /// [`wait_any`](crate::wait_any).
     ///
     /// # Errors
     /// If the queue itself is broken; requests in flight are then unanswered.
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize>;
 
-    /// A descriptor that becomes readable when completions can be polled, or something else is to be done by a poll. `None`
-    /// in virtual time, and where the poll itself does the work.
+    /// A descriptor that becomes readable when completions can be polled, or something else is to be done by
+    /// a poll. `None` in virtual time, and where the poll itself does the work.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -100,8 +103,8 @@ pub trait Queue: Send {
 pub struct QueueOptions {
     /// How many requests it must hold in flight; at least 1.
     pub depth: u32,
-    /// Where buffers come from. The device may register it; patterns are turned into bytes in it, and reads whose
-    /// bytes nobody wants land in it.
+    /// Where buffers come from. The device may register it; patterns are turned into bytes in it, and reads
+    /// whose bytes nobody wants land in it.
     pub pool: Pool,
 }
 
@@ -110,8 +113,8 @@ pub struct QueueOptions {
 pub struct Wait {
     /// Return when this many have completed, or nothing is in flight; 0 does not wait at all.
     pub completions: u32,
-    /// After this long fewer will do, as long as there is one: so that what completed early is not reported late
-    /// because others are slow. `None`: wait for all of them.
+    /// After this long fewer will do, as long as there is one: so that what completed early is not reported
+    /// late because others are slow. `None`: wait for all of them.
     pub patience: Option<Nanos>,
     /// Return at this time at the latest.
     pub deadline: Option<Nanos>,

@@ -38,7 +38,7 @@ impl Errno {
     /// Disk quota exceeded.
     pub const EDQUOT: Self = Self(122);
 
-    /// Whether the storage is full, by space or by quota.
+    /// Returns true if the storage is full, by space or by quota.
     pub fn is_full(self) -> bool {
         self == Self::ENOSPC || self == Self::EDQUOT
     }
@@ -67,7 +67,8 @@ pub enum ErrorKind {
     Invalid,
     /// The device is gone or has no power.
     PowerLost,
-    /// An earlier flush failed: nothing that was not durable before can be trusted. See [`Latch`](crate::Latch).
+    /// An earlier flush failed: nothing that was not durable before can be trusted. See
+    /// [`Latch`](crate::Latch).
     FlushLatched,
 }
 

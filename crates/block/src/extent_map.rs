@@ -6,8 +6,8 @@ use std::collections::btree_map::Entry;
 use crate::request::LbaRange;
 use crate::units::Lba;
 
-/// Extents that do not overlap, each with a value. Blocks in no extent have none. A value holds for every block of its
-/// extent alike, so an extent can be divided anywhere.
+/// Extents that do not overlap, each with a value. Blocks in no extent have none. A value holds for every
+/// block of its extent alike, so an extent can be divided anywhere.
 #[derive(Debug, Clone)]
 pub struct ExtentMap<V> {
     /// By the first block.
@@ -28,7 +28,7 @@ impl<V> Default for ExtentMap<V> {
 }
 
 impl<V: Clone> ExtentMap<V> {
-    /// Whether no block has a value.
+    /// Returns true if no block has a value.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
@@ -54,7 +54,8 @@ impl<V: Clone> ExtentMap<V> {
             .map(move |(first, extent)| (range_of((*first).max(start), extent.end.min(end)), &extent.value))
     }
 
-    /// The extent in which `range` begins or which comes next, as long as it begins before the end of `range`; not cut.
+    /// The extent in which `range` begins or which comes next, as long as it begins before the end of
+    /// `range`; not cut.
     pub fn first_over(&self, range: LbaRange) -> Option<(LbaRange, &V)> {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {
@@ -75,8 +76,8 @@ impl<V: Clone> ExtentMap<V> {
         self.extents.remove(&first.0);
     }
 
-    /// Takes away the extent that is just `range`, if there is one and its value is such; whether there was. One look
-    /// instead of several.
+    /// Takes away the extent that is just `range`, if there is one and its value is such; whether there was.
+    /// One look instead of several.
     pub fn take_exact(&mut self, range: LbaRange, is_such: impl FnOnce(&V) -> bool) -> bool {
         match self.extents.entry(range.lba.0) {
             Entry::Occupied(found) if found.get().end == range.end().0 && is_such(&found.get().value) => {
@@ -113,8 +114,8 @@ impl<V: Clone> ExtentMap<V> {
         }
     }
 
-    /// Changes the value of every block of `range`: `change` what is there, and `vacant` where nothing is. Afterwards
-    /// no extent crosses the ends of `range`.
+    /// Changes the value of every block of `range`: `change` what is there, and `vacant` where nothing is.
+    /// Afterwards no extent crosses the ends of `range`.
     pub fn update(&mut self, range: LbaRange, vacant: impl Fn() -> V, mut change: impl FnMut(&mut V)) {
         let (start, end) = (range.lba.0, range.end().0);
         let last = self.extents.range(..end).next_back();
@@ -152,8 +153,8 @@ impl<V: Clone> ExtentMap<V> {
 }
 
 impl<V: Clone + PartialEq> ExtentMap<V> {
-    /// Gives every block of `range` this value. One that goes on where another with the same value ends becomes one with
-    /// it.
+    /// Gives every block of `range` this value. One that goes on where another with the same value ends
+    /// becomes one with it.
     pub fn insert(&mut self, range: LbaRange, value: V) {
         self.replace(range, value, |_, _| {});
     }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::request::LbaRange;
 use crate::units::{Bytes, Nanos};
 
-/// Whether acknowledged writes may still sit in memory that a power cut empties. An unknown is said, not guessed.
+/// Whether acknowledged writes may still sit in memory that a power cut empties. An unknown is said, not
+/// guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolatileCache {
@@ -17,8 +18,8 @@ pub enum VolatileCache {
     Unknown,
 }
 
-/// The properties of a device. They may change while it is in use (size, write cache): `generation` then grows, and
-/// whoever keeps a copy compares it.
+/// The properties of a device. They may change while it is in use (size, write cache): `generation` then
+/// grows, and whoever keeps a copy compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// A name for people: a path, a model.
@@ -35,15 +36,16 @@ pub struct DeviceInfo {
     pub transfer_max: Bytes,
     /// The largest discard, zero if the device has none.
     pub discard_max: Bytes,
-    /// Whether discarded blocks read back as zeroes, promised by the device (NVMe DLFEAT, SCSI LBPRZ).
+    /// True if discarded blocks read back as zeroes, promised by the device (NVMe DLFEAT, SCSI LBPRZ).
     pub discard_zeroes: bool,
     /// How much is written all or nothing across a power cut: at least one logical block (NVMe AWUPF).
     pub atomic_unit: Bytes,
-    /// A write that crosses a multiple of this is not atomic; zero if there is no such boundary (NVMe NABSPF).
+    /// A write that crosses a multiple of this is not atomic; zero if there is no such boundary (NVMe
+    /// NABSPF).
     pub atomic_boundary: Bytes,
     /// Where acknowledged writes are.
     pub volatile_cache: VolatileCache,
-    /// Whether the device itself understands FUA; without it FUA is a write and a flush.
+    /// True if the device itself understands FUA; without it FUA is a write and a flush.
     pub fua_native: bool,
     /// The time of one revolution, only where the drive itself states that it rotates.
     pub revolution: Option<Nanos>,
@@ -82,7 +84,7 @@ impl DeviceInfo {
         self.logical_block * range.nlb
     }
 
-    /// Whether `range` is not empty and lies within the device.
+    /// Returns true if `range` is not empty and lies within the device.
     pub fn holds(&self, range: LbaRange) -> bool {
         range.nlb > 0 && range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= self.blocks())
     }

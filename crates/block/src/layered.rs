@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::info::{DeviceInfo, Extent};
 use crate::request::LbaRange;
 
-/// A device in front of another one. Every method of [`Device`] is answered by [`inner`](Self::inner), except those of this
-/// trait that an implementation replaces.
+/// A device in front of another one. Every method of [`Device`] is answered by [`inner`](Self::inner), except
+/// those of this trait that an implementation replaces.
 pub trait Layered: Send + Sync {
     /// Type of the device behind this one.
     type Inner: Device + ?Sized;

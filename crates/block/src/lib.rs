@@ -1,8 +1,9 @@
-//! The block device interface: [`Device`] and [`Queue`], their contract, and the units, requests and buffers they use.
+//! The block device interface: [`Device`] and [`Queue`], their contract, and the units, requests and buffers
+//! they use.
 //!
-//! Everything that can be written to is a [`Device`]: a disk of this machine, a file, a simulated drive, a remote
-//! export. Everything that writes does so through a [`Queue`]. Because both sides know only these two traits, one
-//! load generator, one prover and one exporter work on every kind of device.
+//! Everything that can be written to is a [`Device`]: a disk of this machine, a file, a simulated drive, a
+//! remote export. Everything that writes does so through a [`Queue`]. Because both sides know only these two
+//! traits, one load generator, one prover and one exporter work on every kind of device.
 //!
 //! Three words are never mixed here or above:
 //!
@@ -10,8 +11,8 @@
 //! - **acknowledged**: its completion was seen;
 //! - **durable**: it survives a power cut.
 //!
-//! This crate knows no file format, no other crate of the workspace, and of the kernel only poll(2). Its only unsafe code
-//! is the pool of aligned buffers.
+//! This crate knows no file format, no other crate of the workspace, and of the kernel only poll(2). Its only
+//! unsafe code is the pool of aligned buffers.
 
 pub mod buffer;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! How a file or a block device of this machine is opened: the same words in scenarios, in the kernel's backend and in
-//! recordings.
+//! How a file or a block device of this machine is opened: the same words in scenarios, in the kernel's
+//! backend and in recordings.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Opening {
     pub flush: FlushCall,
     /// What a durable write is.
     pub durable_write: DurableWrite,
-    /// Whether a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
+    /// True if a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw_flush: bool,
 }
@@ -24,13 +24,15 @@ pub struct Opening {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
-    /// Through the page cache: reads may be answered from memory, writes stay in memory until they are written back.
+    /// Through the page cache: reads may be answered from memory, writes stay in memory until they are
+    /// written back.
     #[default]
     Cached,
     /// Past it (O_DIRECT).
     Direct,
-    /// Through it, and dropped from it at once: what was read when the request is over, what was written once it is
-    /// written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is refused, opening fails.
+    /// Through it, and dropped from it at once: what was read when the request is over, what was written once
+    /// it is written back (`RWF_DONTCACHE`, Linux 6.14, and not every file system). Where that is refused,
+    /// opening fails.
     DropBehind,
     /// Loads and stores to a mapping of the file; a flush is msync. Only with [`FlushCall::Fdatasync`] and
     /// [`DurableWrite::Dsync`], which stand for msync there.
@@ -41,7 +43,8 @@ pub enum Caching {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// io_uring where that is allowed, else one call at a time; which is said. One request at a time through the page cache is a call.
+    /// io_uring where that is allowed, else one call at a time; which is said. One request at a time through
+    /// the page cache is a call.
     Auto,
     /// io_uring or nothing.
     IoUring,
@@ -59,8 +62,8 @@ pub enum FlushCall {
     Fsync,
     /// sync_file_range(2) over the whole file: dirty pages are handed to the device and waited for.
     ///
-    /// **No durability at all.** It breaks the contract of [`Device`](crate::Device) on the user's wish: a flush
-    /// completes as done and nothing is durable by it. There to measure what durability costs.
+    /// **No durability at all.** It breaks the contract of [`Device`](crate::Device) on the user's wish: a
+    /// flush completes as done and nothing is durable by it. There to measure what durability costs.
     Range,
 }
 
@@ -87,7 +90,7 @@ pub enum SyncMethod {
 }
 
 impl Caching {
-    /// Whether data may stay in the page cache.
+    /// Returns true if data may stay in the page cache.
     pub const fn is_cached(self) -> bool {
         matches!(self, Self::Cached | Self::Mapped)
     }
@@ -115,7 +118,7 @@ impl Opening {
     /// Past the page cache.
     pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };
 
-    /// Whether one request of a queue at a time reaches the kernel.
+    /// Returns true if one request of a queue at a time reaches the kernel.
     pub fn is_serial(&self) -> bool {
         self.caching == Caching::Mapped || self.engine == EngineChoice::Synchronous
     }

@@ -9,12 +9,13 @@
 //!      └────────┴──────────┴──────────┴──────────┴───────────────────────────┘
 //! ```
 //!
-//! All fields are little-endian. The hash is of the other three, and each of these is masked by a number that follows
-//! from the hash: so the stamp is as random as the noise, and no part of a block does compress or deduplicate. A path
-//! that reduces data gains nothing.
+//! All fields are little-endian. The hash is of the other three, and each of these is masked by a number that
+//! follows from the hash: so the stamp is as random as the noise, and no part of a block does compress or
+//! deduplicate. A path that reduces data gains nothing.
 //!
-//! The stamp lets a reader say what a wrong block is: another block (misdirected), an older version (stale, lost), or
-//! neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in 2^64 blocks.
+//! The stamp lets a reader say what a wrong block is: another block (misdirected), an older version (stale,
+//! lost), or neither (torn, damaged). The hash tells it from other data, which passes for a stamp once in
+//! 2^64 blocks.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -82,8 +83,8 @@ impl Stamp {
         rest.copy_from_slice(&last[..rest.len()]);
     }
 
-    /// One number from three: odd multipliers keep neighbours in any field far apart before the generator's own
-    /// SplitMix64 seeding.
+    /// One number from three: odd multipliers keep neighbours in any field far apart before the generator's
+    /// own SplitMix64 seeding.
     fn mixed(self) -> u64 {
         self.seed
             ^ self.lba.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
@@ -105,7 +106,7 @@ impl Stamp {
         Some(Self { seed, lba: Lba(lba), generation }).filter(|stamp| stamp.hash() == hash)
     }
 
-    /// Whether `block` is, to the last byte, the block that its stamp claims.
+    /// Returns true if `block` is, to the last byte, the block that its stamp claims.
     pub fn is_whole(self, block: &[u8]) -> bool {
         let mut expected = vec![0; block.len()];
         if block.len() < STAMP_BYTES {

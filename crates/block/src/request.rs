@@ -30,7 +30,7 @@ impl LbaRange {
         Lba(self.lba.0 + self.nlb)
     }
 
-    /// Whether the two have a block in common.
+    /// Returns true if the two have a block in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.lba.0 < other.end().0 && other.lba.0 < self.end().0
     }
@@ -47,7 +47,8 @@ pub enum Op {
         /// Durable when complete (force unit access): these blocks only, nothing written before them.
         fua: bool,
     },
-    /// Make durable every write, discard and write-zeroes that completed on any queue before this was submitted.
+    /// Make durable every write, discard and write-zeroes that completed on any queue before this was
+    /// submitted.
     Flush,
     /// Say that the blocks are not needed. Afterwards they read as before or as zeroes.
     Discard,
@@ -66,8 +67,8 @@ pub enum Op {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u64);
 
-/// The data of a request. It travels with the request and comes back with the completion, so memory is never freed
-/// while a device may still touch it.
+/// The data of a request. It travels with the request and comes back with the completion, so memory is never
+/// freed while a device may still touch it.
 #[derive(Debug, Default)]
 pub enum Payload {
     /// No data: a flush, a discard, or a read whose bytes nobody wants (the device still reads them).
@@ -92,7 +93,8 @@ pub struct Request {
     pub range: LbaRange,
     /// With what.
     pub payload: Payload,
-    /// When to stop waiting for an answer: past it the request completes as [`Outcome::Unknown`]. There is no cancel.
+    /// When to stop waiting for an answer: past it the request completes as [`Outcome::Unknown`]. There is no
+    /// cancel.
     pub deadline: Option<Nanos>,
 }
 
@@ -143,7 +145,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the request did what was asked.
+    /// Returns true if the request did what was asked.
     pub fn is_done(self) -> bool {
         self == Self::Done
     }
@@ -158,11 +160,11 @@ pub struct Completion {
     pub outcome: Outcome,
     /// When the device was handed the request, by the clock of the queue.
     pub submitted_at: Nanos,
-    /// When the queue saw the answer, by the clock of the queue. One reading may serve a whole batch; it is then the
-    /// reading taken after the batch was reaped, so a latency is never reported too short.
+    /// When the queue saw the answer, by the clock of the queue. One reading may serve a whole batch; it is
+    /// then the reading taken after the batch was reaped, so a latency is never reported too short.
     pub completed_at: Nanos,
-    /// The payload of the request. [`Payload::None`] for one of [`Outcome::Unknown`] that the device may still touch:
-    /// the queue then keeps the memory until the device is done with it.
+    /// The payload of the request. [`Payload::None`] for one of [`Outcome::Unknown`] that the device may
+    /// still touch: the queue then keeps the memory until the device is done with it.
     pub payload: Payload,
 }
 

@@ -1,7 +1,8 @@
-//! The second, smaller waist: what blocks cannot say. Names, appends and the several kinds of sync of a file system.
+//! The second, smaller waist: what blocks cannot say. Names, appends and the several kinds of sync of a file
+//! system.
 //!
-//! What each call makes durable is POSIX's promise plus what Linux file systems do; the difference matters and is
-//! said at each method. Every path is relative to the root of the store and may not leave it.
+//! What each call makes durable is POSIX's promise plus what Linux file systems do; the difference matters
+//! and is said at each method. Every path is relative to the root of the store and may not leave it.
 
 use std::path::Path;
 
@@ -26,11 +27,12 @@ pub struct OpenOptions {
 /// A directory tree in which files are made, written and made durable.
 ///
 /// # Errors
-/// Every method fails with the place and the error number of the call; after a failed sync of a file, every later
-/// sync of that file fails too, because the kernel has already forgotten which pages were lost.
+/// Every method fails with the place and the error number of the call; after a failed sync of a file, every
+/// later sync of that file fails too, because the kernel has already forgotten which pages were lost.
 #[expect(clippy::missing_errors_doc, reason = "the errors of all methods are documented at the trait")]
 pub trait FileStore: Send + Sync {
-    /// Opens or makes a file. A new name is durable only after [`fsync_directory`](FileStore::fsync_directory).
+    /// Opens or makes a file. A new name is durable only after
+    /// [`fsync_directory`](FileStore::fsync_directory).
     fn open(&self, path: &Path, options: OpenOptions) -> Result<FileId>;
 
     /// Closes a file. Closing makes nothing durable.
@@ -39,7 +41,8 @@ pub trait FileStore: Send + Sync {
     /// Reads into all of `into` from `offset`; past the end is an error.
     fn read_at(&self, file: FileId, offset: Bytes, into: &mut [u8]) -> Result<()>;
 
-    /// Writes all of `bytes` at `offset`: visible when it returns, durable only if the file was opened with `dsync`.
+    /// Writes all of `bytes` at `offset`: visible when it returns, durable only if the file was opened with
+    /// `dsync`.
     fn write_at(&self, file: FileId, offset: Bytes, bytes: &[u8]) -> Result<()>;
 
     /// Writes all of `bytes` at the end and returns the offset at which they stand.
@@ -54,7 +57,8 @@ pub trait FileStore: Send + Sync {
     /// Makes the data durable, and the metadata without which it cannot be read back.
     fn fdatasync(&self, file: FileId) -> Result<()>;
 
-    /// Starts and awaits writing of the range to the device (sync_file_range). Durable: nothing. No flush, no metadata.
+    /// Starts and awaits writing of the range to the device (sync_file_range). Durable: nothing. No flush, no
+    /// metadata.
     fn sync_file_range(&self, file: FileId, offset: Bytes, length: Bytes) -> Result<()>;
 
     /// Makes everything in the file system of the store durable.

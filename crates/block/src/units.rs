@@ -192,13 +192,14 @@ fn three_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Meaning of the units `k`, `KB`, `M`, `MB` and so on in a size. `KiB`, `MiB` and so on are powers of 1024 in both.
+/// Meaning of the units `k`, `KB`, `M`, `MB` and so on in a size. `KiB`, `MiB` and so on are powers of 1024
+/// in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeBase {
     /// `k`, `KB` and `KiB` are 1024, as fio and DiskSpd have it: sizes of requests, files and caches.
     Binary,
-    /// `KB` is 1000, as on the label of a drive: sizes of disks and rates of drives. `k` is refused, for it is read both ways.
-    /// Fractions of a byte are cut off, for a label is rounded too.
+    /// `KB` is 1000, as on the label of a drive: sizes of disks and rates of drives. `k` is refused, for it
+    /// is read both ways. Fractions of a byte are cut off, for a label is rounded too.
     Decimal,
 }
 
@@ -219,8 +220,8 @@ const fn examples(base: SizeBase) -> &'static str {
     }
 }
 
-/// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024, a bare number
-/// is bytes. Fractions must come out at whole bytes.
+/// Sizes as people type them: `8k`, `64K`, `1M`, `5GiB`, `1.5g`, `512`. All units are powers of 1024, a bare
+/// number is bytes. Fractions must come out at whole bytes.
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 
@@ -271,7 +272,8 @@ pub struct ParseNanosError {
     pub typed: String,
 }
 
-/// Times as people type them: `500us`, `1m30s`, `0.5`. A lone number is seconds. The sum must be whole nanoseconds.
+/// Times as people type them: `500us`, `1m30s`, `0.5`. A lone number is seconds. The sum must be whole
+/// nanoseconds.
 impl FromStr for Nanos {
     type Err = ParseNanosError;
 

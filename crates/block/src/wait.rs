@@ -7,8 +7,9 @@
 //!                             └── Time::Virtual   the clock moves to the next answer of a device, its next timer, or `until`
 //! ```
 //!
-//! Who has one queue may wait in its [`poll`](Queue::poll). Who has several, or descriptors beside them, polls each without
-//! waiting and then calls [`wait_any`]. A wait may end early and for no reason: poll again, and look at the clock.
+//! Who has one queue may wait in its [`poll`](Queue::poll). Who has several, or descriptors beside them,
+//! polls each without waiting and then calls [`wait_any`]. A wait may end early and for no reason: poll
+//! again, and look at the clock.
 
 use std::os::fd::BorrowedFd;
 
@@ -30,7 +31,7 @@ const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 pub struct Wakeups<'q> {
     /// Readable when there are completions to poll.
     descriptors: Vec<BorrowedFd<'q>>,
-    /// Whether a queue has no descriptor.
+    /// True if a queue has no descriptor.
     has_unsignalled: bool,
 }
 
@@ -46,9 +47,9 @@ pub trait Waiter {
     fn wait(&mut self, wakeups: &Wakeups<'_>, until: Option<Nanos>) -> Result<bool>;
 }
 
-/// Waits until one of `queues` has completions to poll, until the waiter has a reason of its own to stop, or until
-/// `until`. `queues` are those with requests in flight, polled once since the last was submitted. False if nothing will ever
-/// happen: only in virtual time, where no device has an event and `until` is `None`.
+/// Waits until one of `queues` has completions to poll, until the waiter has a reason of its own to stop, or
+/// until `until`. `queues` are those with requests in flight, polled once since the last was submitted. False
+/// if nothing will ever happen: only in virtual time, where no device has an event and `until` is `None`.
 ///
 /// # Errors
 /// If the system cannot wait.
@@ -67,7 +68,8 @@ pub fn wait_any<'q>(
     waiter.wait(&wakeups, until)
 }
 
-/// The [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight` requests in flight.
+/// The [`poll`](Queue::poll) of a queue that itself only polls without waiting, with `in_flight` requests in
+/// flight.
 ///
 /// # Errors
 /// If the queue is broken, or the system cannot wait.

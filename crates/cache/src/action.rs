@@ -1,4 +1,5 @@
-//! What the state machine asks of whoever carries it: requests to its members, each with the purpose it serves.
+//! What the state machine asks of whoever carries it: requests to its members, each with the purpose it
+//! serves.
 
 use plumb_block::Request;
 
@@ -28,8 +29,8 @@ pub struct Action {
     pub request: Request,
 }
 
-/// What an action is for. Whoever tests the cache may answer all actions of one purpose without doing them, and has to
-/// see the loss.
+/// What an action is for. Whoever tests the cache may answer all actions of one purpose without doing them,
+/// and has to see the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// Recovery reads the copies of the superblock.
@@ -68,8 +69,8 @@ pub enum Purpose {
     BypassFlush,
     /// Flush of the legs, before what is not known to be durable there is destaged.
     LogFlushBeforeDestage,
-    /// Flush of the backing device before a session destages anything, and again after a write of destaging failed: that write
-    /// cannot land any more.
+    /// Flush of the backing device before a session destages anything, and again after a write of destaging
+    /// failed: that write cannot land any more.
     BackingFlushBeforeDestage,
     /// Destaging reads the log.
     DestageRead,
@@ -86,8 +87,8 @@ pub enum Purpose {
     TailAdvance,
     /// Flush after that, before segments are used again: order (c).
     TailFlush,
-    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again, or the log has become larger; orders
-    /// (e) and (g).
+    /// Superblocks with a new epoch: another leg no longer counts, is being copied to, or counts again, or
+    /// the log has become larger; orders (e) and (g).
     EpochOnSurvivors,
     /// Flush after that, before anything is acknowledged.
     EpochFlush,
@@ -97,12 +98,14 @@ pub enum Purpose {
     StopFlush,
 }
 
-/// Something that the cache waits for before it goes on. Order (a) to (g) of `docs/ON_DISK_FORMAT.md` are these.
+/// Something that the cache waits for before it goes on. Order (a) to (g) of `docs/ON_DISK_FORMAT.md` are
+/// these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// (a) A write is acknowledged after the records of all lower sequence numbers.
     LowerSequences,
-    /// (b) The tail advances after the flush of the legs that makes the successors of overwritten records durable.
+    /// (b) The tail advances after the flush of the legs that makes the successors of overwritten records
+    /// durable.
     SuccessorsDurable,
     /// Only what is durable in the log is destaged.
     DurableBeforeDestage,
@@ -110,10 +113,11 @@ pub enum Wait {
     BackingDurable,
     /// (c) Segments are free, and their extents unknown to bypass, after the tail's advance is durable.
     TailDurable,
-    /// (d) A flush waits for a round of flushes that began after it came; without this it joins one that is on its way.
+    /// (d) A flush waits for a round of flushes that began after it came; without this it joins one that is
+    /// on its way.
     FlushCovers,
-    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable, and a larger log is not used in its new shape before
-    /// two versions of the superblock with that shape are.
+    /// (e) Nothing is acknowledged before the epoch that excludes a leg is durable, and a larger log is not
+    /// used in its new shape before two versions of the superblock with that shape are.
     EpochDurable,
     /// (f) Recovery serves after the legs are equal and flushed.
     LegsEqual,
@@ -126,8 +130,8 @@ pub enum Wait {
     /// The backing device is marked with a tail once the superblocks with that tail are durable: else a power
     /// cut could leave a log that is older than the mark, and be refused.
     MarkedTailDurable,
-    /// A witness is written back to once the mark on the backing device does not state any more what it holds:
-    /// else what the cache itself has written would be taken for a write by somebody else.
+    /// A witness is written back to once the mark on the backing device does not state any more what it
+    /// holds: else what the cache itself has written would be taken for a write by somebody else.
     WitnessReleased,
 }
 
@@ -146,7 +150,7 @@ impl Waits {
         Self { left_out: Some(wait) }
     }
 
-    /// Whether the cache waits for this.
+    /// Returns true if the cache waits for this.
     pub(crate) fn hold(self, wait: Wait) -> bool {
         self.left_out != Some(wait)
     }

@@ -58,10 +58,12 @@ pub struct Leg {
 }
 
 impl Cache {
-    /// What has to be written, and then flushed, to make a cache of these devices. The backing device keeps what it has.
+    /// What has to be written, and then flushed, to make a cache of these devices. The backing device keeps
+    /// what it has.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if the settings cannot be met by the devices: the sentence names which and why.
+    /// [`Invalid`](ErrorKind::Invalid) if the settings cannot be met by the devices: the sentence names which
+    /// and why.
     pub fn create(
         settings: &Settings,
         legs: &[DeviceInfo],
@@ -97,7 +99,8 @@ impl Cache {
         Ok(writes)
     }
 
-    /// Where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there a device is no leg of any cache.
+    /// Where superblocks are on a leg, in its logical blocks; each may be damaged. With zeroes there a device
+    /// is no leg of any cache.
     pub fn superblocks_of(leg: &DeviceInfo) -> [LbaRange; 4] {
         let scale = LOG_BLOCK / leg.logical_block.0.min(LOG_BLOCK);
         Superblock::places(leg).map(|place| LbaRange::new(Lba(place * scale), scale))
@@ -124,11 +127,12 @@ impl Cache {
         Ok(Some(Leg { number: usize::from(leg), legs: legs.len(), settings, backing_size }))
     }
 
-    /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not there. Requests wait
-    /// until the cache serves; [`state`](Cache::state) says when, or why it never will.
+    /// Opens what is on these devices: begins recovery, which is done by actions. `None` is a leg that is not
+    /// there. Requests wait until the cache serves; [`state`](Cache::state) says when, or why it never will.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) if the options make no sense. What is wrong on the devices is found by recovery.
+    /// [`Invalid`](ErrorKind::Invalid) if the options make no sense. What is wrong on the devices is found by
+    /// recovery.
     pub fn open(options: Options, legs: Vec<Option<DeviceInfo>>, backing: DeviceInfo) -> Result<Self> {
         let memory = &options.memory;
         if memory.buffer_size() < BUFFER || memory.available() < BUFFERS_MIN as usize {
@@ -156,8 +160,8 @@ impl Cache {
         Ok(this)
     }
 
-    /// Takes a request. It is answered once, after any time: see [`take_answers`](Cache::take_answers). The contract is that of
-    /// [`plumb_block::device`]; a deadline is not looked at.
+    /// Takes a request. It is answered once, after any time: see [`take_answers`](Cache::take_answers). The
+    /// contract is that of [`plumb_block::device`]; a deadline is not looked at.
     pub fn submit(&mut self, request: Request, now: Nanos) {
         self.advance(now);
         match &mut self.stage {
@@ -251,8 +255,8 @@ impl Cache {
         self.command(now, |core| core.destage.is_draining = true);
     }
 
-    /// Stops when what was asked until now is answered: everything is durable then, in the log or on the backing device, and
-    /// [`state`](Cache::state) is [`Stopped`](State::Stopped). What is asked later fails.
+    /// Stops when what was asked until now is answered: everything is durable then, in the log or on the
+    /// backing device, and [`state`](Cache::state) is [`Stopped`](State::Stopped). What is asked later fails.
     pub fn stop(&mut self, now: Nanos) {
         self.command(now, |core| core.stop(false));
     }
@@ -262,16 +266,18 @@ impl Cache {
         self.command(now, |core| core.stop(true));
     }
 
-    /// Acknowledges writes by another rule from now on; that is over when [`is_mode_settled`](Self::is_mode_settled).
-    /// [`Ordered`](Mode::Ordered) holds from when what was written before is destaged: [`status`](Self::status) says when. Nothing changes
-    /// unless the cache serves.
+    /// Acknowledges writes by another rule from now on; that is over when
+    /// [`is_mode_settled`](Self::is_mode_settled). [`Ordered`](Mode::Ordered) holds from when what was
+    /// written before is destaged: [`status`](Self::status) says when. Nothing changes unless the cache
+    /// serves.
     pub fn set_mode(&mut self, mode: Mode, now: Nanos) {
         if let Ok(core) = self.core_at(now) {
             core.set_mode(mode);
         }
     }
 
-    /// Whether what [`Protected`](Mode::Protected) took to be durable is, after another mode was set: the legs were flushed.
+    /// Returns true if what [`Protected`](Mode::Protected) took to be durable is, after another mode was set:
+    /// the legs were flushed.
     pub fn is_mode_settled(&self) -> bool {
         self.core().is_some_and(|core| core.flushes.is_settled())
     }
@@ -304,7 +310,8 @@ impl Cache {
         }
     }
 
-    /// Takes leg `leg` of a mirror out, if it counts: [`status`](Cache::status) shows it as lost once that is durable.
+    /// Takes leg `leg` of a mirror out, if it counts: [`status`](Cache::status) shows it as lost once that is
+    /// durable.
     ///
     /// # Errors
     /// A sentence: it is the last that has everything, or the cache does not serve.
@@ -320,9 +327,10 @@ impl Cache {
         self.core().ok_or_else(not_serving)?.may_replace(by).map_err(invalid)
     }
 
-    /// Puts a device into the place of a leg that was taken out, and of which every action is answered. Zeroes have to be durable by now where
-    /// its [superblocks](Cache::superblocks_of) are. It is written from now on, and read once everything was copied to it:
-    /// [`status`](Cache::status) shows it as live then.
+    /// Puts a device into the place of a leg that was taken out, and of which every action is answered.
+    /// Zeroes have to be durable by now where its [superblocks](Cache::superblocks_of) are. It is written
+    /// from now on, and read once everything was copied to it: [`status`](Cache::status) shows it as live
+    /// then.
     ///
     /// # Errors
     /// A sentence: the leg still counts, another one is being copied to, or the device does not do.
@@ -338,8 +346,9 @@ impl Cache {
         self.core().ok_or_else(not_serving)?.grown_to(size, legs).map(drop).map_err(invalid)
     }
 
-    /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs` are the legs as they are now; a
-    /// part of the log may have to be destaged first. It is given up if that fails.
+    /// Makes the log use `size` of each leg, while it serves: [`status`](Cache::status) shows when. `legs`
+    /// are the legs as they are now; a part of the log may have to be destaged first. It is given up if that
+    /// fails.
     ///
     /// # Errors
     /// A sentence: the log would not become larger, or a leg has not that much.

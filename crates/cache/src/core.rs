@@ -39,7 +39,8 @@ pub(crate) enum Then {
         purpose: Purpose,
     },
     Part(Box<PartRead>),
-    /// What a leg is given that another one has, in a segment that is pinned for it; and the part that waits for it.
+    /// What a leg is given that another one has, in a segment that is pinned for it; and the part that waits
+    /// for it.
     Copy {
         leg: usize,
         segment: u64,
@@ -221,7 +222,7 @@ impl Core {
         due.into_iter().flatten().filter(|due| *due > self.io.now).min()
     }
 
-    /// Whether requests are carried out.
+    /// Returns true if requests are carried out.
     pub(crate) fn is_serving(&self) -> bool {
         matches!(self.condition, Condition::Serving | Condition::Stopping(_))
     }

@@ -1,14 +1,16 @@
-//! Destaging: the oldest segments, in the order of addresses, merged with their neighbours of any age; then the tail.
+//! Destaging: the oldest segments, in the order of addresses, merged with their neighbours of any age; then
+//! the tail.
 //!
 //! ```text
 //!   leg flush ──► sweep ──► backing flush ┐
 //!                           leg flush     ┴──► superblocks with the new tail, flushed ──► segments free
 //! ```
 //!
-//! Only what is durable in the log is destaged: a power cut may leave a block of the backing device that is being written unreadable.
+//! Only what is durable in the log is destaged: a power cut may leave a block of the backing device that is
+//! being written unreadable.
 //!
-//! The second leg flush makes the successors of overwritten records durable (order (b)). Until the new tail is durable, replay may bring
-//! every record back: the index keeps what was destaged (order (c)).
+//! The second leg flush makes the successors of overwritten records durable (order (b)). Until the new tail
+//! is durable, replay may bring every record back: the index keeps what was destaged (order (c)).
 
 mod sweep;
 
@@ -26,7 +28,8 @@ use crate::superblocks::Reason;
 
 /// How long to wait after a read or write of destaging has failed.
 const RETRY: Nanos = Nanos::secs(1);
-/// After so long without progress a block that no leg has whole is left out: a fault that passes is no reason to.
+/// After so long without progress a block that no leg has whole is left out: a fault that passes is no reason
+/// to.
 const UNREADABLE_AFTER: Nanos = Nanos::secs(5);
 /// After so long without progress writes to a full log fail, which would wait for ever.
 const STUCK_AFTER: Nanos = Nanos::secs(10);
@@ -35,11 +38,11 @@ const STUCK_AFTER: Nanos = Nanos::secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct Destage {
     batch: Option<Batch>,
-    /// Whether to go on until nothing is left.
+    /// True if to go on until nothing is left.
     pub(crate) is_draining: bool,
     /// After a failure: not before this.
     not_before: Nanos,
-    /// Whether the backing device was flushed since it was opened, and since a write of it failed.
+    /// True if the backing device was flushed since it was opened, and since a write of it failed.
     is_settled: bool,
     /// Since when nothing but failures has happened, and what failed last.
     pub(crate) failing: Option<(Nanos, String)>,
@@ -63,7 +66,8 @@ struct Batch {
     end: u64,
     /// The first segment of which nothing is destaged, since it may not be durable yet.
     young: u64,
-    /// In the order of flushes: what each flush epoch changed, one after another. Otherwise the index is swept.
+    /// In the order of flushes: what each flush epoch changed, one after another. Otherwise the index is
+    /// swept.
     epochs: VecDeque<ExtentMap<Entry>>,
     cursor: Lba,
     /// From where to where the sweep goes: to where the sweep before has come, for all that is known.
@@ -81,7 +85,8 @@ struct Batch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The flush of the legs that makes durable what is to be destaged, and that of the backing device after a failure.
+    /// The flush of the legs that makes durable what is to be destaged, and that of the backing device after
+    /// a failure.
     Begin,
     Sweep,
     /// The flush of the backing device between two flush epochs.
@@ -105,7 +110,7 @@ impl Destage {
         self.batch.as_mut().map(|batch| &mut batch.in_flight)
     }
 
-    /// Whether nothing but failures has happened for so long.
+    /// Returns true if nothing but failures has happened for so long.
     fn is_failing_for(&self, time: Nanos, now: Nanos) -> bool {
         self.failing.as_ref().is_some_and(|(since, _)| now.since(*since) >= time)
     }
@@ -125,13 +130,14 @@ impl Destage {
 }
 
 impl Core {
-    /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being destaged, and not at its end. So
-    /// writes come in evenly.
+    /// The share of the log in use, 0 to 1, as writes are to see it: it falls while a batch is being
+    /// destaged, and not at its end. So writes come in evenly.
     pub(crate) fn pressure(&self) -> f64 {
         (self.log.used() as f64 - self.destage.passed(self.log.tail)) / self.log.geometry.count() as f64
     }
 
-    /// How much of the log has become free since it was made, in bytes, with what of the batch the sweep has passed.
+    /// How much of the log has become free since it was made, in bytes, with what of the batch the sweep has
+    /// passed.
     fn freed(&self) -> f64 {
         (self.log.tail as f64 + self.destage.passed(self.log.tail)) * self.log.geometry.segment_bytes() as f64
     }
@@ -164,8 +170,8 @@ impl Core {
         self.end_stage();
     }
 
-    /// Whether nothing more is to be destaged: the server stops, and what is in the log stays there. Writes that wait for room have to
-    /// get it.
+    /// Returns true if nothing more is to be destaged: the server stops, and what is in the log stays there.
+    /// Writes that wait for room have to get it.
     fn is_giving_up(&self) -> bool {
         self.condition == Condition::Stopping(false) && self.writes.is_empty()
     }
@@ -229,7 +235,8 @@ impl Core {
         if waits && !is_durable && self.io.options.mode != Mode::Protected {
             self.flush_legs(Purpose::LogFlushBeforeDestage);
         }
-        // A write that failed, in an earlier session too, may land until a flush, and must not land over what is destaged now.
+        // A write that failed, in an earlier session too, may land until a flush, and must not land over what
+        // is destaged now.
         if !std::mem::replace(&mut self.destage.is_settled, true) {
             self.flush(None, Purpose::BackingFlushBeforeDestage);
         }
@@ -269,7 +276,8 @@ impl Core {
         self.destage.left().into_iter().for_each(|left| *left -= 1);
     }
 
-    /// A write of the backing device failed, and may land until that is flushed: what is destaged now might be beneath it.
+    /// A write of the backing device failed, and may land until that is flushed: what is destaged now might
+    /// be beneath it.
     pub(crate) fn unsettle(&mut self) {
         self.destage.is_settled = false;
         if let Some(batch) = &mut self.destage.batch
@@ -279,7 +287,7 @@ impl Core {
         }
     }
 
-    /// Whether what is in the log cannot be destaged now.
+    /// Returns true if what is in the log cannot be destaged now.
     pub(crate) fn is_destaging_stuck(&self) -> bool {
         self.destage.is_failing_for(STUCK_AFTER, self.io.now)
     }
@@ -370,8 +378,9 @@ impl Core {
         self.io.steps += 1;
     }
 
-    /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable and has been overwritten leaves
-    /// it only now: before, the overwriting record might have been lost. Whether there is room for all of it.
+    /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable
+    /// and has been overwritten leaves it only now: before, the overwriting record might have been lost.
+    /// Whether there is room for all of it.
     fn note_unreadable(&mut self) -> bool {
         let Some(batch) = self.destage.batch.as_ref().filter(|_| !self.unreadable.is_empty()) else {
             return true;

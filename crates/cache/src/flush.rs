@@ -1,7 +1,8 @@
-//! Flushes of clients, and what makes their FUA writes durable: rounds of one flush of each member that needs one.
+//! Flushes of clients, and what makes their FUA writes durable: rounds of one flush of each member that needs
+//! one.
 //!
-//! At most one round is in flight; what comes meanwhile waits for the next one, since only a flush that was submitted later covers it
-//! (order (d)).
+//! At most one round is in flight; what comes meanwhile waits for the next one, since only a flush that was
+//! submitted later covers it (order (d)).
 
 use plumb_block::{Errno, Outcome, Payload};
 
@@ -16,11 +17,11 @@ pub(crate) struct Flushes {
     /// Clients, each with what it gets back.
     waiting: Vec<(Asked, Payload)>,
     round: Option<Round>,
-    /// Whether a write past the log completed since the last flush of the backing device was submitted.
+    /// True if a write past the log completed since the last flush of the backing device was submitted.
     pub(crate) bypassed: bool,
-    /// Whether the cache itself wants all that is complete now to be durable.
+    /// True if the cache itself wants all that is complete now to be durable.
     pub(crate) is_wanted: bool,
-    /// Whether the next round flushes the legs, though all is said to be durable.
+    /// True if the next round flushes the legs, though all is said to be durable.
     pub(crate) legs_due: bool,
 }
 
@@ -31,17 +32,18 @@ struct Round {
     left: usize,
     /// The last record that they cover.
     covered: u64,
-    /// Whether the legs were due.
+    /// True if the legs were due.
     was_due: bool,
 }
 
 impl Flushes {
-    /// Those of a cache that was opened: nobody knows whether a write went past the log before, and was not flushed.
+    /// Those of a cache that was opened: nobody knows whether a write went past the log before, and was not
+    /// flushed.
     pub(crate) fn opened() -> Self {
         Self { waiting: Vec::new(), round: None, bypassed: true, is_wanted: false, legs_due: false }
     }
 
-    /// Whether the legs were flushed since nobody vouches for them any more.
+    /// Returns true if the legs were flushed since nobody vouches for them any more.
     pub(crate) fn is_settled(&self) -> bool {
         !self.legs_due && !self.round.as_ref().is_some_and(|round| round.was_due)
     }
@@ -109,7 +111,8 @@ impl Core {
         self.io.steps += 1;
     }
 
-    /// How many actions are not completed that are waited for with a flush of this purpose; `None` if nothing waits for it.
+    /// How many actions are not completed that are waited for with a flush of this purpose; `None` if nothing
+    /// waits for it.
     fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
         let wait = match purpose {
             Purpose::LogFlush | Purpose::BypassFlush => {

@@ -1,8 +1,9 @@
-//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a client's read, for
-//! what is destaged, and for a leg that replaces another.
+//! Bringing a run of blocks together in one buffer, from the log, the backing device and zeroes: for a
+//! client's read, for what is destaged, and for a leg that replaces another.
 //!
-//! Every log block that is read is checked. One that is not what was written is read from another leg, which then repairs the
-//! first; without another leg the whole read fails. It is never answered with what the backing device has in its place.
+//! Every log block that is read is checked. One that is not what was written is read from another leg, which
+//! then repairs the first; without another leg the whole read fails. It is never answered with what the
+//! backing device has in its place.
 
 use std::collections::VecDeque;
 
@@ -76,7 +77,7 @@ pub(crate) enum Source {
 pub(crate) struct PartRead {
     gather: u64,
     part: Part,
-    /// Whether it is read into the target itself.
+    /// True if it is read into the target itself.
     is_direct: bool,
     /// Of a part in the log: the leg that is asked, and those that did not have it whole.
     leg: usize,
@@ -90,7 +91,8 @@ impl Gather {
 }
 
 impl Core {
-    /// Begins to bring something together: what has to be read is left of its parts. The segments that it reads stay as they are until it has.
+    /// Begins to bring something together: what has to be read is left of its parts. The segments that it
+    /// reads stay as they are until it has.
     pub(crate) fn gather(&mut self, mut gather: Gather) {
         let Gather { parts, target, unreadable, .. } = &mut gather;
         parts.retain(|part| match part.source {
@@ -235,7 +237,7 @@ impl Core {
         self.send_part(read, buffer);
     }
 
-    /// Whether these are the blocks that the log has from `address` on.
+    /// Returns true if these are the blocks that the log has from `address` on.
     fn is_as_written(&self, address: u64, bytes: &[u8]) -> bool {
         let (segment, block, _) = self.log.geometry.locate(address);
         let mut blocks = bytes.chunks_exact(LOG_BLOCK as usize);
@@ -318,7 +320,7 @@ impl Core {
         }
     }
 
-    /// Whether reads leave enough buffers for one more run to be destaged.
+    /// Returns true if reads leave enough buffers for one more run to be destaged.
     pub(crate) fn has_memory_for_run(&self) -> bool {
         self.io.options.memory.available() > BUFFERS_LEFT + 2
     }

@@ -1,7 +1,8 @@
 //! Where segments are: from (segment, block) to the legs and their blocks.
 //!
-//! Segments are numbered from 0 for ever; the log is a ring of `count` positions, and segment N is at position
-//! (N + rotation) mod count. In a mirror each leg has every position; in a stripe position P is on leg P mod legs.
+//! Segments are numbered from 0 for ever; the log is a ring of `count` positions, and segment N is at
+//! position (N + rotation) mod count. In a mirror each leg has every position; in a stripe position P is on
+//! leg P mod legs.
 
 use plumb_block::{Bytes, LbaRange};
 
@@ -37,7 +38,7 @@ impl Geometry {
         (size.0 / LOG_BLOCK).saturating_sub(FRONT + BACK) / u64::from(segment_blocks)
     }
 
-    /// Whether a log can have this shape. Nothing overflows with one that can.
+    /// Returns true if a log can have this shape. Nothing overflows with one that can.
     pub(crate) fn is_sound(&self) -> bool {
         self.logical_block.is_power_of_two()
             && (512..=LOG_BLOCK).contains(&self.logical_block)
@@ -76,7 +77,7 @@ impl Geometry {
         (segment + self.rotation) % self.count()
     }
 
-    /// Whether leg `leg` holds segment `segment`.
+    /// Returns true if leg `leg` holds segment `segment`.
     pub(crate) fn is_on(&self, leg: usize, segment: u64) -> bool {
         match self.layout {
             Layout::Mirror => true,

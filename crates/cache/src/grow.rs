@@ -1,9 +1,11 @@
 //! A log that gets larger while it is served.
 //!
-//! The ring gets more positions, and another rotation with which no segment moves that holds something. There is one while these
-//! segments do not go round the end of the ring: destaging gets there, and no segment is begun at the start of the ring meanwhile.
+//! The ring gets more positions, and another rotation with which no segment moves that holds something. There
+//! is one while these segments do not go round the end of the ring: destaging gets there, and no segment is
+//! begun at the start of the ring meanwhile.
 //!
-//! The new shape is in use once two versions of the superblock that have it are durable: then no slot is left with the old one.
+//! The new shape is in use once two versions of the superblock that have it are durable: then no slot is left
+//! with the old one.
 
 use plumb_block::{Bytes, DeviceInfo};
 
@@ -12,7 +14,8 @@ use crate::core::{Condition, Core};
 use crate::geometry::Geometry;
 
 impl Core {
-    /// How many segments a leg has once the log has grown so: see [`Cache::may_grow`](crate::Cache::may_grow).
+    /// How many segments a leg has once the log has grown so: see
+    /// [`Cache::may_grow`](crate::Cache::may_grow).
     pub(crate) fn grown_to(&self, size: Bytes, legs: &[Option<DeviceInfo>]) -> Result<u64, String> {
         let geometry = self.log.geometry;
         let per_leg = Geometry::per_leg(size, geometry.segment_blocks);

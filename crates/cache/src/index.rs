@@ -1,7 +1,7 @@
 //! The extent index: for every block that a live record changes, what its newest version is.
 //!
-//! Invariant: a block is in the index exactly if some record that recovery could replay changes it, whether that was
-//! destaged or not. So what is not in the index may go past the log (order (c)).
+//! Invariant: a block is in the index exactly if some record that recovery could replay changes it, whether
+//! that was destaged or not. So what is not in the index may go past the log (order (c)).
 
 use std::ops::Deref;
 
@@ -10,10 +10,12 @@ use plumb_block::{ExtentMap, Lba, LbaRange};
 use crate::format::record::Kind;
 use crate::geometry::Geometry;
 
-/// The newest version of a run of blocks. It holds for each block alike, so that a run can be divided anywhere.
+/// The newest version of a run of blocks. It holds for each block alike, so that a run can be divided
+/// anywhere.
 ///
-/// Bits 0 to 60, where: of data the address in the log less the LBA, wrapping, of others the segment of the record. Bits 61 and 62, the kind.
-/// Bit 63, whether the backing device has it too, durable or not. Addresses stay below 2^57, LBAs below 2^53.
+/// Bits 0 to 60, where: of data the address in the log less the LBA, wrapping, of others the segment of the
+/// record. Bits 61 and 62, the kind. Bit 63, whether the backing device has it too, durable or not. Addresses
+/// stay below 2^57, LBAs below 2^53.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
 
@@ -22,7 +24,8 @@ const AT: u64 = (1 << KIND) - 1;
 const CLEAN: u64 = 1 << 63;
 
 impl Entry {
-    /// What the log had here can be read on no leg, and the log has let go of it. Nothing is served in its place. Its segment is never reached.
+    /// What the log had here can be read on no leg, and the log has let go of it. Nothing is served in its
+    /// place. Its segment is never reached.
     pub(crate) const UNREADABLE: Self = Self(AT | (Kind::Zeroes as u64) << KIND);
 
     /// What `kind` from `lba` on is, whose payload, if it has one, begins at `block` of `segment`.
@@ -46,7 +49,7 @@ impl Entry {
         self.0 & CLEAN != 0
     }
 
-    /// Whether only the log has it.
+    /// Returns true if only the log has it.
     fn is_dirty(self) -> bool {
         !self.is_clean() && !self.is_unreadable()
     }
@@ -119,7 +122,8 @@ impl Index {
         self.dirty
     }
 
-    /// Gives `range` a newer version; in how much of it that replaces one that the backing device does not have.
+    /// Gives `range` a newer version; in how much of it that replaces one that the backing device does not
+    /// have.
     pub(crate) fn insert(&mut self, range: LbaRange, entry: Entry) -> u64 {
         let (dirty, mut replaced) = (&mut self.dirty, 0);
         self.entries.replace(range, entry, |range, old| replaced += dirty.lose(range, *old));
@@ -144,7 +148,8 @@ impl Index {
         }
     }
 
-    /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that is.
+    /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that
+    /// is.
     pub(crate) fn leave_unreadable(&mut self, (range, entry): (LbaRange, Entry)) -> Vec<LbaRange> {
         let parts = self.parts(range, |_, found| found == entry);
         for part in &parts {

@@ -1,4 +1,5 @@
-//! The edge of the state machine: actions that go out, what each was for when it comes back, and answers to clients.
+//! The edge of the state machine: actions that go out, what each was for when it comes back, and answers to
+//! clients.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +91,7 @@ impl Io {
         self.in_flight.remove(&id)
     }
 
-    /// Whether nothing is in flight.
+    /// Returns true if nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
     }

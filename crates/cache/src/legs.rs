@@ -24,7 +24,8 @@ impl Core {
         legs
     }
 
-    /// A leg from which segment `segment` can be read, none of `tried`; reads of different `turn`s are spread.
+    /// A leg from which segment `segment` can be read, none of `tried`; reads of different `turn`s are
+    /// spread.
     pub(crate) fn source(&self, segment: u64, tried: &[usize], turn: u64) -> Option<usize> {
         let mut legs = self.legs_of(segment);
         legs.retain(|leg| self.superblock.legs[*leg] == LegState::Live && !tried.contains(leg));
@@ -32,8 +33,8 @@ impl Core {
         (count > 0).then(|| legs[(turn % count) as usize])
     }
 
-    /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so (order (e)). Without
-    /// another one that has all, nothing can be written any more.
+    /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
+    /// (order (e)). Without another one that has all, nothing can be written any more.
     pub(crate) fn lose_leg(&mut self, leg: usize, what: &str, outcome: Outcome) {
         let state = self.superblock.legs[leg];
         if state == LegState::Lost {
@@ -50,8 +51,9 @@ impl Core {
         self.figures.legs_lost += 1;
     }
 
-    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one that counted a session begins,
-    /// which the backing device notes: that leg alone cannot know that it is stale, and is refused by it.
+    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
+    /// that counted a session begins, which the backing device notes: that leg alone cannot know that it is
+    /// stale, and is refused by it.
     pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
         let before = std::mem::replace(&mut self.superblock.legs[leg], state);
         if (before, state) == (LegState::Live, LegState::Lost) {
@@ -74,8 +76,8 @@ impl Core {
         self.io.steps += 1;
     }
 
-    /// Writes blocks that another leg has to `leg`, at `block` of `segment`, which is not used again meanwhile. `part` is what they were read
-    /// for, if it waits for that.
+    /// Writes blocks that another leg has to `leg`, at `block` of `segment`, which is not used again
+    /// meanwhile. `part` is what they were read for, if it waits for that.
     pub(crate) fn copy_to(
         &mut self,
         (leg, purpose): (usize, Purpose),

@@ -5,16 +5,16 @@
 //!                                    └─────► answers for the client
 //! ```
 //!
-//! [`Cache`] is a state machine. It does no I/O and has no clock: it is told of requests, of completions and of the time, and
-//! answers with actions. The same events give the same actions. Whoever carries it does the actions on devices
-//! that keep the contract of [`plumb_block::device`], and hands back their completions.
+//! [`Cache`] is a state machine. It does no I/O and has no clock: it is told of requests, of completions and
+//! of the time, and answers with actions. The same events give the same actions. Whoever carries it does the
+//! actions on devices that keep the contract of [`plumb_block::device`], and hands back their completions.
 //!
-//! - **Write**: in a record of the log, together with what came while the record before was in flight; acknowledged when
-//!   that record and all before it are complete on every leg that counts.
+//! - **Write**: in a record of the log, together with what came while the record before was in flight;
+//!   acknowledged when that record and all before it are complete on every leg that counts.
 //! - **Flush**: a flush of the legs; of the backing device only if something went past the log.
 //! - **Read**: from the log what is there, checked against its checksum, from the backing device the rest.
-//! - **Destage**: the oldest segments, in the order of their addresses, merged with their neighbours; then a flush of the backing device,
-//!   then the tail, then the segments are free.
+//! - **Destage**: the oldest segments, in the order of their addresses, merged with their neighbours; then a
+//!   flush of the backing device, then the tail, then the segments are free.
 //! - **Recovery**: from the tail on to the first gap.
 //!
 //! `docs/ON_DISK_FORMAT.md` draws the bytes and enumerates what a crash may leave.

@@ -1,7 +1,7 @@
 //! The ring of segments: where the next record goes, what is in flight, what is free.
 //!
-//! Segments become free in the order in which they were written, and only from the tail. So of two versions of a block the
-//! older is never replayed once the newer has left the log.
+//! Segments become free in the order in which they were written, and only from the tail. So of two versions
+//! of a block the older is never replayed once the newer has left the log.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ pub(crate) struct Log {
     pub(crate) durable: u64,
     /// From this segment on what records change is kept in order, too.
     pub(crate) ordered_from: u64,
-    /// Once the tail is here the backing device has been written in order, after all that was not: of what was overwritten before that, the
-    /// older version was never destaged.
+    /// Once the tail is here the backing device has been written in order, after all that was not: of what
+    /// was overwritten before that, the older version was never destaged.
     pub(crate) ordered_at: u64,
     /// How many flushes were begun, over all sessions.
     pub(crate) flush_epoch: u64,
@@ -72,13 +72,14 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// How many blocks the next record may have with its header; less than 2 if only one without payload, or none, has room.
+    /// How many blocks the next record may have with its header; less than 2 if only one without payload, or
+    /// none, has room.
     pub(crate) fn room(&self, waits_for_reads: bool) -> u32 {
         let open = self.open.map_or(0, |(_, block)| self.geometry.segment_blocks - block);
         if open < 2 && self.may_open(waits_for_reads) { self.geometry.segment_blocks } else { open }
     }
 
-    /// Whether the next segment is free.
+    /// Returns true if the next segment is free.
     fn may_open(&self, waits_for_reads: bool) -> bool {
         let count = self.geometry.count();
         let is_read =
@@ -87,8 +88,8 @@ impl Log {
         self.next_segment < self.tail + count && !(waits_for_reads && is_read) && !is_kept
     }
 
-    /// The shape of the log with `per_leg` segments on each leg, in which every segment that holds something, or is still read,
-    /// stays where it is. `None` while there is none.
+    /// The shape of the log with `per_leg` segments on each leg, in which every segment that holds something,
+    /// or is still read, stays where it is. `None` while there is none.
     pub(crate) fn grown(&self, per_leg: u64) -> Option<Geometry> {
         let oldest =
             self.segments.first_key_value().map_or(self.tail, |(segment, _)| self.tail.min(*segment));
@@ -163,8 +164,8 @@ impl Log {
         self.segments.retain(|number, segment| *number >= tail || segment.pins > 0);
     }
 
-    /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How many blocks of it only the log had
-    /// an older version of, which is not destaged any more.
+    /// Puts what a complete record changes into the index; and with its segment, where that is wanted. How
+    /// many blocks of it only the log had an older version of, which is not destaged any more.
     pub(crate) fn apply(&mut self, index: &mut Index, header: &Header) -> u64 {
         let segment = header.place.segment;
         let mut absorbed = 0;
@@ -212,8 +213,8 @@ impl Log {
     }
 }
 
-/// What a discard makes of its blocks. A device may do nothing about a discard, and then has what it had before: where that
-/// is older than what the log has, only zeroes will do.
+/// What a discard makes of its blocks. A device may do nothing about a discard, and then has what it had
+/// before: where that is older than what the log has, only zeroes will do.
 fn discarded(index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
     let kind = |entry: Option<Entry>| if entry.is_some() { Kind::Zeroes } else { Kind::Discard };
     with_gaps(index, range).map(|(range, entry)| (range, kind(entry))).collect()

@@ -60,9 +60,9 @@ pub(crate) struct Marks {
     pub(crate) request: Option<Mark>,
     /// Flushes before the next mark that are not completed.
     pub(crate) left: usize,
-    /// Whether the next mark comes after a flush that was submitted for it.
+    /// True if the next mark comes after a flush that was submitted for it.
     is_flushing: bool,
-    /// Whether no mark was written since the cache was opened.
+    /// True if no mark was written since the cache was opened.
     is_first: bool,
     /// Witnesses that the tail waits for.
     release: u32,
@@ -214,8 +214,8 @@ impl Core {
         }
     }
 
-    /// Returns whether the mark is silent on every witness that was written back to, or is to be in a batch of
-    /// the segments before `end`; if not, has it be silent.
+    /// Returns whether the mark is silent on every witness that was written back to, or is to be in a batch
+    /// of the segments before `end`; if not, has it be silent.
     pub(crate) fn are_witnesses_released(&mut self, end: u64) -> bool {
         let is_in_batch = |core: &Self, range: LbaRange, is_such: fn(Entry) -> bool| {
             let mut entries = core.index.over(range).filter(|(_, entry)| is_such(**entry));

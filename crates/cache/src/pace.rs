@@ -1,4 +1,5 @@
-//! How fast: what is admitted when the log fills, how much is destaged at a time, and which writes are streams.
+//! How fast: what is admitted when the log fills, how much is destaged at a time, and which writes are
+//! streams.
 
 use plumb_block::{Bytes, Lba, LbaRange, Nanos};
 
@@ -36,7 +37,8 @@ pub(crate) struct Pace {
     written_at: Option<Nanos>,
     /// How much of the log becomes free, in bytes per second; 0 until it is known.
     pub(crate) rate: f64,
-    /// How long one write of the backing device takes when it has nothing else to do; 0 until it is known. And when the last one ended.
+    /// How long one write of the backing device takes when it has nothing else to do; 0 until it is known.
+    /// And when the last one ended.
     operation: Nanos,
     done_at: Nanos,
     /// Since when the rate is measured, and how much of the log had become free by then.
@@ -62,7 +64,8 @@ impl Pace {
         Self { last_asked: now, window_from: now, ..Self::default() }
     }
 
-    /// Destaging goes on after a pause, which does not count. `freed` bytes of the log have become free by now.
+    /// Destaging goes on after a pause, which does not count. `freed` bytes of the log have become free by
+    /// now.
     pub(crate) fn destaging(&mut self, now: Nanos, freed: f64) {
         (self.window_from, self.window_freed) = (now, freed);
     }
@@ -76,8 +79,8 @@ impl Pace {
         self.foreground_at.is_some_and(|at| now.since(at) < FOREGROUND)
     }
 
-    /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients need the backing device and there
-    /// is no hurry, it is theirs for nineteen times as long.
+    /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients
+    /// need the backing device and there is no hurry, it is theirs for nineteen times as long.
     pub(crate) fn destaged(&mut self, (from, now): (Nanos, Nanos), freed: f64, is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
             self.runs_from = now.saturating_add(Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0)));
@@ -94,9 +97,10 @@ impl Pace {
         }
     }
 
-    /// A record of so many bytes, with parts of so many writes, is written, with this share of the log in use: how long to wait with the next
-    /// one. After ZFS: nothing up to 60 %, then more and more; at 90 % writes come in as fast as the log becomes free. They never wait for
-    /// longer than the backing device alone would take for them.
+    /// A record of so many bytes, with parts of so many writes, is written, with this share of the log in
+    /// use: how long to wait with the next one. After ZFS: nothing up to 60 %, then more and more; at 90 %
+    /// writes come in as fast as the log becomes free. They never wait for longer than the backing device
+    /// alone would take for them.
     pub(crate) fn delay(&mut self, now: Nanos, (bytes, writes): (u64, u32), used: f64) -> Nanos {
         self.written_at = Some(now);
         if used <= DELAY_FROM || self.rate <= 0.0 {
@@ -108,7 +112,7 @@ impl Pace {
         Nanos(Nanos::from_secs_f64(bytes as f64 / self.rate * factor).0.min(alone.0))
     }
 
-    /// Whether nothing comes in with this share of the log in use.
+    /// Returns true if nothing comes in with this share of the log in use.
     pub(crate) fn is_shut(&self, used: f64) -> bool {
         used >= SHUT
     }
@@ -119,7 +123,8 @@ impl Pace {
         if self.rate > 0.0 { ((self.rate * BATCH) as u64 / segment).clamp(1, most) } else { most }
     }
 
-    /// Whether destaging does not give way: writes come, and the log is nearly full; or some wait. Reads alone never wait for it.
+    /// Returns true if destaging does not give way: writes come, and the log is nearly full; or some wait.
+    /// Reads alone never wait for it.
     pub(crate) fn is_urgent(&self, now: Nanos, used: f64) -> bool {
         let is_written = self.written_at.is_some_and(|at| now.since(at) < WRITING);
         self.is_shut(used) || (used >= URGENT_FROM && is_written)
@@ -139,7 +144,7 @@ impl Pace {
         }
     }
 
-    /// Whether a write goes on with a stream that is longer than `after` by now.
+    /// Returns true if a write goes on with a stream that is longer than `after` by now.
     pub(crate) fn is_stream(&mut self, range: LbaRange, bytes: u64, after: Option<Bytes>) -> bool {
         let Some(after) = after else { return false };
         let found = self.streams.iter().position(|stream| stream.next == range.lba);

@@ -4,8 +4,9 @@
 //!   epoch and session durable: the leg is written, not read ──► copy the segments ──► flush of the leg ──► epoch durable: it counts
 //! ```
 //!
-//! The device may have been a leg of this cache before, and hold records that others have given up since. A session begins with
-//! the copying: recovery takes no record of an earlier one that is not in what was copied.
+//! The device may have been a leg of this cache before, and hold records that others have given up since. A
+//! session begins with the copying: recovery takes no record of an earlier one that is not in what was
+//! copied.
 
 use plumb_block::{DeviceInfo, Errno, Lba, LbaRange, Outcome};
 
@@ -70,7 +71,8 @@ impl Core {
         }
     }
 
-    /// Begins to copy to a device that takes the place of a leg: see [`Cache::replace_leg`](crate::Cache::replace_leg).
+    /// Begins to copy to a device that takes the place of a leg: see
+    /// [`Cache::replace_leg`](crate::Cache::replace_leg).
     pub(crate) fn replace_leg(&mut self, leg: usize, info: DeviceInfo) -> Result<(), String> {
         let is_growing = self.log.grows_to.is_some();
         if self.condition != Condition::Serving || self.resilver.is_some() || is_growing {
@@ -113,15 +115,17 @@ impl Core {
             self.resilver.take_if(|resilver| resilver.in_flight == 0);
             return;
         }
-        // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that one.
+        // The leg has a whole superblock by then: a cut while one is written that has it count leaves it that
+        // one.
         if self.superblocks.durable.legs[leg] == LegState::Resilvering {
             while self.copy_next() {}
             self.flush_resilvered();
         }
     }
 
-    /// Begins to copy the next blocks of a segment, if it may; whether it did. Those of a segment whose records are on their way have to wait. What
-    /// no leg has is left out: it is as unreadable there as it is elsewhere.
+    /// Begins to copy the next blocks of a segment, if it may; whether it did. Those of a segment whose
+    /// records are on their way have to wait. What no leg has is left out: it is as unreadable there as it is
+    /// elsewhere.
     fn copy_next(&mut self) -> bool {
         let most = (self.io.leg_transfer_max() / LOG_BLOCK) as u32;
         let (tail, closed, geometry) = (self.log.tail, self.log.closed_end(), self.log.geometry);
@@ -151,7 +155,8 @@ impl Core {
         }
     }
 
-    /// A piece was copied, as far as it can be read. Without an answer from the leg that has it nobody knows what it holds.
+    /// A piece was copied, as far as it can be read. Without an answer from the leg that has it nobody knows
+    /// what it holds.
     pub(crate) fn copied(&mut self, leg: usize, error: Option<Errno>) {
         if let Some(resilver) = &mut self.resilver {
             resilver.in_flight -= 1;

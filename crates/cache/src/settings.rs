@@ -1,4 +1,5 @@
-//! What is fixed when a cache is made ([`Settings`]), and what is chosen each time that it is opened ([`Options`]).
+//! What is fixed when a cache is made ([`Settings`]), and what is chosen each time that it is opened
+//! ([`Options`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -82,7 +83,8 @@ pub struct Settings {
     pub backing: Uuid,
     /// How much of each leg is used.
     pub size: Bytes,
-    /// The unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; 4 MiB unless there is a reason.
+    /// The unit in which log space becomes free: a multiple of 4096, 32 KiB to 64 MiB; 4 MiB unless there is
+    /// a reason.
     pub segment: Bytes,
     /// How the legs share the log.
     pub layout: Layout,
@@ -99,8 +101,8 @@ pub enum Mode {
     WriteThrough,
     /// In the log, which is taken to be durable without a flush: somebody vouches for the legs' power.
     Protected,
-    /// As write-back, and the backing device gets writes in the order of the flushes between them, so that without its log it
-    /// is old but consistent. Nothing goes past the log.
+    /// As write-back, and the backing device gets writes in the order of the flushes between them, so that
+    /// without its log it is old but consistent. Nothing goes past the log.
     Ordered,
 }
 
@@ -139,7 +141,8 @@ pub struct Identity {
 pub struct Options {
     /// When a write is acknowledged.
     pub mode: Mode,
-    /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache is open.
+    /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache
+    /// is open.
     pub memory: Pool,
     /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
     pub identity: Option<Identity>,
@@ -148,8 +151,8 @@ pub struct Options {
     pub witnesses: Vec<LbaRange>,
     /// Which legs may be missing though the log does not say that they are lost. What only they hold is lost.
     pub degraded: Degraded,
-    /// Whether recovery takes what comes before the first durable record that is damaged or gone, and gives up all that comes after it. Without,
-    /// such a log is refused.
+    /// True if recovery takes what comes before the first durable record that is damaged or gone, and gives
+    /// up all that comes after it. Without, such a log is refused.
     pub gives_up_lost: bool,
     /// The largest payload of a record: a multiple of 4096, 4 KiB to 512 KiB.
     pub record_max: Bytes,
@@ -157,7 +160,7 @@ pub struct Options {
     pub bypass_after: Option<Bytes>,
     /// When and how much is destaged.
     pub destage: DestageOptions,
-    /// Whether only to look: recovery reads everything and writes nothing, and the cache is
+    /// True if only to look: recovery reads everything and writes nothing, and the cache is
     /// [`Stopped`](crate::State::Stopped) then, with a [`status`](crate::Cache::status).
     pub dry_run: bool,
     /// What is waited for: all, except in tests.

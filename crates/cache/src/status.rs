@@ -17,11 +17,11 @@ pub enum State {
     Serving,
     /// It stopped as asked; everything acknowledged is durable.
     Stopped {
-        /// Whether the backing device has everything.
+        /// True if the backing device has everything.
         is_clean: bool,
     },
-    /// A write or a flush failed that nothing can stand in for. Writes and flushes fail, reads are served. To be opened again once the
-    /// device is well.
+    /// A write or a flush failed that nothing can stand in for. Writes and flushes fail, reads are served. To
+    /// be opened again once the device is well.
     Latched {
         /// What failed, in a sentence.
         because: String,
@@ -76,7 +76,7 @@ pub struct Figures {
     pub unreadable: Bytes,
     /// For how long writes were delayed because the log fills.
     pub delayed: Nanos,
-    /// Whether writes wait for a free segment.
+    /// True if writes wait for a free segment.
     pub is_full: bool,
     /// Log blocks that were not what was written.
     pub checksum_errors: u64,
@@ -105,14 +105,15 @@ pub struct Status {
     pub log: Bytes,
     /// See `log`.
     pub log_used: Bytes,
-    /// What the backing device does not have: data, and what was zeroed or discarded, which takes next to no room in the log.
+    /// What the backing device does not have: data, and what was zeroed or discarded, which takes next to no
+    /// room in the log.
     pub dirty: Bytes,
     /// See `dirty`.
     pub zeroed: Bytes,
-    /// What was left out of the log because no leg had it whole: reads of it fail until it is overwritten, and the backing device has
-    /// something older.
+    /// What was left out of the log because no leg had it whole: reads of it fail until it is overwritten,
+    /// and the backing device has something older.
     pub unreadable: Vec<LbaRange>,
-    /// Whether the backing device alone is old and consistent by now, in [`Mode::Ordered`].
+    /// True if the backing device alone is old and consistent by now, in [`Mode::Ordered`].
     pub is_ordered: bool,
     /// How long the oldest record has been in the log, if there is one.
     pub oldest: Option<Nanos>,
@@ -120,9 +121,9 @@ pub struct Status {
     pub drain_rate: f64,
     /// How long it would take to destage everything at that rate.
     pub drain_eta: Option<Nanos>,
-    /// Whether the log is to become larger, and is not yet.
+    /// True if the log is to become larger, and is not yet.
     pub is_growing: bool,
-    /// Whether everything is being destaged.
+    /// True if everything is being destaged.
     pub is_draining: bool,
     /// What keeps destaging from going on.
     pub destage_error: Option<String>,

@@ -42,8 +42,8 @@ pub(crate) struct Superblocks {
     round: Option<Round>,
     /// The last version that is durable; of epoch 0 until this opening has written one.
     pub(crate) durable: Superblock,
-    /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg and not on another, so that
-    /// the legs have their last whole one in different slots.
+    /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg
+    /// and not on another, so that the legs have their last whole one in different slots.
     slots: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Superblocks {
 struct Round {
     reason: Reason,
     content: Superblock,
-    /// Whether the writes are done.
+    /// True if the writes are done.
     is_flushing: bool,
     /// How many actions are not completed.
     left: usize,
@@ -89,7 +89,8 @@ impl Core {
             || !self.io.options.waits.hold(Wait::EpochDurable)
     }
 
-    /// Whether anything may be acknowledged: order (e), and the backing device names the session, where it names any.
+    /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
+    /// where it names any.
     pub(crate) fn may_acknowledge(&self) -> bool {
         self.is_epoch_durable() && self.is_marked()
     }
@@ -150,7 +151,8 @@ impl Core {
         let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
         self.io.steps += 1;
         let before = std::mem::replace(&mut self.superblocks.durable, content.clone());
-        // A version that a leg has failed to take says of that leg that it counts: the next one, which is wanted by now, does not.
+        // A version that a leg has failed to take says of that leg that it counts: the next one, which is
+        // wanted by now, does not.
         if !self.is_epoch_durable() && reason != Reason::Epoch {
             self.superblocks.want(reason);
             return;

@@ -1,7 +1,8 @@
-//! Writes, zeroes and discards: queued, put into records together, acknowledged in the order of their sequence numbers.
+//! Writes, zeroes and discards: queued, put into records together, acknowledged in the order of their
+//! sequence numbers.
 //!
-//! Group commit without a timer: a record holds whatever came while the one before was on its way; another one goes out beside
-//! it only when there is enough for it.
+//! Group commit without a timer: a record holds whatever came while the one before was on its way; another
+//! one goes out beside it only when there is enough for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -75,7 +76,7 @@ impl Writes {
         self.clients.is_empty() && self.bypassing.is_empty()
     }
 
-    /// Whether a write past the log is in flight that changes a block of `range`.
+    /// Returns true if a write past the log is in flight that changes a block of `range`.
     pub(crate) fn is_bypassing(&self, range: LbaRange) -> bool {
         self.bypassing.values().any(|client| client.range.overlaps(range))
     }
@@ -127,8 +128,9 @@ impl Core {
         self.writes.clients.insert(id, client);
     }
 
-    /// What the backing device is given of a write that goes there at once; `None` if it does not. Never where the log holds a block of it:
-    /// replay would put the older version back, and dropping that first could lose what was flushed.
+    /// What the backing device is given of a write that goes there at once; `None` if it does not. Never
+    /// where the log holds a block of it: replay would put the older version back, and dropping that first
+    /// could lose what was flushed.
     fn past_log(&mut self, request: &mut Request, bytes: u64) -> Option<Payload> {
         let is_wanted = match self.io.options.mode {
             Mode::WriteThrough => true,
@@ -148,14 +150,15 @@ impl Core {
         let Payload::Pattern(pattern) = &request.payload else {
             return Some(std::mem::take(&mut request.payload));
         };
-        // The bytes of a pattern are made here: the memory of a member's queue is the cache's own. Records and superblocks keep theirs.
+        // The bytes of a pattern are made here: the memory of a member's queue is the cache's own. Records
+        // and superblocks keep theirs.
         let memory = &self.io.options.memory;
         let mut buffer = memory.take(Bytes(bytes)).filter(|_| self.has_memory_for_run())?;
         pattern.fill(self.log.geometry.logical_block as usize, &mut buffer);
         Some(Payload::Bytes(buffer.freeze()))
     }
 
-    /// Whether the backing device keeps what it has answered of this, without a flush.
+    /// Returns true if the backing device keeps what it has answered of this, without a flush.
     fn is_kept_at_once(&self, op: Op) -> bool {
         let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         is_fua || self.io.backing.volatile_cache == VolatileCache::None
@@ -167,14 +170,15 @@ impl Core {
             && (self.index.over(range).next().is_some() || self.writes.clients.values().any(is_queued))
     }
 
-    /// Whether a write past the log is in flight where something came into the log since: that is not destaged meanwhile, which of the
-    /// two stays would be open.
+    /// Returns true if a write past the log is in flight where something came into the log since: that is not
+    /// destaged meanwhile, which of the two stays would be open.
     pub(crate) fn is_bypass_beneath(&self) -> bool {
         let is_beneath = |client: &ClientWrite| self.index.over(client.range).next().is_some();
         self.writes.bypassing.values().any(is_beneath)
     }
 
-    /// A write past the log has ended. The log takes one that the backing device has failed, unless it is to have none, or has something newer.
+    /// A write past the log has ended. The log takes one that the backing device has failed, unless it is to
+    /// have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
         let Some(mut client) = self.writes.bypassing.remove(&id) else { return };
         self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
@@ -234,13 +238,14 @@ impl Core {
         true
     }
 
-    /// Whether nothing more comes in until something is destaged: a batch frees its segments at its end only. What cannot be destaged now
-    /// is no reason to wait.
+    /// Returns true if nothing more comes in until something is destaged: a batch frees its segments at its
+    /// end only. What cannot be destaged now is no reason to wait.
     fn is_shut(&self) -> bool {
         self.pace.is_shut(self.pressure()) && self.destage.failing.is_none()
     }
 
-    /// Fails the first write in the queue if the log is full and cannot be destaged: it would wait for ever. Whether it did.
+    /// Fails the first write in the queue if the log is full and cannot be destaged: it would wait for ever.
+    /// Whether it did.
     fn refuse_first(&mut self) -> bool {
         let Some(id) = self.writes.queue.front().copied().filter(|_| self.is_destaging_stuck()) else {
             return false;
@@ -258,8 +263,8 @@ impl Core {
         true
     }
 
-    /// What the next record changes, and whose writes these are: the first of the queue, with no more than `blocks_max` blocks of payload, which
-    /// goes into `payload`.
+    /// What the next record changes, and whose writes these are: the first of the queue, with no more than
+    /// `blocks_max` blocks of payload, which goes into `payload`.
     fn take_queued(&mut self, blocks_max: u64, payload: &mut [u8]) -> (Vec<Extent>, Vec<u64>) {
         let logical_block = self.log.geometry.logical_block;
         let (mut extents, mut clients, mut blocks) = (Vec::new(), Vec::new(), 0);
@@ -294,7 +299,8 @@ impl Core {
         (extents, clients)
     }
 
-    /// Writes a record to all legs of its segment, with its payload from the second block of `whole` on; how many bytes that is.
+    /// Writes a record to all legs of its segment, with its payload from the second block of `whole` on; how
+    /// many bytes that is.
     fn put_record(&mut self, extents: Vec<Extent>, clients: Vec<u64>, mut whole: BufferMut) -> u64 {
         let (geometry, logical_block) = (self.log.geometry, self.log.geometry.logical_block);
         let blocks = 1 + extents.iter().map(|extent| extent.payload_blocks(logical_block)).sum::<u64>();
@@ -332,8 +338,8 @@ impl Core {
         }
     }
 
-    /// Puts records that are complete into the index, and acknowledges their writes. Order (a): only when every record before is
-    /// complete, since replay stops at a gap.
+    /// Puts records that are complete into the index, and acknowledges their writes. Order (a): only when
+    /// every record before is complete, since replay stops at a gap.
     pub(crate) fn apply_records(&mut self) {
         while self.may_acknowledge() {
             let in_order = self.io.options.waits.hold(Wait::LowerSequences);

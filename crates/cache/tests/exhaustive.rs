@@ -11,13 +11,13 @@
 //! | `G` | a larger log; in scenarios of up to two operations |
 //! | `R` | another device for leg 0; in scenarios of up to two operations, on a mirror |
 //!
-//! Each scenario runs on each of these schedules: every operation is answered before the next; or all are submitted at
-//! once, and their commands complete first to last, or last to first. Scenarios that differ only in the names of A and B
-//! are one.
+//! Each scenario runs on each of these schedules: every operation is answered before the next; or all are
+//! submitted at once, and their commands complete first to last, or last to first. Scenarios that differ only
+//! in the names of A and B are one.
 //!
-//! What a cut may leave grows until something becomes durable, and what the user must find changes only then; so the cuts
-//! just before a flush or a FUA command completes, and at the end, cover all the others. Of each all outcomes are
-//! enumerated, by `plumb_crash`, block by block on the legs and on the backing.
+//! What a cut may leave grows until something becomes durable, and what the user must find changes only then;
+//! so the cuts just before a flush or a FUA command completes, and at the end, cover all the others. Of each
+//! all outcomes are enumerated, by `plumb_crash`, block by block on the legs and on the backing.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -58,7 +58,8 @@ struct Count {
     scenarios: u64,
     cuts: u64,
     outcomes: u64,
-    /// Which outcomes were judged, by what is on the members and what the user may find there: the same may come of many cuts.
+    /// Which outcomes were judged, by what is on the members and what the user may find there: the same may
+    /// come of many cuts.
     judged: HashSet<u64>,
 }
 
@@ -118,7 +119,8 @@ fn scenario(number: u64, length: u64) -> Vec<char> {
     (0..length as u32).map(|place| ALPHABET[(number / base.pow(place) % base) as usize]).collect()
 }
 
-/// Of two scenarios that differ in the names of A and B, the one that names A first; and changes of the log only in short ones.
+/// Of two scenarios that differ in the names of A and B, the one that names A first; and changes of the log
+/// only in short ones.
 fn is_first_of_its_kind(scenario: &[char], layout: Legs) -> bool {
     let is_b_alone = scenario.contains(&'V') && !scenario.iter().any(|letter| "WUZ".contains(*letter));
     let changes = if scenario.len() > 2 {
@@ -164,7 +166,8 @@ fn run(aged: &World, scenario: &[char], schedule: Schedule, count: &mut Count) -
     Ok(())
 }
 
-/// A cache whose log has been written round its ring; A and B have been written again and again, and are in the log still.
+/// A cache whose log has been written round its ring; A and B have been written again and again, and are in
+/// the log still.
 fn aged(setup: Setup) -> Result<World, String> {
     let mut world = World::new(&setup, LeftOut::Nothing)?;
     for round in 0..2 * setup.segments {

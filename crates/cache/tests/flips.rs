@@ -1,7 +1,9 @@
-//! A flipped bit in any byte of a small log (in the test run one byte in 61): the log is refused, the block cannot be read, another leg has it, or nobody
-//! needs it. Never is anything wrong read, and of a mirror nothing is noticed.
+//! A flipped bit in any byte of a small log (in the test run one byte in 61): the log is refused, the block
+//! cannot be read, another leg has it, or nobody needs it. Never is anything wrong read, and of a mirror
+//! nothing is noticed.
 //!
-//! What recovery and reading do not look at cannot matter: only blocks that they read are damaged, byte by byte.
+//! What recovery and reading do not look at cannot matter: only blocks that they read are damaged, byte by
+//! byte.
 
 use std::time::Instant;
 

@@ -1,7 +1,8 @@
-//! Histories: what is done to a cache and to what lies beneath it, made from a seed, run, and made smaller if they fail.
+//! Histories: what is done to a cache and to what lies beneath it, made from a seed, run, and made smaller if
+//! they fail.
 //!
-//! Each step carries the number from which its own choices follow, so that a history without some of its steps is a
-//! history, too.
+//! Each step carries the number from which its own choices follow, so that a history without some of its
+//! steps is a history, too.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -25,7 +26,8 @@ pub(crate) enum Step {
     Read { lba: u64, nlb: u64 },
     /// Flush.
     Flush,
-    /// Let so many commands of the devices beneath complete, drawn from those in flight; time passes when there are none.
+    /// Let so many commands of the devices beneath complete, drawn from those in flight; time passes when
+    /// there are none.
     Run { commands: u64, roll: u64 },
     /// Let everything be answered.
     Settle { roll: u64 },
@@ -103,7 +105,7 @@ pub(crate) struct History {
     pub(crate) setup: Setup,
     pub(crate) left_out: LeftOut,
     pub(crate) steps: Vec<Step>,
-    /// Whether somebody marks the backing device.
+    /// True if somebody marks the backing device.
     pub(crate) marks: bool,
 }
 

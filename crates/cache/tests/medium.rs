@@ -1,7 +1,8 @@
-//! A simulated device beneath the cache, a leg or the backing: what is visible, what a power cut may leave (by
-//! `plumb_crash`), and faults. Commands are carried out when the caller says so, in any order.
+//! A simulated device beneath the cache, a leg or the backing: what is visible, what a power cut may leave
+//! (by `plumb_crash`), and faults. Commands are carried out when the caller says so, in any order.
 //!
-//! It keeps plain images rather than the extents of `plumb_sim`, for it is cloned, compared and damaged byte by byte.
+//! It keeps plain images rather than the extents of `plumb_sim`, for it is cloned, compared and damaged byte
+//! by byte.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -15,7 +16,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// One in so many commands in flight at a cut leaves a block that cannot be read.
 const UNREADABLE_ODDS: u64 = 6;
 
-/// The bytes of a block. Devices share them, so that a copy of one costs little, and who they are is found out once.
+/// The bytes of a block. Devices share them, so that a copy of one costs little, and who they are is found
+/// out once.
 #[derive(Debug)]
 struct Page {
     bytes: Box<[u8]>,
@@ -57,7 +59,7 @@ pub(crate) struct Medium {
     next: u64,
     /// Commands that failed and may land still, each with the last number that was given before it failed.
     failed: Vec<(u64, u64)>,
-    /// Whether it is gone for good.
+    /// True if it is gone for good.
     pub(crate) is_dead: bool,
     /// The blocks that were ever read, if anybody wants to know.
     read: BTreeSet<u64>,
@@ -151,8 +153,8 @@ impl Medium {
         window.complete(id, Landing::AtCompletion, &mut store);
     }
 
-    /// The command is answered with an error. Of a write each block has landed or not, and may land until a cut, or until a flush
-    /// completes that was submitted after it had failed.
+    /// The command is answered with an error. Of a write each block has landed or not, and may land until a
+    /// cut, or until a flush completes that was submitted after it had failed.
     pub(crate) fn fail(&mut self, id: u64, chance: &mut Xoshiro256PlusPlus) {
         self.window.fail(id);
         if let Some(command) = self.window.command(id).cloned() {
@@ -180,7 +182,8 @@ impl Medium {
         broken.is_none()
     }
 
-    /// The process that used the device was killed: of what was in flight all, nothing or some blocks have landed.
+    /// The process that used the device was killed: of what was in flight all, nothing or some blocks have
+    /// landed.
     pub(crate) fn kill(&mut self, in_flight: &[u64], chance: &mut Xoshiro256PlusPlus) {
         for id in in_flight {
             let Some(command) = self.window.command(*id).cloned() else {
@@ -204,7 +207,8 @@ impl Medium {
         }
     }
 
-    /// Cuts the power: what survives is drawn. Nothing is in flight afterwards, and all that is left is durable.
+    /// Cuts the power: what survives is drawn. Nothing is in flight afterwards, and all that is left is
+    /// durable.
     pub(crate) fn cut(&mut self, chance: &mut Xoshiro256PlusPlus, survival: Survival) {
         let drawn = self.window.draw(chance, survival);
         for one in &drawn.remainders {

@@ -1,9 +1,10 @@
-//! What the user of a cache may see: the contract of a device for each block, by the conformance kit of `plumb_block`
-//! ([`History`]), with what a power cut and a killed process leave.
+//! What the user of a cache may see: the contract of a device for each block, by the conformance kit of
+//! `plumb_block` ([`History`]), with what a power cut and a killed process leave.
 //!
-//! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same however often
-//!   recovery begins again. The first read settles which one it is.
-//! - After a **kill** all that was acknowledged is there. A request that was not answered has taken effect or not.
+//! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same
+//!   however often recovery begins again. The first read settles which one it is.
+//! - After a **kill** all that was acknowledged is there. A request that was not answered has taken effect or
+//!   not.
 //! - A block that was never written reads as generation 0, with which the backing is filled.
 
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub(crate) struct Answered {
 pub(crate) struct Oracle {
     block: usize,
     discard_zeroes: bool,
-    /// Whether what is acknowledged may be lost in a power cut.
+    /// True if what is acknowledged may be lost in a power cut.
     is_volatile: bool,
     moment: Moment,
     generation: u64,
@@ -121,7 +122,8 @@ impl Oracle {
         generation.map(|generation| Pattern { seed: SEED, lba: range.lba, generation })
     }
 
-    /// A request was answered; `bytes` are what a read returned. `may_fail`: whether something is broken beneath.
+    /// A request was answered; `bytes` are what a read returned. `may_fail`: whether something is broken
+    /// beneath.
     pub(crate) fn ended(
         &mut self,
         tag: u64,

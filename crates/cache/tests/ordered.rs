@@ -1,7 +1,8 @@
-//! Ordered mode: the backing alone, without its log, is what a power cut at some earlier moment would have left of it.
+//! Ordered mode: the backing alone, without its log, is what a power cut at some earlier moment would have
+//! left of it.
 //!
-//! That is: if it holds a write that was submitted after a flush was answered, then it holds everything that this flush
-//! covers.
+//! That is: if it holds a write that was submitted after a flush was answered, then it holds everything that
+//! this flush covers.
 
 use plumb_block::conformance::{Content, Moment, Seen};
 use plumb_block::{Lba, LbaRange, Op};
@@ -17,8 +18,8 @@ use crate::world::World;
 
 const HISTORIES: u64 = 2_000;
 
-/// What the user did, in another mode first or not, and what the backing holds after a power cut that costs the log. Whether it was ordered by
-/// then.
+/// What the user did, in another mode first or not, and what the backing holds after a power cut that costs
+/// the log. Whether it was ordered by then.
 fn run(seed: u64, first: Mode) -> Result<bool, String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let drawn = Setup::draw(&mut chance);

@@ -1,5 +1,5 @@
-//! How fast writes come in when the log is full: in virtual time, over a leg that takes 100 us for everything and a backing device that does
-//! one thing at a time, 150 a second.
+//! How fast writes come in when the log is full: in virtual time, over a leg that takes 100 us for everything
+//! and a backing device that does one thing at a time, 150 a second.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing of another size. Each is
-//! refused with a sentence, and nothing is served.
+//! What must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing of
+//! another size. Each is refused with a sentence, and nothing is served.
 
 use plumb_block::{Bytes, Lba, LbaRange};
 use plumb_cache::{Cache, LegState, State};
@@ -138,8 +138,8 @@ fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), S
     Ok((after, changed.ok_or("no superblock was written")?))
 }
 
-/// A power cut tore a version of the superblock on one leg only. The next version must not go to the slot of the last whole one there: a
-/// second cut would leave that leg without any.
+/// A power cut tore a version of the superblock on one leg only. The next version must not go to the slot of
+/// the last whole one there: a second cut would leave that leg without any.
 #[test]
 fn two_power_cuts_in_a_row_leave_every_leg_a_whole_superblock() {
     let tear = |members: &mut Vec<Medium>, slot: usize| {

@@ -21,7 +21,8 @@ use crate::world::World;
 /// How many histories are tried before nobody seems to notice.
 const TRIED_MAX: u64 = 6_000;
 
-/// What is left out, and the first history that showed it; another one may, once histories are made otherwise.
+/// What is left out, and the first history that showed it; another one may, once histories are made
+/// otherwise.
 const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::ResilverRead, 3516),
     (Purpose::Resilver, 1144),
@@ -96,7 +97,8 @@ pub(crate) fn hold(world: &mut World, held: &[Purpose]) -> Result<(), String> {
     Ok(())
 }
 
-/// The first outcome of a cut now that shows the user what must not be seen, but for refusals with these words.
+/// The first outcome of a cut now that shows the user what must not be seen, but for refusals with these
+/// words.
 fn shown_by_a_cut(world: &World, but_for: &str) -> Result<(), String> {
     let mut shown = String::new();
     let all = every(world, Grain::Blocks, &mut Vec::new(), &mut |left| match judge(world, left) {
@@ -109,7 +111,8 @@ fn shown_by_a_cut(world: &World, but_for: &str) -> Result<(), String> {
     if all.is_break() { Err(shown) } else { Ok(()) }
 }
 
-/// A full log becomes larger; a record is flushed in its new room while the superblocks that have that shape are on their way.
+/// A full log becomes larger; a record is flushed in its new room while the superblocks that have that shape
+/// are on their way.
 fn written_in_new_room(left_out: LeftOut) -> Result<(), String> {
     let setup =
         Setup { room: 1, record_max: 28 << 10, destage_start: 2.0, bypass_after: None, ..Setup::SMALL };
@@ -131,7 +134,8 @@ fn a_larger_log_is_used_once_that_is_durable() {
     written_in_new_room(LeftOut::Wait(Wait::EpochDurable)).unwrap_err();
 }
 
-/// A leg was replaced; the other one is lost, and the power with it, as the superblocks are written that have it count.
+/// A leg was replaced; the other one is lost, and the power with it, as the superblocks are written that have
+/// it count.
 fn other_leg_lost(left_out: LeftOut) -> Result<(), String> {
     let mut world = World::new(&Setup { layout: Legs::Mirror, ..Setup::SMALL }, left_out)?;
     world.step(Step::Write { lba: 0, nlb: 2, fua: true })?;

@@ -64,7 +64,7 @@ pub(crate) struct Setup {
     pub(crate) backing_bytes: u64,
     /// Most requests lie in the first so many blocks.
     pub(crate) hot: u64,
-    /// Whether the backing promises zeroes for what is discarded.
+    /// True if the backing promises zeroes for what is discarded.
     pub(crate) discard_zeroes: bool,
     pub(crate) mode: Mode,
     pub(crate) faults: Faults,

@@ -1,5 +1,5 @@
-//! A log that cannot be read at more places than its superblock can name: it does not become free there, but all else is on the backing
-//! device, and it goes on once enough of them were overwritten.
+//! A log that cannot be read at more places than its superblock can name: it does not become free there, but
+//! all else is on the backing device, and it goes on once enough of them were overwritten.
 
 use plumb_block::Bytes;
 

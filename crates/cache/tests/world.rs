@@ -1,5 +1,6 @@
-//! The cache as a state machine, the simulated devices beneath it, and the oracle of its user, in one thread and without
-//! a clock: commands complete in whatever order is drawn, and the power goes whenever a step says so.
+//! The cache as a state machine, the simulated devices beneath it, and the oracle of its user, in one thread
+//! and without a clock: commands complete in whatever order is drawn, and the power goes whenever a step says
+//! so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,15 +58,15 @@ pub(crate) struct World {
     failed_legs: BTreeSet<usize>,
     /// Of [`Faults::OneLeg`]: the leg to which all happens, until it is replaced.
     weak_leg: usize,
-    /// Whether a leg was replaced, and nothing has happened since.
+    /// True if a leg was replaced, and nothing has happened since.
     is_replaced: bool,
-    /// Whether the cache was opened so that a leg may be missing.
+    /// True if the cache was opened so that a leg may be missing.
     pub(crate) is_degraded: bool,
-    /// Whether anything broke, so that requests may fail.
+    /// True if anything broke, so that requests may fail.
     is_broken: bool,
-    /// Whether so much broke that nothing can be asked of the cache any more.
+    /// True if so much broke that nothing can be asked of the cache any more.
     pub(crate) is_hopeless: bool,
-    /// Whether that is so from the next restart on.
+    /// True if that is so from the next restart on.
     is_hopeless_later: bool,
     /// Every purpose that was carried out, with how often.
     pub(crate) seen: BTreeMap<Purpose, u64>,
@@ -390,8 +391,8 @@ impl World {
         for leg in std::mem::take(&mut self.away) {
             self.members[leg].is_dead = false;
         }
-        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no more. Of one that was just
-        // replaced nothing need be said.
+        // Whoever starts a mirror while one of its legs is gone, or may go, has to say that it counts no
+        // more. Of one that was just replaced nothing need be said.
         let is_one_gone = self.members.iter().any(|medium| medium.is_dead);
         let degraded = is_one_gone || (self.setup.faults == Faults::OneLeg && !self.is_replaced);
         self.is_degraded = degraded;

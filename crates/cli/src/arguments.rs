@@ -96,7 +96,8 @@ pub(crate) enum Command {
                         could not see without it."
 )]
 pub(crate) struct CheckArguments {
-    /// The directory to check, a simulated drive such as sim:consumer-nvme-ssd?wce=off, or a write-back cache that is not served
+    /// The directory to check, a simulated drive such as sim:consumer-nvme-ssd?wce=off, or a write-back cache
+    /// that is not served
     #[arg(value_name = "PATH|sim:MODEL|cache:NAME", default_value = ".")]
     pub(crate) target: PathBuf,
 
@@ -108,7 +109,8 @@ pub(crate) struct CheckArguments {
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Size of the test file, such as 256M, or of the used part of a drive; default 256M, at most a tenth of the free space
+    /// Size of the test file, such as 256M, or of the used part of a drive; default 256M, at most a tenth of
+    /// the free space
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
@@ -137,7 +139,8 @@ pub(crate) struct CheckArguments {
                         nothing to any device."
 )]
 pub(crate) struct SurveyArguments {
-    /// Paths, block devices, sim:MODEL or NBD URIs; default the current directory, or the target of the recording
+    /// Paths, block devices, sim:MODEL or NBD URIs; default the current directory, or the target of the
+    /// recording
     #[arg(value_name = "PATH|DEV", conflicts_with = "all")]
     pub(crate) targets: Vec<PathBuf>,
 
@@ -261,7 +264,8 @@ impl Detail {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Recording")]
 pub(crate) struct RecordingArguments {
-    /// Directory for the recording and report.html, which must be new or empty; default plumb-runs/TIME-COMMAND
+    /// Directory for the recording and report.html, which must be new or empty; default
+    /// plumb-runs/TIME-COMMAND
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
@@ -292,7 +296,8 @@ pub(crate) struct ForeignArguments {
 /// What `plumb report` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in plumb-runs
+    /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in
+    /// plumb-runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 
@@ -300,7 +305,8 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "N", requires = "run")]
     pub(crate) result: Option<usize>,
 
-    /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation: both as one path
+    /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation:
+    /// both as one path
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
     pub(crate) beneath: Option<PathBuf>,
 

@@ -12,7 +12,8 @@ use plumb_trial::{FailureKind, TrialError};
 
 use crate::strictness::Strictness;
 
-/// How a command ended. When several apply the highest does, except that a finding wins over "could not measure".
+/// How a command ended. When several apply the highest does, except that a finding wins over "could not
+/// measure".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -65,14 +66,16 @@ pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
     if unknown && strictness.strict { Exit::NotMeasured } else { Exit::Done }
 }
 
-/// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not measured.
+/// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not
+/// measured.
 pub(crate) fn of_proof(document: &ProofDocument) -> Exit {
     let finding = if document.level == "danger" { Exit::Finding } else { Exit::Done };
     let is_whole = document.complete && document.level != "warning";
     finding.and(if is_whole { Exit::Done } else { Exit::NotMeasured })
 }
 
-/// How a command ends that shows a comparison: a limit that is exceeded is a finding; one that is not decided was not measured.
+/// How a command ends that shows a comparison: a limit that is exceeded is a finding; one that is not decided
+/// was not measured.
 pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     let limit = |exceeded: Option<bool>| match exceeded {
         Some(true) => Exit::Finding,
@@ -84,7 +87,8 @@ pub(crate) fn of_comparison(document: &ComparisonDocument) -> Exit {
     limits.fold(is_whole, |exit, result| exit.and(limit(result.exceeded)))
 }
 
-/// How a command ends that shows a study: a figure that did not come out is said in it, and is no finding about a device.
+/// How a command ends that shows a study: a figure that did not come out is said in it, and is no finding
+/// about a device.
 pub(crate) fn of_study(document: &StudyDocument) -> Exit {
     if document.complete { Exit::Done } else { Exit::NotMeasured }
 }
@@ -155,8 +159,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Says a failure on stderr and gives its code. What clap has to say (help, version, a command line that it cannot take)
-/// goes where it belongs.
+/// Says a failure on stderr and gives its code. What clap has to say (help, version, a command line that it
+/// cannot take) goes where it belongs.
 pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };

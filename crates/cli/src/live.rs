@@ -130,7 +130,8 @@ impl Live {
         });
     }
 
-    /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the load.
+    /// Draws, and looks whether the user wants it to end. A terminal that is gone ends the view, not the
+    /// load.
     fn draw(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
         let drawn = terminal.draw(&self.view);

@@ -1,4 +1,5 @@
-//! Devices that the kernel does not know, named where a command takes a path: simulated drives, exports of NBD servers.
+//! Devices that the kernel does not know, named where a command takes a path: simulated drives, exports of
+//! NBD servers.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

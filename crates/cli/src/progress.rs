@@ -98,7 +98,8 @@ impl Bar {
     }
 }
 
-/// How long what has done this share of its work `since` then still takes, in whole seconds; `None` before it can be told.
+/// How long what has done this share of its work `since` then still takes, in whole seconds; `None` before it
+/// can be told.
 pub(crate) fn left(since: Instant, share: f64) -> Option<Nanos> {
     let left = since.elapsed().as_secs_f64() * (1.0 / share - 1.0);
     (0.0 < share && share < 1.0).then(|| Nanos::from_secs_f64(left.ceil()))

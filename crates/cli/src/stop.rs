@@ -1,8 +1,9 @@
-//! Ctrl-C, SIGTERM and SIGHUP: ordinary events. The first asks the work to stop and keep what it has; it is the work
-//! that looks at the flag.
+//! Ctrl-C, SIGTERM and SIGHUP: ordinary events. The first asks the work to stop and keep what it has; it is
+//! the work that looks at the flag.
 //!
-//! One wish to stop may come as several signals at once: timeout(1) tells its child and then its group, a terminal that closes
-//! sends SIGHUP beside what the shell sends. So a signal soon after the first is the same one.
+//! One wish to stop may come as several signals at once: timeout(1) tells its child and then its group, a
+//! terminal that closes sends SIGHUP beside what the shell sends. So a signal soon after the first is the
+//! same one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,23 +18,24 @@ use signal_hook::iterator::Signals;
 /// How soon after another a signal is no other.
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 
-/// A flag that becomes true at the first signal. One that comes more than a second later ends the process at once, for
-/// when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then stays.
+/// A flag that becomes true at the first signal. One that comes more than a second later ends the process at
+/// once, for when a device hangs; where the test file has a name (not on ext4, xfs, tmpfs) it then stays.
 pub(crate) fn on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     watch(vec![Arc::clone(&stop)])?;
     Ok(stop)
 }
 
-/// The same for whoever waits for others before it stops: the second flag becomes true at the second signal, which asks not to wait, and
-/// the third ends the process.
+/// The same for whoever waits for others before it stops: the second flag becomes true at the second signal,
+/// which asks not to wait, and the third ends the process.
 pub(crate) fn on_signals_twice() -> anyhow::Result<[Arc<AtomicBool>; 2]> {
     let flags = [false, false].map(|flag| Arc::new(AtomicBool::new(flag)));
     watch(flags.to_vec())?;
     Ok(flags)
 }
 
-/// Has each signal that is another than the one before set the next of the flags, and the one after the last end the process.
+/// Has each signal that is another than the one before set the next of the flags, and the one after the last
+/// end the process.
 fn watch(flags: Vec<Arc<AtomicBool>>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     let watch = move || {
@@ -62,7 +64,8 @@ struct Heard {
 }
 
 impl Heard {
-    /// Whether a signal that comes `now` is the first, or another than the last, for which that was not enough.
+    /// Returns true if a signal that comes `now` is the first, or another than the last, for which that was
+    /// not enough.
     fn is_another(&mut self, now: Instant) -> bool {
         let is_another = self.last.is_none_or(|last| now.duration_since(last) > SAME_WITHIN);
         if is_another {

@@ -41,8 +41,8 @@ pub(crate) fn time_of_day() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A different seed for each run, and the same for all of one: levels that are compared draw the same offsets. It is recorded, so any
-/// run can be repeated.
+/// A different seed for each run, and the same for all of one: levels that are compared draw the same
+/// offsets. It is recorded, so any run can be repeated.
 pub(crate) fn seed_from_clock() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {

@@ -58,8 +58,8 @@ pub(crate) fn say_report(directory: Option<&String>) {
         .for_each(|directory| say(&format!("plumb: report: {directory}/{}", Format::Html.file_name())));
 }
 
-/// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the locale
-/// is UTF-8.
+/// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the
+/// locale is UTF-8.
 pub(crate) fn style() -> Style {
     style_of(&io::stdout())
 }

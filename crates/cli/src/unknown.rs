@@ -1,5 +1,5 @@
-//! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip of the
-//! fingers leads nobody to an option that takes data away.
+//! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip
+//! of the fingers leads nobody to an option that takes data away.
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

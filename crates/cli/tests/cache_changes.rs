@@ -1,5 +1,5 @@
-//! What changes the log of a cache: a device that is replaced, and more room; while it is served and while it is not, and
-//! everything that was written is there afterwards.
+//! What changes the log of a cache: a device that is replaced, and more room; while it is served and while it
+//! is not, and everything that was written is there afterwards.
 
 use std::process::Stdio;
 
@@ -16,7 +16,8 @@ fn load(place: &Place, uri: &str, arguments: &[&str]) {
     assert_eq!(verified["read"]["errors"], 0, "{verified}");
 }
 
-/// Writes until the log has a thousand records, and ends the server as a crash does, before it has begun to write back.
+/// Writes until the log has a thousand records, and ends the server as a crash does, before it has begun to
+/// write back.
 fn crash_with_records(place: &Place, server: Server) {
     let mut load = place.plumb();
     load.args(["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--block-size", "4K"]);
@@ -64,7 +65,8 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     place.cache(&["detach", name]);
 }
 
-/// A log that does not grow leaves its files as they were; one whose server was killed after they were made longer opens, and grows.
+/// A log that does not grow leaves its files as they were; one whose server was killed after they were made
+/// longer opens, and grows.
 #[test]
 fn files_are_as_long_as_before_if_the_log_does_not_grow() {
     let place = Place::new(8 << 20);
@@ -137,7 +139,8 @@ fn a_cache_is_known_again_by_its_devices() {
     place.cache(&["detach", &place.name]);
 }
 
-/// A block of the log that cannot be read: what it held is named, and the cache is not detached until it is given up or written again.
+/// A block of the log that cannot be read: what it held is named, and the cache is not detached until it is
+/// given up or written again.
 #[test]
 fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let place = Place::new(8 << 20);
@@ -169,7 +172,8 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     place.cache(&["detach", name, "--give-up-unreadable", uuid]);
 }
 
-/// What one device of a mirrored log has lost is a finding until recovery has mended it; what both have lost remains one.
+/// What one device of a mirrored log has lost is a finding until recovery has mended it; what both have lost
+/// remains one.
 #[test]
 fn verifying_finds_what_a_device_of_the_log_has_lost() {
     let place = Place::new(8 << 20);
@@ -180,7 +184,8 @@ fn verifying_finds_what_a_device_of_the_log_has_lost() {
         let mut log = std::fs::read(place.path(name)).unwrap();
         let headers: Vec<_> =
             (0..log.len()).step_by(4096).filter(|at| log[*at..].starts_with(b"plumbrec")).collect();
-        // Neither of the first, which the log lets go of first, nor of the last, which need not be durable. Some were overwritten since.
+        // Neither of the first, which the log lets go of first, nor of the last, which need not be durable.
+        // Some were overwritten since.
         let middle = &headers[headers.len() / 4..headers.len() / 4 * 3];
         middle.iter().for_each(|header| log[header + 5000] ^= 1);
         std::fs::write(place.path(name), &log).unwrap();

@@ -1,8 +1,10 @@
-//! The power of everything goes in the middle of a real workload: of the drive with the log and of the slow disk behind it, which both
-//! have a volatile cache, and with them the server of the cache. What was synced is there when drives, cache and file system are brought
-//! up again: files and SQLite on ext4 and xfs, PostgreSQL on ext4.
+//! The power of everything goes in the middle of a real workload: of the drive with the log and of the slow
+//! disk behind it, which both have a volatile cache, and with them the server of the cache. What was synced
+//! is there when drives, cache and file system are brought up again: files and SQLite on ext4 and xfs,
+//! PostgreSQL on ext4.
 //!
-//! `PLUMB_CACHE_CUTS` says how many cuts each test makes, `PLUMB_SEED` the seed of the first; a failure names its seed.
+//! `PLUMB_CACHE_CUTS` says how many cuts each test makes, `PLUMB_SEED` the seed of the first; a failure names
+//! its seed.
 
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +59,8 @@ impl Stack {
         mounted.unwrap_or_else(|said| panic!("seed {}: {}: {said}", self.seed, self.kind.word()))
     }
 
-    /// Cuts all of it while `workload` runs: the log's drive at a moment of its own, the other drive and the server once that is seen.
+    /// Cuts all of it while `workload` runs: the log's drive at a moment of its own, the other drive and the
+    /// server once that is seen.
     fn cut_during(&self, chance: &mut Chance, workload: impl FnOnce(&Path)) {
         let at = tempfile::tempdir().unwrap();
         let cache = self.serve();
@@ -171,7 +174,8 @@ fn committed_rows_of_sqlite_survive_a_cut_of_the_log_the_disk_and_the_server() {
     });
 }
 
-/// What each line begins with. PostgreSQL refuses to be root: it runs in a user namespace in which root is called nobody.
+/// What each line begins with. PostgreSQL refuses to be root: it runs in a user namespace in which root is
+/// called nobody.
 const POSTGRES: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 as='unshare --user --map-user=65534 --map-group=65534 --'

@@ -1,5 +1,5 @@
-//! The life of a cache by its commands: the documents are what their schema says, and what is written through the cache is on the
-//! backing device when the cache is gone.
+//! The life of a cache by its commands: the documents are what their schema says, and what is written through
+//! the cache is on the backing device when the cache is gone.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -163,7 +163,8 @@ fn what_a_killed_server_leaves_in_the_way_is_gone_with_the_next_command() {
 #[test]
 fn a_size_is_advised_that_takes_the_bursts() {
     let place = Place::new(8 << 20);
-    // Every 10 s 1000 writes of 64 KiB at once, each to a place of its own; 150 of them a second are what the disk takes.
+    // Every 10 s 1000 writes of 64 KiB at once, each to a place of its own; 150 of them a second are what the
+    // disk takes.
     let mut iolog = "fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n".to_owned();
     for number in 0..3000_u64 {
         if number > 0 && number.is_multiple_of(1000) {
@@ -195,7 +196,8 @@ fn a_size_is_advised_that_takes_the_bursts() {
     let advised = advice["advised_size"].as_u64().unwrap() >> 20;
     assert!((64..160).contains(&advised) && figure(advised, "absorbed") > 0.999, "{advice:#}");
     assert!(sizes.is_sorted_by_key(|tried| tried["size"].as_u64()), "{advice:#}");
-    // Simulated time gives the same again, and reads that the slow device takes for minutes hide nothing of what the cache does for writes.
+    // Simulated time gives the same again, and reads that the slow device takes for minutes hide nothing of
+    // what the cache does for writes.
     let with_reads = std::fs::read_to_string(place.path("iolog")).unwrap();
     let reads: String = (0..4000).map(|number| format!("/dev/sdx read {} 4096\n", number * 4096)).collect();
     std::fs::write(

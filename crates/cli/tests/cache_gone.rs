@@ -1,5 +1,6 @@
-//! Caches whose devices or servers are gone: how they are taken away, and what is said of what is lost. It guards against a cache that
-//! stays for ever because its backing device does not come back, and against a status that waits for a server that does not answer.
+//! Caches whose devices or servers are gone: how they are taken away, and what is said of what is lost. It
+//! guards against a cache that stays for ever because its backing device does not come back, and against a
+//! status that waits for a server that does not answer.
 
 use std::fs;
 

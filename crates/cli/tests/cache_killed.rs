@@ -1,5 +1,6 @@
-//! The server of a cache killed (SIGKILL) among overlapping requests of several clients, again and again: whatever was answered is
-//! there when the cache is served again, flushed or not, for a process that ends takes nothing from its devices.
+//! The server of a cache killed (SIGKILL) among overlapping requests of several clients, again and again:
+//! whatever was answered is there when the cache is served again, flushed or not, for a process that ends
+//! takes nothing from its devices.
 
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag, Wait};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,5 +1,6 @@
-//! A log that is a file is written out before it is used: in the mode `protected` nothing else makes durable which blocks of it were written.
-//! It guards against a log that is only reserved, against what an interruption leaves, and against a server that is not heard meanwhile.
+//! A log that is a file is written out before it is used: in the mode `protected` nothing else makes durable
+//! which blocks of it were written. It guards against a log that is only reserved, against what an
+//! interruption leaves, and against a server that is not heard meanwhile.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::common::said;
 use crate::drive_support::{Kind, Mounted, cannot_attach};
 use crate::load_support::LoopDevice;
 
-/// Whether each block of the file was written, as far as its file system says.
+/// Returns true if each block of the file was written, as far as its file system says.
 fn is_written(path: &Path) -> bool {
     let device = FileDevice::open(path, FileOptions::read_buffered(), Arc::new(RealClock::start())).unwrap();
     let extents = device.extents(LbaRange::new(Lba(0), device.info().blocks())).unwrap();

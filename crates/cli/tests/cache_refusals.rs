@@ -154,7 +154,8 @@ fn what_can_only_be_read_is_looked_at_and_not_recovered() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// The other device of a mirror may have the only copy: that one may be missing is said of the one that is named.
+/// The other device of a mirror may have the only copy: that one may be missing is said of the one that is
+/// named.
 #[test]
 fn a_device_is_not_replaced_while_another_one_is_missing() {
     let place = Place::new(8 << 20);
@@ -260,7 +261,8 @@ fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// First the log is no log any more, then the backing device needs none: what fails or ends in between is refused, and done again.
+/// First the log is no log any more, then the backing device needs none: what fails or ends in between is
+/// refused, and done again.
 #[test]
 fn giving_up_a_cache_leaves_no_log_beside_a_backing_device_that_looks_clean() {
     let place = Place::new(8 << 20);
@@ -337,14 +339,15 @@ fn a_server_that_is_asked_to_end_waits_for_what_is_mounted() {
     assert_eq!(server.wait(), Some(0));
 }
 
-/// Whether the file system of an attached cache is mounted, or its directory is there.
+/// Returns true if the file system of an attached cache is mounted, or its directory is there.
 fn is_left(place: &Place) -> bool {
     let directory = format!("/run/plumb/attach/{}", place.name);
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.contains(&directory) || std::path::Path::new(&directory).exists()
 }
 
-/// A second signal takes the block device from those who use it; nothing of plumb stays mounted, and what was synced is there.
+/// A second signal takes the block device from those who use it; nothing of plumb stays mounted, and what was
+/// synced is there.
 #[test]
 fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     let Some((place, mut server, at, mounted)) = served_mounted() else { return };

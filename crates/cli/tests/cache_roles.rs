@@ -1,6 +1,7 @@
-//! What one cache needs is taken by no other command in any role, unless `--destroy` names it: the log may have the only copy of what was
-//! written, and a backing device alone is neither old nor new. It guards against a log that another cache takes for its backing device,
-//! against a simulated drive that takes either for its medium, and against two caches of one name.
+//! What one cache needs is taken by no other command in any role, unless `--destroy` names it: the log may
+//! have the only copy of what was written, and a backing device alone is neither old nor new. It guards
+//! against a log that another cache takes for its backing device, against a simulated drive that takes either
+//! for its medium, and against two caches of one name.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -76,7 +77,8 @@ fn a_drive_takes_what_a_cache_needs_only_as_named() {
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["does not say that it needs"]);
 }
 
-/// The configuration of the second would replace that of the first, whose backing device then needs a cache that nobody knows.
+/// The configuration of the second would replace that of the first, whose backing device then needs a cache
+/// that nobody knows.
 #[test]
 fn of_creates_of_one_name_at_once_one_is_done() {
     let place = Place::new(8 << 20);

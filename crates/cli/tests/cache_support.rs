@@ -69,7 +69,8 @@ impl Place {
     }
 }
 
-/// A cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing where that cannot be done, which is told.
+/// A cache that is served as a block device, with a new ext4 that is mounted at a directory; nothing where
+/// that cannot be done, which is told.
 pub(crate) fn served_mounted() -> Option<(Place, Server, TempDir, Mounted)> {
     if let Some(why) = cannot_attach(&["mkfs.ext4"]) {
         plumb_testkit::skip(&why);

@@ -1,5 +1,5 @@
-//! What `plumb cache` says leads where it should: no sentence names a way that was just taken, or one that takes the cache away where
-//! another would do, and figures that differ look different.
+//! What `plumb cache` says leads where it should: no sentence names a way that was just taken, or one that
+//! takes the cache away where another would do, and figures that differ look different.
 
 use crate::cache_support::{Place, refused, served_mounted};
 use crate::common::said;

@@ -1,4 +1,5 @@
-//! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left behind.
+//! Places that cannot be checked, or not wholly: a clear sentence, the documented exit code, and nothing left
+//! behind.
 
 use std::path::Path;
 use std::process::Output;
@@ -120,8 +121,8 @@ fn a_device_that_fails_ends_the_check_and_is_said() {
                   mount $loop $place/mnt; \
                   $plumb check --seconds 2 --json --out $(mktemp -d) $place/mnt && code=0 || code=$?; exit $code";
     let output = in_own_mounts(script, place.path());
-    // The loop driver answers with EIO or, since 5.10, with the ENOSPC that it met; that all of it is memory is a
-    // finding, which wins over "not measured".
+    // The loop driver answers with EIO or, since 5.10, with the ENOSPC that it met; that all of it is memory
+    // is a finding, which wins over "not measured".
     assert!(matches!(output.status.code(), Some(1 | 5)), "{}", said(&output));
     let document = document(&output);
     assert_eq!(document["complete"], false);

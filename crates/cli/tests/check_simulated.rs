@@ -1,4 +1,5 @@
-//! Simulated drives and NBD exports where a command takes a path to look at: `plumb check` and `plumb survey`.
+//! Simulated drives and NBD exports where a command takes a path to look at: `plumb check` and
+//! `plumb survey`.
 
 use std::process::Output;
 

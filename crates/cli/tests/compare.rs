@@ -1,5 +1,5 @@
-//! `plumb compare` on simulated drives: known differences are found and explained, none is found where there is none, a limit sets
-//! the exit code, and what was recorded is shown again.
+//! `plumb compare` on simulated drives: known differences are found and explained, none is found where there
+//! is none, a limit sets the exit code, and what was recorded is shown again.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;

@@ -1,7 +1,8 @@
-//! `plumb diskspd` as people run it: its outputs, profiles, and the rows of a field report on caches between a test and
-//! the disk.
+//! `plumb diskspd` as people run it: its outputs, profiles, and the rows of a field report on caches between
+//! a test and the disk.
 //!
-//! Where figures matter `-n` stands: otherwise the first threads of all tests that run now share one processor.
+//! Where figures matter `-n` stands: otherwise the first threads of all tests that run now share one
+//! processor.
 
 use std::collections::HashSet;
 
@@ -199,7 +200,8 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
 /// What is in flight when the counters are read belongs to one side and may not yet be of the other.
 const AT_THE_EDGES: u64 = 2 * 32 * 8192;
 
-/// How far both sides may differ: that, and what passes while a busy machine lets the reader of the counters wait.
+/// How far both sides may differ: that, and what passes while a busy machine lets the reader of the counters
+/// wait.
 const fn edges(application: u64) -> u64 {
     AT_THE_EDGES + application / 100
 }
@@ -218,8 +220,9 @@ fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     moved
 }
 
-/// Runs rows of a shell script on a disk of memory that nobody else uses, `$disk`; each `row NAME SWITCHES TARGET`
-/// leaves its document in NAME.json. That the disk is memory is a finding (exit 1).
+/// Runs rows of a shell script on a disk of memory that nobody else uses, `$disk`; each
+/// `row NAME SWITCHES TARGET` leaves its document in NAME.json. That the disk is memory is a finding (exit
+/// 1).
 fn rows_on_a_disk_of_our_own(rows: &str) -> Option<Place> {
     let place = Place::new();
     let Some(disk) = Zram::new(64 << 20).filter(|_| can_mount()) else {

@@ -1,9 +1,11 @@
-//! Every command of the README and of the guides is run, in its order, and what is printed below it is compared.
+//! Every command of the README and of the guides is run, in its order, and what is printed below it is
+//! compared.
 //!
-//! A block marked `sh` holds commands. A block marked `console` holds commands after `$ `, and what each prints: all of
-//! it, or parts with `...` on a line of its own between them. Numbers may differ, and the places where lines wrap; a
-//! comment `<!-- of one machine -->` before a block says that only the words before the first colon of a line are the
-//! same everywhere. Commands run with smaller sizes and times, unless `PLUMB_DOCUMENTS` is `whole` (`cargo xtask docs`).
+//! A block marked `sh` holds commands. A block marked `console` holds commands after `$ `, and what each
+//! prints: all of it, or parts with `...` on a line of its own between them. Numbers may differ, and the
+//! places where lines wrap; a comment `<!-- of one machine -->` before a block says that only the words
+//! before the first colon of a line are the same everywhere. Commands run with smaller sizes and times,
+//! unless `PLUMB_DOCUMENTS` is `whole` (`cargo xtask docs`).
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::{plumb, said, scratch};
 
-/// Beginnings of commands that are not run: they build, change disks or boot parameters, or need other machines.
+/// Beginnings of commands that are not run: they build, change disks or boot parameters, or need other
+/// machines.
 const NOT_RUN: [&str; 8] = [
     "cargo run ",
     "cargo install ",
@@ -23,7 +26,8 @@ const NOT_RUN: [&str; 8] = [
     "umount ",
 ];
 
-/// Names of drives and caches in the documents. Servers are found by name, and other tests run at the same time.
+/// Names of drives and caches in the documents. Servers are found by name, and other tests run at the same
+/// time.
 const NAMES: [&str; 2] = ["db", "old"];
 
 /// One command of a document.
@@ -106,7 +110,8 @@ fn smaller(line: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the words of a text as they are on every machine and at every width: numbers are `N`, units after them go.
+/// Returns the words of a text as they are on every machine and at every width: numbers are `N`, units after
+/// them go.
 fn words(text: &str) -> Vec<String> {
     const UNITS: [&str; 14] =
         ["ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "KiB/s", "MiB/s", "GiB/s", "IOPS", "–"];

@@ -1,8 +1,9 @@
-//! The power goes in the middle of a real workload on a mounted file system: what was synced is there afterwards, on honest
-//! drives; on one that answers flushes and does nothing, losses are found.
+//! The power goes in the middle of a real workload on a mounted file system: what was synced is there
+//! afterwards, on honest drives; on one that answers flushes and does nothing, losses are found.
 //!
-//! What is acknowledged is recorded outside of the drive, in this process. `PLUMB_CUTS` says how many cuts (30), `PLUMB_SEED` the
-//! seed of the first drive (1); a failure names the seed of its drive and the moment of its cut.
+//! What is acknowledged is recorded outside of the drive, in this process. `PLUMB_CUTS` says how many cuts
+//! (30), `PLUMB_SEED` the seed of the first drive (1); a failure names the seed of its drive and the moment
+//! of its cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -59,7 +60,8 @@ fn contents(seed: u64, number: u64) -> Vec<u8> {
 /// What was acknowledged as durable, by path below the mount point.
 pub(crate) type Acknowledged = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Files that are written and synced with their directory, and a log that is appended to, until an error comes.
+/// Files that are written and synced with their directory, and a log that is appended to, until an error
+/// comes.
 pub(crate) fn work(
     mount: &Path,
     directory: &str,
@@ -145,8 +147,8 @@ impl Bench {
     }
 }
 
-/// One cut in the middle of writing files: everything that was acknowledged there, and what of it is lost. A file system
-/// that cannot be mounted has lost all.
+/// One cut in the middle of writing files: everything that was acknowledged there, and what of it is lost. A
+/// file system that cannot be mounted has lost all.
 fn cut_files(bench: &Bench, chance: &mut Chance, round: u64) -> (Vec<String>, Acknowledged, Vec<String>) {
     let moment = chance.moment();
     let mut acknowledged = Acknowledged::new();
@@ -220,7 +222,8 @@ fn losses_of_a_liar_are_found() {
     }
     let first_seed = from_environment("PLUMB_SEED", 1);
     let mut found = 0;
-    // Much of what a flush should have saved is saved by chance: the drive writes it back soon, flushed or not.
+    // Much of what a flush should have saved is saved by chance: the drive writes it back soon, flushed or
+    // not.
     for seed in (0..LIAR_CUTS_MAX).map(|drive| first_seed.wrapping_add(drive)) {
         let bench = Bench::new("liar", Kind::Ext4, seed);
         let (moment, acknowledged, lost) = cut_files(&bench, &mut Chance(seed), 0);

@@ -149,14 +149,15 @@ fn a_serve_that_fails_hides_no_crashed_drive() {
     }
     drop(mounted);
     let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-    // Whatever is attached at this moment takes away what nobody uses any more: then there is none of this name.
+    // Whatever is attached at this moment takes away what nobody uses any more: then there is none of this
+    // name.
     assert!(matches!(cleared.status.code(), Some(0 | 2)), "{}", said(&cleared));
     assert!(!is_left(&name));
     let unknown = plumb().args(["drive", "detach", &name]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
 }
 
-/// Whether anything is left of the attachment `name`.
+/// Returns true if anything is left of the attachment `name`.
 fn is_left(name: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let directory = Path::new("/run/plumb/attach").join(name);

@@ -1,9 +1,9 @@
-//! Several NBD clients with overlapping requests in flight, and the server killed (SIGKILL) or the power cut among them: what
-//! was answered as durable is in the backing file. Guards against a version that stays out of the file because of what else
-//! is in flight over the same blocks.
+//! Several NBD clients with overlapping requests in flight, and the server killed (SIGKILL) or the power cut
+//! among them: what was answered as durable is in the backing file. Guards against a version that stays out
+//! of the file because of what else is in flight over the same blocks.
 //!
-//! The judge is [`History`], the rules of one block in the conformance kit. A history is what happens to one group of
-//! [`GROUP`] blocks in the life of one server; groups share flushes and nothing else.
+//! The judge is [`History`], the rules of one block in the conformance kit. A history is what happens to one
+//! group of [`GROUP`] blocks in the life of one server; groups share flushes and nothing else.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -74,7 +74,7 @@ pub(crate) struct Judge {
     blocks: Vec<History<u64>>,
     pending: HashMap<Tag, Pending>,
     now: Moment,
-    /// Whether a write is durable only when it is flushed.
+    /// True if a write is durable only when it is flushed.
     is_volatile: bool,
     pub(crate) answered: u64,
 }

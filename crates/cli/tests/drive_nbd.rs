@@ -1,5 +1,5 @@
-//! A served drive over NBD, with libnbd as the client: the crash rules hold through the socket, and a server that is killed
-//! is a power cut whose backing file has what was flushed.
+//! A served drive over NBD, with libnbd as the client: the crash rules hold through the socket, and a server
+//! that is killed is a power cut whose backing file has what was flushed.
 
 use std::fs;
 use std::path::Path;

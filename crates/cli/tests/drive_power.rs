@@ -1,5 +1,5 @@
-//! Losses of power under connected clients: whoever was connected then is told at the next request, in every way that a drive is
-//! served; an honest drive is never taken for a liar.
+//! Losses of power under connected clients: whoever was connected then is told at the next request, in every
+//! way that a drive is served; an honest drive is never taken for a liar.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -144,7 +144,7 @@ fn open(device: &str) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(device)
 }
 
-/// Whether somebody who opens it now, past the page cache, can read.
+/// Returns true if somebody who opens it now, past the page cache, can read.
 fn is_readable(device: &str) -> bool {
     let direct = format!("if={device}");
     let arguments = ["bs=4096", "count=1", "iflag=direct", "of=/dev/null", "status=none", &direct];
@@ -162,7 +162,8 @@ fn an_attached_device_fails_every_request_until_it_was_closed() {
         let file = open(device).unwrap();
         file.write_all_at(&[1; 4096], 0).unwrap();
         file.sync_all().unwrap();
-        // Written past the page cache it is clean in the kernel and lost in the drive: only the drive's server can tell.
+        // Written past the page cache it is clean in the kernel and lost in the drive: only the drive's
+        // server can tell.
         let past = OpenOptions::new()
             .write(true)
             .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)

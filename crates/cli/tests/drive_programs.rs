@@ -1,5 +1,5 @@
-//! Programs of others on a served drive: libnbd's, QEMU's and fio's find what a drive is, and read back what they wrote, also
-//! after it was detached and served again from its file.
+//! Programs of others on a served drive: libnbd's, QEMU's and fio's find what a drive is, and read back what
+//! they wrote, also after it was detached and served again from its file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

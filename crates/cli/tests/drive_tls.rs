@@ -1,5 +1,5 @@
-//! A served drive over TCP: on this machine in the clear, encrypted with certificates, and what becomes of clients without the
-//! right ones. Clients are those of others and plumb's own.
+//! A served drive over TCP: on this machine in the clear, encrypted with certificates, and what becomes of
+//! clients without the right ones. Clients are those of others and plumb's own.
 
 use std::path::Path;
 use std::process::{Command, Output};

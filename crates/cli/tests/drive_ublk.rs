@@ -1,5 +1,5 @@
-//! `plumb drive serve --ublk` where it cannot be: what is refused, with the exit code and a word about what to do. What it does is
-//! tested in a guest, whose kernel has the driver.
+//! `plumb drive serve --ublk` where it cannot be: what is refused, with the exit code and a word about what
+//! to do. What it does is tested in a guest, whose kernel has the driver.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::common::{document, has_run, said};
 use crate::load_support::Place;
 
-/// Whether fio is installed; says so if not.
+/// Returns true if fio is installed; says so if not.
 fn fio_is_here() -> bool {
     let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {

@@ -156,8 +156,8 @@ const KINDS: [(&str, f64); 12] = [
     ("rw=randread\nioengine=mmap\nramp_time=200ms", 1.0),
 ];
 
-/// Whether the figures of a latency can be those of operations that happened; how many, and the sum of their times in
-/// seconds.
+/// Whether the figures of a latency can be those of operations that happened; how many, and the sum of their
+/// times in seconds.
 fn figures(latency: &Value, what: &str) -> (u64, f64) {
     let of = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{what}: no {name}: {latency}"));
     let (count, least, mean, most, deviation) = (of("N"), of("min"), of("mean"), of("max"), of("stddev"));
@@ -182,8 +182,8 @@ fn figures(latency: &Value, what: &str) -> (u64, f64) {
     (count as u64, count * mean / 1e9)
 }
 
-/// The latencies of jobs of every kind are those of operations: as many as were done, and together no longer than the
-/// threads had (Little's law), which time behind a schedule would be.
+/// The latencies of jobs of every kind are those of operations: as many as were done, and together no longer
+/// than the threads had (Little's law), which time behind a schedule would be.
 #[test]
 fn latencies_are_of_what_was_done_and_fit_into_the_time_that_it_took() {
     for (kind, in_flight) in KINDS {

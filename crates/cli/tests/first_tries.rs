@@ -1,4 +1,5 @@
-//! What people type first: words of other programs, slips of the fingers, runs without a name, and a second run.
+//! What people type first: words of other programs, slips of the fingers, runs without a name, and a second
+//! run.
 
 use std::process::{Command, Output};
 

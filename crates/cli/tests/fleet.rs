@@ -1,5 +1,5 @@
-//! `plumb fleet` over launchers that need no network: hosts that answer, hosts that fail in every way that a launcher can,
-//! names that a shell would take for something else; and over real sshds where there are any.
+//! `plumb fleet` over launchers that need no network: hosts that answer, hosts that fail in every way that a
+//! launcher can, names that a shell would take for something else; and over real sshds where there are any.
 
 use std::process::{Command, Output, Stdio};
 
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 pub(crate) const SCHEMA: &str = "report/fleet";
 const PLUMB: &str = env!("CARGO_BIN_EXE_plumb");
 
-/// `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and `$1` the remote command.
+/// `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and `$1` the
+/// remote command.
 pub(crate) fn fleet(command: &str, hosts: &str, script: &str) -> Command {
     let mut fleet = plumb();
     let launcher = format!("sh -c '{script}' {{host}}");
@@ -113,7 +114,8 @@ fn hosts_load_together_and_their_sum_is_the_total() {
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("a3"));
 }
 
-/// Field report A: eight virtual machines on eight hosts, 64 in flight, the cache on against off, and 18 GB/s of 32 KiB reads.
+/// Field report A: eight virtual machines on eight hosts, 64 in flight, the cache on against off, and 18 GB/s
+/// of 32 KiB reads.
 #[test]
 fn eight_hosts_reproduce_the_report_on_an_all_flash_cluster() {
     let measured = |wce: &str, block: &str, writes: &str| {
@@ -361,8 +363,8 @@ fn what_one_host_cannot_do_is_missing_from_the_result_and_no_failure_of_the_cont
     assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
 }
 
-/// Time namespaces in which CLOCK_MONOTONIC is ahead, so that the true offset is known, behind relays that delay both directions alike or
-/// not. `PLUMB_OFFSETS` says how many.
+/// Time namespaces in which CLOCK_MONOTONIC is ahead, so that the true offset is known, behind relays that
+/// delay both directions alike or not. `PLUMB_OFFSETS` says how many.
 #[test]
 fn the_bound_of_the_clock_holds_the_offset_of_a_time_namespace() {
     let can = Command::new("unshare").args(["--time", "--monotonic", "1", "perl", "-v"]).output();

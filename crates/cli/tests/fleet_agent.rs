@@ -1,4 +1,5 @@
-//! `plumb agent --stdio` alone: it ends when its controller is lost, however that happens, and tells how late it started.
+//! `plumb agent --stdio` alone: it ends when its controller is lost, however that happens, and tells how late
+//! it started.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};

@@ -1,4 +1,5 @@
-//! The run directory of many hosts and of comparisons: a slow disk keeps nobody from pinging hosts, and a full one ends nothing.
+//! The run directory of many hosts and of comparisons: a slow disk keeps nobody from pinging hosts, and a
+//! full one ends nothing.
 
 use std::fs::File;
 

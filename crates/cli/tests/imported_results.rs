@@ -1,5 +1,5 @@
-//! Results that other programs have printed are reported and compared like runs. Guards against figures that are read from the wrong
-//! place: what plumb prints in their languages comes back the same.
+//! Results that other programs have printed are reported and compared like runs. Guards against figures that
+//! are read from the wrong place: what plumb prints in their languages comes back the same.
 
 use serde_json::Value;
 

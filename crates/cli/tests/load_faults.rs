@@ -1,5 +1,5 @@
-//! Loads that do not go to their end: a signal, a full disk, a disk that fails or shrinks, a reader who leaves. What was
-//! measured until then is kept, said and valid, and the exit code is the documented one.
+//! Loads that do not go to their end: a signal, a full disk, a disk that fails or shrinks, a reader who
+//! leaves. What was measured until then is kept, said and valid, and the exit code is the documented one.
 
 use std::fs::{File, OpenOptions};
 use std::process::{Output, Stdio};
@@ -188,7 +188,8 @@ fn a_flush_that_fails_always_ends_the_load() {
     if LoopDevice::over(&place.run_image()).is_none() {
         return plumb_testkit::skip("no loop device can be made");
     }
-    // A disk that promises 8 MiB on a file system of 2 MiB: what is written to it stays in memory until the flush.
+    // A disk that promises 8 MiB on a file system of 2 MiB: what is written to it stays in memory until the
+    // flush.
     let script = "out=$(mktemp -d); mount -t tmpfs -o size=2M none $place; cd $place; truncate -s 8M f; \
                   device=$(losetup --find --show f); code=0; $plumb load --json $device --overwrite --write 100 \
                   --sequential --block-size 64k --cached --count 128 --sync-at-end --continue-on-error \

@@ -1,5 +1,6 @@
-//! A load that is killed (SIGKILL) leaves what it had measured: the document, the distributions and the time series are in
-//! the run directory while the run goes, and a report of them says that the run is not complete.
+//! A load that is killed (SIGKILL) leaves what it had measured: the document, the distributions and the time
+//! series are in the run directory while the run goes, and a report of them says that the run is not
+//! complete.
 
 use std::fs;
 use std::mem::MaybeUninit;

@@ -1,6 +1,6 @@
-//! Every run carries the write path beneath its targets, and says whose the flushes were that the devices counted: a load
-//! on memory, or on a mount that issues no flush, once found nothing, because another program's flushes were taken for
-//! its own.
+//! Every run carries the write path beneath its targets, and says whose the flushes were that the devices
+//! counted: a load on memory, or on a mount that issues no flush, once found nothing, because another
+//! program's flushes were taken for its own.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,8 @@ fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     assert!(storage["above"][0]["name"].as_str().unwrap().starts_with("loop"), "{storage}");
 }
 
-/// Each write is flushed by the mount, so the devices count flushes that nobody called for; and each is durable.
+/// Each write is flushed by the mount, so the devices count flushes that nobody called for; and each is
+/// durable.
 #[test]
 fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     let place = Place::new();

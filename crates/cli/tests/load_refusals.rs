@@ -1,5 +1,5 @@
-//! Loads that are refused: the sentence names what is wrong, the exit code is the documented one, and nothing that was
-//! there is changed, nor anything left behind.
+//! Loads that are refused: the sentence names what is wrong, the exit code is the documented one, and nothing
+//! that was there is changed, nor anything left behind.
 
 use std::process::Command;
 
@@ -78,7 +78,7 @@ fn what_plumb_made_it_may_write_again() {
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
 }
 
-/// Whether the place keeps marks. Where not, the test counts as skipped.
+/// Returns true if the place keeps marks. Where not, the test counts as skipped.
 fn keeps_marks(place: &Place) -> bool {
     let probe = std::fs::File::create_new(place.path("probe")).unwrap();
     let keeps = plumb_targets::mark_as_made(&probe).unwrap();

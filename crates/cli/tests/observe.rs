@@ -1,5 +1,6 @@
-//! `plumb observe` on a loop device of our own: every write, flush and sync that a program makes is seen, as many as the kernel counts; what
-//! was seen is a workload that does the same again, and input for `cache advise`; without events the counters are left.
+//! `plumb observe` on a loop device of our own: every write, flush and sync that a program makes is seen, as
+//! many as the kernel counts; what was seen is a workload that does the same again, and input for
+//! `cache advise`; without events the counters are left.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -37,8 +38,8 @@ fn loop_device(place: &Place) -> Option<LoopDevice> {
     LoopDevice::over(&image)
 }
 
-/// Writes 8 KiB to places of the device that do not lie together, each past the page cache by its own fdatasync.
-/// The file stays open until it is dropped, so that its name can be looked up.
+/// Writes 8 KiB to places of the device that do not lie together, each past the page cache by its own
+/// fdatasync. The file stays open until it is dropped, so that its name can be looked up.
 fn write_to(device: &LoopDevice) -> File {
     let file = File::options().write(true).open(&device.path).unwrap();
     for number in 0..WRITES {
@@ -203,7 +204,8 @@ fn a_file_of_a_process_that_cannot_be_reached_hides_no_other_one() {
     assert_eq!(document(&seen)["devices"][0]["name"], document(&there)["devices"][0]["name"]);
 }
 
-/// The tracing instances of the kernel that are named after a process of plumb. `None` if they cannot be listed.
+/// The tracing instances of the kernel that are named after a process of plumb. `None` if they cannot be
+/// listed.
 fn instances_of(process: u32) -> Option<Vec<String>> {
     let script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; ls /sys/kernel/tracing/instances";
     let listed = Command::new("unshare")
@@ -229,7 +231,8 @@ fn what_a_killed_observation_leaves_is_removed_by_restore() {
     if before.is_empty() {
         return plumb_testkit::skip("there are no events here");
     }
-    // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with open files.
+    // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with
+    // open files.
     let is_removed = || {
         crate::common::plumb().args(["restore", "--json"]).output().unwrap();
         instances_of(process).unwrap().is_empty()

@@ -1,5 +1,6 @@
-//! Run directories that an earlier version wrote are reported in every format that their kind has, without losing a figure.
-//! Beside some of them stands what that version made of them: the columns of CSV and the names of Prometheus are promised.
+//! Run directories that an earlier version wrote are reported in every format that their kind has, without
+//! losing a figure. Beside some of them stands what that version made of them: the columns of CSV and the
+//! names of Prometheus are promised.
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +98,8 @@ fn each_time_series_of_a_check_is_that_of_its_phase() {
     each_phase_has_its_own_series(&run);
 }
 
-/// Asserts that what is drawn over time under the name of a phase is what that phase did, in the order in which phases ran.
+/// Asserts that what is drawn over time under the name of a phase is what that phase did, in the order in
+/// which phases ran.
 pub(crate) fn each_phase_has_its_own_series(run: &Path) {
     let found = operations(&report(run, "csv"));
     assert_eq!(found.len(), 7, "{found:?}");

@@ -1,4 +1,5 @@
-//! The documents of `plumb policy` hold the keys that are promised, and its metrics are what Prometheus reads.
+//! The documents of `plumb policy` hold the keys that are promised, and its metrics are what Prometheus
+//! reads.
 
 use std::process::Output;
 

@@ -1,5 +1,6 @@
-//! What `plumb policy` must not touch: everything that is no disk with a write cache of its own is refused with exit code 4,
-//! a reason and a remedy; what makes no sense ends with 2; and without root nothing is changed.
+//! What `plumb policy` must not touch: everything that is no disk with a write cache of its own is refused
+//! with exit code 4, a reason and a remedy; what makes no sense ends with 2; and without root nothing is
+//! changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

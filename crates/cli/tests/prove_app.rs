@@ -11,7 +11,8 @@ use crate::common::{document, entries, holds, plumb, said, scratch};
 use crate::load_killed::start_until_result;
 use crate::load_support::stderr;
 
-/// SQLite that loses its last commit on any file system: the directory is not synced after the journal is gone.
+/// SQLite that loses its last commit on any file system: the directory is not synced after the journal is
+/// gone.
 const LOSES: &str = "sqlite:journal=delete,synchronous=full,inserts=1,deletes=0";
 
 /// The last line of the log must be what was acknowledged, or more.
@@ -239,8 +240,8 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     let honest = over("cache:volatile", work, 0);
     let states = &honest["states"];
     assert!(states["failing"] == 0 && states["checked"].as_u64() > Some(20), "{states}");
-    // Its log is not flushed, and says that it keeps what it has not: the cache finds that out, and refuses it, or what is left of a block is
-    // not read, and the kernel does not mount it.
+    // Its log is not flushed, and says that it keeps what it has not: the cache finds that out, and refuses
+    // it, or what is left of a block is not read, and the kernel does not mount it.
     let believed = over("cache:volatile?mode=protected", work, 1);
     let failure = &believed["failures"][0];
     assert_eq!(failure["class"], "unmountable", "{failure:#}");
@@ -262,7 +263,8 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     assert_eq!(other.status.code(), Some(2), "{}", said(&other));
 }
 
-/// A proof that has written what it found under its first drive profile, and whose checks hang under the second.
+/// A proof that has written what it found under its first drive profile, and whose checks hang under the
+/// second.
 fn hanging(place: &TempDir, run: &str) -> (Child, PathBuf) {
     let (out, temporary) = (place.path().join("run"), place.path().join("temporary"));
     for directory in [&out, &temporary] {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::common::{can_mount, document, holds, in_own_mounts, said, scratch};
 
-/// Runs a script with an empty /run of its own. `serve NAME` serves a drive, and sets `server` to its process.
+/// Runs a script with an empty /run of its own. `serve NAME` serves a drive, and sets `server` to its
+/// process.
 fn run(script: &str) -> Output {
     let functions = "mount -t tmpfs none /run; \
         serve() { mkfifo /run/$1; $plumb drive serve null --name $1 --size 16M --attach --json >/run/$1 & server=$!; \

@@ -1,4 +1,5 @@
-//! `plumb study`: the figures of field reports come out on simulated drives, and what cannot be had on a real target is said.
+//! `plumb study`: the figures of field reports come out on simulated drives, and what cannot be had on a real
+//! target is said.
 
 use crate::common::{document, entries, holds, plumb, said, scratch};
 use serde_json::Value;
@@ -19,7 +20,7 @@ fn rows(document: &Value) -> impl Iterator<Item = &Value> {
     studies.flat_map(|study| study["rows"].as_array().unwrap())
 }
 
-/// Whether the counts, and no prose, say that the flushes are what makes the figure.
+/// Returns true if the counts, and no prose, say that the flushes are what makes the figure.
 fn is_of_flushes(document: &Value, figure: &str) -> bool {
     let row = rows(document).find(|row| row["figure"] == figure).unwrap_or_else(|| panic!("{document:#}"));
     let why = row["why"].as_str().unwrap();
@@ -108,7 +109,8 @@ fn each_study_reproduces_its_field_report() {
     assert!(window.contains("window of 36 s"), "{window}");
     let host = chosen("fdatasync mean, cache enabled").and_then(Value::as_str).unwrap_or_default();
     assert!(host.contains("call us 130"), "{host}");
-    // Reported are 30,000 writes a second without the page cache, of a test whose length is not told: less here, and no bar says so.
+    // Reported are 30,000 writes a second without the page cache, of a test whose length is not told: less
+    // here, and no bar says so.
     let headline = document["headline"].as_str().unwrap();
     assert!(headline.contains("did not come out within a factor of 1.5"), "{headline}");
     let both_sides =
@@ -133,8 +135,8 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// A study runs a database's log over a file system, a comparison plain writes with a sync each, of the mean size of the log's: one
-/// kernel decides for both which flushes a drive sees.
+/// A study runs a database's log over a file system, a comparison plain writes with a sync each, of the mean
+/// size of the log's: one kernel decides for both which flushes a drive sees.
 #[test]
 fn a_comparison_of_cache_states_agrees_with_the_study_of_them() {
     let ran = |typed: &str| {

@@ -1,4 +1,5 @@
-//! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a recording.
+//! `plumb survey` recorded here reads the same elsewhere, and `plumb report` makes every format from a
+//! recording.
 
 use crate::common;
 use crate::common::{check, document, has_run, plumb, said, scratch};

@@ -1,5 +1,5 @@
-//! Traces through the binary: what fio recorded is done again, at its times, on the targets that are meant; and what is
-//! broken or does not fit is refused by its place.
+//! Traces through the binary: what fio recorded is done again, at its times, on the targets that are meant;
+//! and what is broken or does not fit is refused by its place.
 
 use std::path::Path;
 use std::process::{Command, Output};

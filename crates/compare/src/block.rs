@@ -42,7 +42,8 @@ pub fn figure_names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
 
-/// Operations per second. Where none completed it is taken for half of one: a logarithm is needed, and the block is no other's.
+/// Operations per second. Where none completed it is taken for half of one: a logarithm is needed, and the
+/// block is no other's.
 fn iops(sides: &Sides) -> Option<f64> {
     let application = &sides.application;
     let is_empty = application.operations == 0 && application.seconds > 0.0;
@@ -54,8 +55,8 @@ fn operation(sides: &Sides) -> Option<Latency> {
     sides.application.latency_from_intended_start.or(sides.application.latency)
 }
 
-/// The block of a profile over files: what it does from one operation to the next it does from one transaction to the next.
-/// Each of `threads` is always in one.
+/// The block of a profile over files: what it does from one operation to the next it does from one
+/// transaction to the next. Each of `threads` is always in one.
 pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: u32) -> Block {
     let Some(transactions) = &outcome.transactions else { return block };
     let counts = &mut block.counts;

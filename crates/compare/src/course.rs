@@ -1,8 +1,9 @@
 //! An experiment in progress: which turn is next, and what is known until then.
 //!
-//! Practice comes first. In its first round no block has a warm-up: where the rate settled in it (a change point of its time series) is how
-//! long every later block runs before it is measured. The other rounds of practice are like those that count: they say how much pairs of
-//! blocks differ, and how many rounds the budget holds. From then on the design is fixed.
+//! Practice comes first. In its first round no block has a warm-up: where the rate settled in it (a change
+//! point of its time series) is how long every later block runs before it is measured. The other rounds of
+//! practice are like those that count: they say how much pairs of blocks differ, and how many rounds the
+//! budget holds. From then on the design is fixed.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
@@ -222,7 +223,8 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// How long a block runs before it is measured, from the first round of practice. A profile makes its files anew for each block.
+    /// How long a block runs before it is measured, from the first round of practice. A profile makes its
+    /// files anew for each block.
     fn settled(&self) -> Nanos {
         if self.experiment.is_of_profile() {
             return Nanos::ZERO;
@@ -256,7 +258,7 @@ impl<'a> Course<'a> {
             .together(experiment.together)
     }
 
-    /// Whether the outcome is clear at a look.
+    /// Returns true if the outcome is clear at a look.
     fn is_settled(&self, design: &Design, rounds: usize) -> bool {
         design.look_at(rounds).is_some()
             && whole_rounds(self.levels(), &self.blocks) >= rounds

@@ -1,5 +1,5 @@
-//! The design of an experiment: how many rounds, the order of the levels in each, when the results are looked at, and how much
-//! of the allowed error each look may use.
+//! The design of an experiment: how many rounds, the order of the levels in each, when the results are looked
+//! at, and how much of the allowed error each look may use.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -9,8 +9,8 @@ use crate::statistics::{Flips, Orders, shuffle, smallest_error};
 /// What is asked of the statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// In how many of all experiments at most a difference is found where there is none, or equivalence where there is a difference
-    /// as large as the threshold: 0.05.
+    /// In how many of all experiments at most a difference is found where there is none, or equivalence where
+    /// there is a difference as large as the threshold: 0.05.
     pub error: f64,
     /// A ratio between one over this and this is equivalence: 1.05.
     pub equivalent: f64,
@@ -29,7 +29,8 @@ impl Default for Terms {
 pub struct Look {
     /// After so many rounds.
     pub rounds: usize,
-    /// The error that it may use. Those of all looks add up to the whole, so intervals of all looks hold together.
+    /// The error that it may use. Those of all looks add up to the whole, so intervals of all looks hold
+    /// together.
     pub error: f64,
 }
 
@@ -41,7 +42,8 @@ pub struct Design {
     /// How many rounds are between two looks.
     stages: Vec<usize>,
     seed: u64,
-    /// All levels run at the same time: there are no orders, and where the levels are alike either may come out ahead in each round.
+    /// All levels run at the same time: there are no orders, and where the levels are alike either may come
+    /// out ahead in each round.
     together: bool,
 }
 
@@ -51,13 +53,14 @@ const EARLY_SHARES: [f64; 3] = [0.2, 0.1, 0.1];
 impl Design {
     /// Fewer rounds can hardly show anything.
     pub const ROUNDS_MIN: usize = 8;
-    /// So many are run however small the budget is. Of eight there are so few orders that the 95 % interval holds in 97.1 % of experiments,
-    /// and is as much wider; of ten in 95.2 %.
+    /// So many are run however small the budget is. Of eight there are so few orders that the 95 % interval
+    /// holds in 97.1 % of experiments, and is as much wider; of ten in 95.2 %.
     pub const ROUNDS_USUAL: usize = 10;
     /// More are not run, however large the budget: longer blocks are better then.
     pub const ROUNDS_MAX: usize = 64;
 
-    /// An experiment with at most `rounds` rounds of `levels` levels. `looks_early` says whether it may end before the last round.
+    /// An experiment with at most `rounds` rounds of `levels` levels. `looks_early` says whether it may end
+    /// before the last round.
     pub fn new(levels: usize, rounds: usize, terms: &Terms, looks_early: bool, seed: u64) -> Self {
         let levels = levels.max(2);
         // Each level is compared with the first, and all these comparisons share the error.
@@ -101,7 +104,8 @@ impl Design {
         self.looks.iter().find(|look| look.rounds == rounds).copied()
     }
 
-    /// The error that may be used after `rounds` rounds: that of the look there; anywhere else, what earlier looks have left.
+    /// The error that may be used after `rounds` rounds: that of the look there; anywhere else, what earlier
+    /// looks have left.
     pub fn error_at(&self, rounds: usize) -> f64 {
         let left = || self.looks.iter().filter(|look| look.rounds > rounds).map(|look| look.error).sum();
         self.look_at(rounds).map_or_else(left, |look| look.error)
@@ -124,7 +128,8 @@ impl Design {
         all
     }
 
-    /// What other orders of two levels the design could have drawn, given whether the second came first in each round.
+    /// What other orders of two levels the design could have drawn, given whether the second came first in
+    /// each round.
     pub fn flips(&self, swapped: &[bool]) -> Flips {
         let orders = match self.levels {
             _ if self.together => Orders::Free,
@@ -145,7 +150,8 @@ fn even(rounds: usize) -> usize {
     rounds - rounds % 2
 }
 
-/// The fewest rounds, an even number, after which a balanced design can show a difference at this error at all.
+/// The fewest rounds, an even number, after which a balanced design can show a difference at this error at
+/// all.
 fn first_look(error: f64) -> usize {
     let mut rounds = Design::ROUNDS_MIN;
     while smallest_error(rounds) > error && rounds < Design::ROUNDS_MAX {

@@ -38,7 +38,7 @@ pub struct Experiment {
     pub block: Option<Nanos>,
     /// What becomes of the budget.
     pub extent: Extent,
-    /// Whether the levels run at the same time, each on a target of its own, rather than in turns.
+    /// True if the levels run at the same time, each on a target of its own, rather than in turns.
     pub together: bool,
 }
 
@@ -72,7 +72,8 @@ const BLOCK_MAX: Nanos = Nanos::secs(15);
 pub(crate) const WARMUP_SHARE: u64 = 4;
 
 impl Level {
-    /// Its block, a span that is measured for `block`: one that ended after so many operations would have them used up by its warm-up.
+    /// Its block, a span that is measured for `block`: one that ended after so many operations would have
+    /// them used up by its warm-up.
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
         let refuse = |because| LevelError { level: self.name.clone(), because };
         let [span] = self.scenario.spans.as_slice() else {
@@ -119,8 +120,8 @@ impl Experiment {
         Ok(Scenario { spans: all.into_iter().collect() })
     }
 
-    /// What is asked of the blocks. If the figure that decides is not said, it is the rate; with a schedule, which decides the rate, the 99th
-    /// percentile.
+    /// What is asked of the blocks. If the figure that decides is not said, it is the rate; with a schedule,
+    /// which decides the rate, the 99th percentile.
     pub fn question(&self) -> Question {
         let is_scheduled = self.jobs().any(|job| job.workload.rate != Rate::Unlimited);
         let figure = match (self.is_of_profile(), is_scheduled) {
@@ -142,7 +143,7 @@ impl Experiment {
         if self.together { 1 } else { self.levels.len() }
     }
 
-    /// Whether the blocks are runs of a profile.
+    /// Returns true if the blocks are runs of a profile.
     pub(crate) fn is_of_profile(&self) -> bool {
         self.jobs().any(|job| job.program.is_some())
     }

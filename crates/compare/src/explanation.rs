@@ -1,8 +1,8 @@
 //! Why two levels differ: the time from one operation to the next, taken apart by what was counted.
 //!
-//! There are as many places for a request as the depth, each always with some operation. What an operation takes of the time of a
-//! place, divided by the depth, is the time from one operation to the next, and a rate is its inverse. The time of a place is
-//! parted, for each level by itself:
+//! There are as many places for a request as the depth, each always with some operation. What an operation
+//! takes of the time of a place, divided by the depth, is the time from one operation to the next, and a rate
+//! is its inverse. The time of a place is parted, for each level by itself:
 //!
 //! ```text
 //! syncs x (flushes each x time of a flush     what the devices took for flushes, as far as somebody waited for them
@@ -16,11 +16,12 @@
 //!
 //! While a thread waits for a sync or computes, all its places do.
 //!
-//! The difference of a product goes to both of its factors by halves: exact, and the same in both directions. Where they pull against
-//! each other it goes to the stronger.
+//! The difference of a product goes to both of its factors by halves: exact, and the same in both directions.
+//! Where they pull against each other it goes to the stronger.
 //!
 //! # Limitations
-//! Devices count for all programs. What they do in the background, while nobody waits for it, is kept out by the bounds above, not known.
+//! Devices count for all programs. What they do in the background, while nobody waits for it, is kept out by
+//! the bounds above, not known.
 
 use plumb_report::document::comparison::{Counts, Term};
 use plumb_report::quantity::{bytes, duration, percent};
@@ -68,8 +69,8 @@ impl Product {
         self.count * self.cost
     }
 
-    /// What the count and the cost make of the difference to `other`. If one takes back most of what the other makes, the difference is
-    /// all of the one that goes its way.
+    /// What the count and the cost make of the difference to `other`. If one takes back most of what the
+    /// other makes, the difference is all of the one that goes its way.
     fn difference(self, other: Self) -> (f64, f64) {
         // A cost that does not occur at one level is that of the other: all of the difference is the count's.
         let (mut one, mut two) = (self, other);
@@ -82,7 +83,8 @@ impl Product {
         let by_count = (one.count - two.count) * f64::midpoint(one.cost, two.cost);
         let by_cost = (one.cost - two.cost) * f64::midpoint(one.count, two.count);
         let all = by_count + by_cost;
-        // A page cache makes few I/Os of many, each large and waited for by nobody: their cost explains nothing.
+        // A page cache makes few I/Os of many, each large and waited for by nobody: their cost explains
+        // nothing.
         let cancels = by_count.abs().min(by_cost.abs()) > (CANCELLING_MIN - 1.0) * all.abs();
         match cancels {
             true if by_count * all > 0.0 => (all, 0.0),
@@ -139,8 +141,8 @@ impl Parts {
     }
 }
 
-/// Why `compared` takes another time from one operation to the next than `against`, the largest term first and the remainder last; empty
-/// if that was not counted.
+/// Why `compared` takes another time from one operation to the next than `against`, the largest term first
+/// and the remainder last; empty if that was not counted.
 pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
     let (compared, against) = (&compared.known_with(against), &against.known_with(compared));
     let (Some(one), Some(two)) = (Parts::of(compared), Parts::of(against)) else { return Vec::new() };

@@ -29,7 +29,8 @@ pub struct Question {
     pub limits: Vec<Gate>,
 }
 
-/// What `blocks` of an interleaved experiment say. Facts of the run (environment, verdicts, how it ended) are left empty.
+/// What `blocks` of an interleaved experiment say. Facts of the run (environment, verdicts, how it ended) are
+/// left empty.
 pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> ComparisonDocument {
     let rounds = whole_rounds(question.levels.len(), &blocks);
     let place = |level, round| blocks.iter().position(|block| block.level == level && block.round == round);
@@ -61,7 +62,7 @@ pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> Com
     ComparisonDocument { seed: design.seed(), measured: blocks, ..document }
 }
 
-/// Whether the outcome is clear, and on which side of each limit it is.
+/// Returns true if the outcome is clear, and on which side of each limit it is.
 pub(crate) fn is_clear(document: &ComparisonDocument) -> bool {
     document.limits.iter().all(|limit| limit.exceeded.is_some())
         && document
@@ -74,8 +75,8 @@ pub(crate) fn values(blocks: &[Block], level: usize, rounds: usize, figure: &str
     counted(blocks, level, rounds).map(|block| Some(block.figures.get(figure)?.ln())).collect()
 }
 
-/// The log ratios of a figure of a level to that of the first in the rounds of practice that were like those that count: all but the first.
-/// `None` if a block has none.
+/// The log ratios of a figure of a level to that of the first in the rounds of practice that were like those
+/// that count: all but the first. `None` if a block has none.
 pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<Vec<f64>> {
     let of = |level: usize| {
         let practice = blocks.iter().filter(move |block| (block.level, block.round) == (level, 0));
@@ -147,7 +148,8 @@ impl Asked<'_> {
         let name = |level: usize| question.levels.get(level).cloned().unwrap_or_default();
         let ratio_of =
             |judged: &Judged| Some(ratio(judged.center?, judged.interval, 1.0 - question.terms.error));
-        // All figures at the error of this look: an experiment that ends early has chosen its end, for each of them.
+        // All figures at the error of this look: an experiment that ends early has chosen its end, for each
+        // of them.
         let judged = |figure: &str| (self.judged)(level, figure, self.error);
         let decisive = judged(&question.figure);
         let named = |figure: &str| Some((figure.to_owned(), ratio_of(&judged(figure)?)?));

@@ -1,4 +1,5 @@
-//! Experiments: the levels of a factor measured in interleaved blocks, compared, and the difference explained.
+//! Experiments: the levels of a factor measured in interleaved blocks, compared, and the difference
+//! explained.
 //!
 //! ```text
 //! design ──order of blocks, looks──► run, course ──each block a turn of a trial──► block ──► judge ──► ComparisonDocument
@@ -9,9 +10,12 @@
 //!
 //! Invariants:
 //! 1. The unit of analysis is the block, never the operation: operations of one block depend on one another.
-//! 2. Which level comes first in a round is drawn from the seed, balanced; the test draws from the same orders.
-//! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out among the looks.
-//! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this experiment could see.
+//! 2. Which level comes first in a round is drawn from the seed, balanced; the test draws from the same
+//!    orders.
+//! 3. When the results are looked at is fixed before the first block that counts, and the error is shared out
+//!    among the looks.
+//! 4. There is one outcome for each pair of levels: different, equivalent, or no difference that this
+//!    experiment could see.
 
 mod block;
 mod course;

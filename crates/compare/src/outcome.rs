@@ -17,12 +17,13 @@ pub struct Judged {
     pub center: Option<f64>,
     /// The interval of it, at the error that was given.
     pub interval: Interval,
-    /// The logarithm of the smallest ratio above 1 that an experiment like this one finds in four of five cases; infinite if none.
+    /// The logarithm of the smallest ratio above 1 that an experiment like this one finds in four of five
+    /// cases; infinite if none.
     pub smallest_detectable: f64,
 }
 
-/// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped, and `reach` from where on a ratio is
-/// not taken as it is.
+/// Judges the log ratios of pairs of blocks at `error`; `flips` says what other orders would have flipped,
+/// and `reach` from where on a ratio is not taken as it is.
 pub fn judge_pairs(log_ratios: &[f64], reach: f64, flips: &Flips, error: f64, terms: &Terms) -> Judged {
     let values = TypicalValues::of(log_ratios, flips, reach);
     // Two one-sided tests, each at the whole error: the interval that leaves it out at either end.

@@ -24,7 +24,8 @@ fn assert_shares(values: &TypicalValues, shares: [(f64, f64, f64); 3]) {
     }
 }
 
-/// `permutation_test((x - t,), mean, permutation_type='samples', n_resamples=inf)`, alternatives `greater` and `less`.
+/// `permutation_test((x - t,), mean, permutation_type='samples', n_resamples=inf)`, alternatives `greater`
+/// and `less`.
 #[test]
 fn p_values_are_those_of_the_permutation_test() {
     let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
@@ -36,7 +37,8 @@ fn p_values_are_those_of_the_permutation_test() {
     assert_shares(&means, shares);
 }
 
-/// The same test, its ends found by bisection; balanced: over the 252 flips that keep five pairs in each order.
+/// The same test, its ends found by bisection; balanced: over the 252 flips that keep five pairs in each
+/// order.
 #[test]
 fn intervals_are_those_of_the_test_inverted() {
     let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);

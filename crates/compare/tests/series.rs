@@ -1,8 +1,9 @@
-//! Experiments on synthetic blocks of which the true ratio is known: with drift, with values that depend on those before them,
-//! with heavy tails. Guards against intervals that cover less than they say, and against outcomes that are wrong too often.
+//! Experiments on synthetic blocks of which the true ratio is known: with drift, with values that depend on
+//! those before them, with heavy tails. Guards against intervals that cover less than they say, and against
+//! outcomes that are wrong too often.
 //!
-//! `PLUMB_SERIES` is how many of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share a seed: the shares of one
-//! that went wrong by chance would go wrong in all of them.
+//! `PLUMB_SERIES` is how many of each kind (soak: 10,000), `PLUMB_SEED` the first seed. No two kinds share a
+//! seed: the shares of one that went wrong by chance would go wrong in all of them.
 
 use plumb_compare::statistics::reach;
 use plumb_compare::{Design, Judged, PRACTICE, Spread, Terms, judge_pairs};
@@ -131,7 +132,8 @@ struct Share {
     /// What it is a share of, and how to repeat it.
     of: String,
     value: f64,
-    /// Chance alone moves a share of 0.05, or of 0.95, further than this in less than one of a million samples.
+    /// Chance alone moves a share of 0.05, or of 0.95, further than this in less than one of a million
+    /// samples.
     chance: f64,
 }
 
@@ -180,7 +182,8 @@ fn series() -> u64 {
     variable("PLUMB_SERIES", 12)
 }
 
-/// All natures with these ratios: each kind by itself where there are enough experiments to tell, else all together.
+/// All natures with these ratios: each kind by itself where there are enough experiments to tell, else all
+/// together.
 fn groups(ratios: &[f64]) -> Vec<Vec<Kind>> {
     let kinds: Vec<Kind> =
         NATURES.iter().flat_map(|nature| ratios.iter().map(move |ratio| (*nature, *ratio))).collect();

@@ -1,5 +1,6 @@
-//! Policies that are switched for blocks are as they were at the end, and after a kill at any change the next command makes them so.
-//! Guards against a change that no promise announces, and a promise that does not lead back.
+//! Policies that are switched for blocks are as they were at the end, and after a kill at any change the next
+//! command makes them so. Guards against a change that no promise announces, and a promise that does not lead
+//! back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -15,7 +15,7 @@ impl Atomicity {
     /// One logical block.
     pub const BLOCK: Self = Self { unit: 1, boundary: 0 };
 
-    /// Whether a write of `range` survives whole or not at all.
+    /// Returns true if a write of `range` survives whole or not at all.
     pub const fn is_atomic(self, range: LbaRange) -> bool {
         if range.nlb > self.unit {
             return false;

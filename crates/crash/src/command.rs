@@ -13,17 +13,19 @@ pub const NEVER: Moment = Moment::MAX;
 pub struct Span {
     /// When it was submitted.
     pub submitted: Moment,
-    /// When it completed as done; [`NEVER`] while it is in flight, and for ever if it failed or was not answered.
+    /// When it completed as done; [`NEVER`] while it is in flight, and for ever if it failed or was not
+    /// answered.
     pub completed: Moment,
 }
 
 impl Span {
-    /// Whether it completed as done.
+    /// Returns true if it completed as done.
     pub const fn is_completed(self) -> bool {
         self.completed != NEVER
     }
 
-    /// Whether it completed before the other was submitted. Of two that were in flight together neither is older.
+    /// Returns true if it completed before the other was submitted. Of two that were in flight together
+    /// neither is older.
     pub const fn is_older_than(self, other: Self) -> bool {
         self.completed < other.submitted
     }
@@ -44,25 +46,25 @@ pub enum Kind {
     },
     /// Discards.
     Discard {
-        /// Whether it certainly leaves zeroes. If not, it may do nothing.
+        /// True if it certainly leaves zeroes. If not, it may do nothing.
         zeroes: bool,
     },
 }
 
 impl Kind {
-    /// Whether it asks for FUA.
+    /// Returns true if it asks for FUA.
     pub const fn is_fua(self) -> bool {
         matches!(self, Self::Write { fua: true } | Self::WriteZeroes { fua: true })
     }
 
-    /// Whether older versions are certainly gone once it is durable.
+    /// Returns true if older versions are certainly gone once it is durable.
     pub const fn displaces(self) -> bool {
         !matches!(self, Self::Discard { zeroes: false })
     }
 }
 
-/// When a command took the place of what was in its blocks: somewhere in its span. Of two that were in flight together
-/// the one that landed later is visible.
+/// When a command took the place of what was in its blocks: somewhere in its span. Of two that were in flight
+/// together the one that landed later is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landing {
     /// As it was submitted.
@@ -84,13 +86,13 @@ pub struct Command<T> {
     pub span: Span,
     /// When it landed; means nothing before it has completed.
     pub landing: Landing,
-    /// Whether it failed or was not answered.
+    /// True if it failed or was not answered.
     pub is_failed: bool,
-    /// Whether it is durable, and stays only for what is not newer than it.
+    /// True if it is durable, and stays only for what is not newer than it.
     pub is_durable: bool,
     /// What the caller attached: a content, or a number for it.
     pub content: T,
-    /// Whether it was destaged before it completed.
+    /// True if it was destaged before it completed.
     pub(crate) is_destaged: bool,
     /// In how many blocks it still counts.
     pub(crate) live_blocks: u64,
@@ -112,12 +114,12 @@ impl<T> Command<T> {
         }
     }
 
-    /// Whether a cut may take it although it completed.
+    /// Returns true if a cut may take it although it completed.
     pub const fn is_at_risk(&self) -> bool {
         self.span.is_completed() && !self.is_durable
     }
 
-    /// Whether the host was told that it is done.
+    /// Returns true if the host was told that it is done.
     pub const fn is_acknowledged(&self) -> bool {
         self.span.is_completed() && !self.is_failed
     }
@@ -130,7 +132,7 @@ impl<T> Command<T> {
         }
     }
 
-    /// Whether everything older than it is gone from its blocks.
+    /// Returns true if everything older than it is gone from its blocks.
     pub(crate) const fn is_decisive(&self) -> bool {
         self.is_durable && self.kind.displaces()
     }

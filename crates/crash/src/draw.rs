@@ -1,5 +1,5 @@
-//! One cut, drawn: any legal outcome comes with a probability above zero, but the draw prefers those at which software
-//! fails: all lost, all there, a prefix, all but one, one alone, a tear.
+//! One cut, drawn: any legal outcome comes with a probability above zero, but the draw prefers those at which
+//! software fails: all lost, all there, a prefix, all but one, one alone, a tear.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng as _;
@@ -53,8 +53,8 @@ pub enum Strategy {
 pub struct DrawnCut {
     /// How it was chosen.
     pub strategy: Strategy,
-    /// All commands of the window, in the order in which what survives of them landed: a block holds the last one that
-    /// keeps it.
+    /// All commands of the window, in the order in which what survives of them landed: a block holds the last
+    /// one that keeps it.
     pub remainders: Vec<Remainder>,
 }
 
@@ -65,7 +65,7 @@ pub struct Remainder {
     pub id: u64,
     /// Which of its blocks survive.
     pub keep: Keep,
-    /// Whether it survives whole or not at all.
+    /// True if it survives whole or not at all.
     pub is_atomic: bool,
     /// When it landed.
     landed: Moment,

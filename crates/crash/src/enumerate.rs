@@ -41,7 +41,7 @@ pub enum Grain {
 pub struct Options {
     /// Into what commands may tear.
     pub grain: Grain,
-    /// Whether outcomes with unreadable blocks are wanted, too.
+    /// True if outcomes with unreadable blocks are wanted, too.
     pub unreadable: bool,
 }
 
@@ -49,8 +49,8 @@ pub struct Options {
 type Choice = (LbaRange, Vec<Survivor>);
 
 impl<T: Clone> Window<T> {
-    /// What a cut now may leave, of every run over which a command of the window lies. Everywhere else it is what the
-    /// caller has stored.
+    /// What a cut now may leave, of every run over which a command of the window lies. Everywhere else it is
+    /// what the caller has stored.
     pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
         self.runs().map(|run| {
             let mut survivors = Vec::new();
@@ -59,10 +59,10 @@ impl<T: Clone> Window<T> {
         })
     }
 
-    /// Calls `visit` with every outcome that a cut now may have: for each run (each block, if commands tear into blocks)
-    /// over which a command lies, in order, what is left there. Where commands that survive whole overlap, the same
-    /// outcome may come more than once. Stops when `visit` says so; nothing is made in advance, so however many there
-    /// are, what was visited is all it costs.
+    /// Calls `visit` with every outcome that a cut now may have: for each run (each block, if commands tear
+    /// into blocks) over which a command lies, in order, what is left there. Where commands that survive
+    /// whole overlap, the same outcome may come more than once. Stops when `visit` says so; nothing is made
+    /// in advance, so however many there are, what was visited is all it costs.
     pub fn enumerate(
         &self,
         options: Options,
@@ -104,7 +104,8 @@ impl<T: Clone> Window<T> {
         whole.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whether this command of the window survives a cut whole or not at all: it is a single block, or atomic.
+    /// Returns true if this command of the window survives a cut whole or not at all: it is a single block,
+    /// or atomic.
     pub fn is_whole_or_nothing(&self, id: u64) -> bool {
         self.commands.get(&id).is_some_and(|one| one.range.nlb == 1 || self.is_untearable(one))
     }
@@ -113,7 +114,7 @@ impl<T: Clone> Window<T> {
         grain == Grain::Commands || command.range.nlb > 1 && self.is_untearable(command)
     }
 
-    /// Whether no cut can tear or break it: rule 7, but for what failed (rule 9).
+    /// Returns true if no cut can tear or break it: rule 7, but for what failed (rule 9).
     pub(crate) fn is_untearable(&self, command: &Command<T>) -> bool {
         self.is_atomic(command) && !command.is_failed
     }

@@ -26,7 +26,7 @@ pub enum Keep {
 const PIECES_MAX: u64 = 1 << 12;
 
 impl Keep {
-    /// Whether block `index` of `blocks` survives.
+    /// Returns true if block `index` of `blocks` survives.
     pub const fn keeps(self, index: u64, blocks: u64) -> bool {
         match self {
             Self::Nothing => false,
@@ -38,7 +38,8 @@ impl Keep {
         }
     }
 
-    /// The surviving blocks as runs `(first, count)` in order. At most 4,096 of them, however long the command.
+    /// The surviving blocks as runs `(first, count)` in order. At most 4,096 of them, however long the
+    /// command.
     pub fn runs(self, blocks: u64) -> Vec<(u64, u64)> {
         let run = |from: u64, to: u64| (from, to.min(blocks).saturating_sub(from));
         let mut runs = match self {

@@ -20,21 +20,22 @@ pub enum FlushKept {
     Always,
     /// None: the device lies.
     Never,
-    /// A flush takes effect only when this many more have completed: at a cut the last ones turn out to be lies.
+    /// A flush takes effect only when this many more have completed: at a cut the last ones turn out to be
+    /// lies.
     AllButLast(u32),
 }
 
 /// What the device keeps of what it says. An honest device keeps all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promise {
-    /// Whether completed writes are at risk: there is a cache, it is on, and nothing protects it. Without it what
-    /// completes is durable, and only what is in flight is at risk.
+    /// True if completed writes are at risk: there is a cache, it is on, and nothing protects it. Without it
+    /// what completes is durable, and only what is in flight is at risk.
     pub volatile: bool,
     /// FUA.
     pub fua: FuaKept,
     /// Flushes.
     pub flush: FlushKept,
-    /// Whether a discarded block reads as zeroes. If not, a discard may take effect or be ignored.
+    /// True if a discarded block reads as zeroes. If not, a discard may take effect or be ignored.
     pub discard_zeroes: bool,
     /// Which writes are all or nothing across a cut.
     pub atomicity: Atomicity,

@@ -6,7 +6,8 @@ use crate::command::{Command, Span};
 use crate::enumerate::Survivor;
 use crate::window::Window;
 
-/// A run of blocks over which the same commands of a window lie, taken from the window for choosing what survives.
+/// A run of blocks over which the same commands of a window lie, taken from the window for choosing what
+/// survives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The blocks.
@@ -20,9 +21,9 @@ pub struct Run {
 pub struct Contender {
     /// Its number.
     pub id: u64,
-    /// Whether a cut must leave its version, or one that is not older.
+    /// True if a cut must leave its version, or one that is not older.
     pub is_decisive: bool,
-    /// Whether a cut may leave its blocks unreadable.
+    /// True if a cut may leave its blocks unreadable.
     pub may_break: bool,
     /// When it was in flight.
     span: Span,
@@ -40,9 +41,9 @@ impl Contender {
 }
 
 impl Run {
-    /// Fills `survivors` with what a block of the run may hold after the cut. `survives` says of the command at a place in
-    /// `versions` whether it survives the cut whole, if that is known; it is not asked of decisive ones. Where all is known
-    /// and none were in flight together, one is left.
+    /// Fills `survivors` with what a block of the run may hold after the cut. `survives` says of the command
+    /// at a place in `versions` whether it survives the cut whole, if that is known; it is not asked of
+    /// decisive ones. Where all is known and none were in flight together, one is left.
     pub fn survivors(
         &self,
         survives: impl Fn(usize) -> Option<bool>,
@@ -71,7 +72,8 @@ impl Run {
 }
 
 impl<T: Clone> Window<T> {
-    /// The runs over which commands lie, in the order of blocks. Everywhere else a cut leaves what the caller has stored.
+    /// The runs over which commands lie, in the order of blocks. Everywhere else a cut leaves what the caller
+    /// has stored.
     pub fn runs(&self) -> impl Iterator<Item = Run> {
         self.versions.iter().map(|(range, ids)| {
             let contender =

@@ -37,8 +37,8 @@ impl<T: Clone> Window<T> {
         });
     }
 
-    /// Calls for each run within `range` over which the same commands lie. In one that crosses an end of it the command
-    /// of this range counts no more.
+    /// Calls for each run within `range` over which the same commands lie. In one that crosses an end of it
+    /// the command of this range counts no more.
     fn for_each_run(&mut self, range: LbaRange, mut call: impl FnMut(&mut Self, LbaRange)) {
         let mut rest = range;
         while let Some((run, _)) = self.versions.first_over(rest) {
@@ -78,8 +78,8 @@ impl<T: Clone> Window<T> {
         self.retire(run);
     }
 
-    /// Lets durable commands go from a run once all others there are newer: nothing can come before or beside them any
-    /// more, and what is stored is the one that landed last.
+    /// Lets durable commands go from a run once all others there are newer: nothing can come before or beside
+    /// them any more, and what is stored is the one that landed last.
     fn retire(&mut self, run: LbaRange) {
         let Some(ids) = self.versions.starting_at(run.lba) else { return };
         let (decisive, others): (Vec<u64>, Vec<u64>) =

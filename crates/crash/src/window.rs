@@ -1,5 +1,5 @@
-//! The commands that may still change what a cut leaves, kept as they come: which of them a block must and may hold is
-//! known at any moment without looking at the history again.
+//! The commands that may still change what a cut leaves, kept as they come: which of them a block must and
+//! may hold is known at any moment without looking at the history again.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -42,10 +42,11 @@ pub enum Standing {
     May,
 }
 
-/// The commands of one device that are in flight, at risk, failed, or durable while something that is not newer than
-/// they are is left over the same blocks. The caller numbers the commands and attaches a content of type `T` to each;
-/// numbers are not used again. The window hands over what becomes durable, so that the caller can store it: what the
-/// caller has stored so is what each block holds if everything that may be lost is lost.
+/// The commands of one device that are in flight, at risk, failed, or durable while something that is not
+/// newer than they are is left over the same blocks. The caller numbers the commands and attaches a content
+/// of type `T` to each; numbers are not used again. The window hands over what becomes durable, so that the
+/// caller can store it: what the caller has stored so is what each block holds if everything that may be lost
+/// is lost.
 ///
 /// A command over any number of blocks is one entry, as long as no other lies over a part of it.
 #[derive(Debug, Clone)]
@@ -54,11 +55,11 @@ pub struct Window<T> {
     /// The last event.
     pub(crate) now: Moment,
     pub(crate) commands: HashMap<u64, Command<T>, ByNumber>,
-    /// By block: the commands of which it may hold the version. If one of them is decisive, what the caller has stored
-    /// is one of these versions; if none is, it is another candidate.
+    /// By block: the commands of which it may hold the version. If one of them is decisive, what the caller
+    /// has stored is one of these versions; if none is, it is another candidate.
     pub(crate) versions: ExtentMap<Vec<u64>>,
-    /// Completed commands by completion. Some are durable or gone by now; they are dropped when they are in front or the
-    /// many.
+    /// Completed commands by completion. Some are durable or gone by now; they are dropped when they are in
+    /// front or the many.
     completed: VecDeque<(Moment, u64)>,
     pub(crate) at_risk_blocks: u64,
     /// Flushes in flight, with their submission.
@@ -115,8 +116,8 @@ impl<T: Clone> Window<T> {
         self.flushes.insert(id, self.now);
     }
 
-    /// The command or flush completes as done. What becomes durable by that is handed to `store`, run by run, in an
-    /// order in which the last one for a block counts.
+    /// The command or flush completes as done. What becomes durable by that is handed to `store`, run by run,
+    /// in an order in which the last one for a block counts.
     pub fn complete(&mut self, id: u64, landing: Landing, store: &mut (impl FnMut(LbaRange, &T) + ?Sized)) {
         self.now += 1;
         if let Some(submitted) = self.flushes.remove(&id) {
@@ -185,9 +186,9 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The command failed or was not answered: rule 9. It stays in flight, unless it had completed (the first half of
-    /// a write whose flush failed): that one is where it is, but was not acknowledged. A flush that failed covers
-    /// nothing.
+    /// The command failed or was not answered: rule 9. It stays in flight, unless it had completed (the first
+    /// half of a write whose flush failed): that one is where it is, but was not acknowledged. A flush that
+    /// failed covers nothing.
     pub fn fail(&mut self, id: u64) {
         self.now += 1;
         self.flushes.remove(&id);
@@ -196,7 +197,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Leaves of a command in flight only these parts, each a command of its own with its own content; their numbers.
+    /// Leaves of a command in flight only these parts, each a command of its own with its own content; their
+    /// numbers.
     pub fn divide(&mut self, id: u64, parts: Vec<(LbaRange, T)>) -> Vec<u64> {
         let Some(command) = self.commands.get(&id).cloned() else { return Vec::new() };
         self.withdraw(id);
@@ -221,19 +223,20 @@ impl<T: Clone> Window<T> {
         Some(if command.is_decisive() { Standing::Must } else { Standing::May })
     }
 
-    /// Whether the device has said that a command is durable, truly or not.
+    /// Returns true if the device has said that a command is durable, truly or not.
     pub fn was_said_durable(&self, command: &Command<T>) -> bool {
         let is_said = command.kind.is_fua() || command.span.completed < self.said_durable_before;
         command.is_acknowledged() && (command.is_durable || is_said)
     }
 
-    /// The runs of `range` over which the same commands lie, with their numbers, in order. Runs without one are left out.
+    /// The runs of `range` over which the same commands lie, with their numbers, in order. Runs without one
+    /// are left out.
     pub fn versions(&self, range: LbaRange) -> impl Iterator<Item = (LbaRange, &[u64])> {
         self.versions.over(range).map(|(range, ids)| (range, ids.as_slice()))
     }
 
-    /// Which of the commands of one run is visible: of those that completed the one that landed last. `None`: what the
-    /// caller has stored.
+    /// Which of the commands of one run is visible: of those that completed the one that landed last. `None`:
+    /// what the caller has stored.
     pub fn visible(&self, ids: &[u64]) -> Option<u64> {
         let completed = ids.iter().filter(|id| self.commands[id].span.is_completed());
         completed.copied().max_by_key(|id| (self.commands[id].landed(), self.commands[id].span.submitted))
@@ -244,7 +247,7 @@ impl<T: Clone> Window<T> {
         self.commands.len()
     }
 
-    /// Whether a cut can change nothing.
+    /// Returns true if a cut can change nothing.
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }

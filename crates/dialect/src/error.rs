@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Whether `word` may be suggested for one that is not known: a slip of the fingers leads nobody to what takes data away.
+/// Returns true if `word` may be suggested for one that is not known: a slip of the fingers leads nobody to
+/// what takes data away.
 pub fn may_be_suggested(word: &str) -> bool {
     let word = word.trim_start_matches('-');
     !["overwrite", "destroy", "trim", "replace", "remove-after"].iter().any(|option| word.starts_with(option))

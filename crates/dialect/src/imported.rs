@@ -111,7 +111,7 @@ impl Distribution {
         Self { latency: Latency { p25, p50, p75, p99, p999, ..latency }, bins, end, unknown_because }
     }
 
-    /// Whether any percentile is known.
+    /// Returns true if any percentile is known.
     pub(crate) fn is_listed(&self) -> bool {
         let Latency { p25, p50, p75, p99, p999, .. } = self.latency;
         [p25, p50, p75, p99, p999].iter().any(Option::is_some)

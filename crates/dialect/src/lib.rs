@@ -1,8 +1,9 @@
-//! The languages of workloads: plumb's own, DiskSpd, SQLIO and fio. Each describes a [`Scenario`] and prints its result.
+//! The languages of workloads: plumb's own, DiskSpd, SQLIO and fio. Each describes a [`Scenario`] and prints
+//! its result.
 //!
-//! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the argument
-//! or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML or JSON that
-//! existing parsers read. Nothing here opens a device.
+//! A dialect is two pure translations. In: arguments or a file become a scenario, or an error that names the
+//! argument or the line. Out: a scenario and its [`SpanResult`](plumb_load::SpanResult)s become the text, XML
+//! or JSON that existing parsers read. Nothing here opens a device.
 
 pub mod diskspd;
 pub mod error;

@@ -1,5 +1,6 @@
-//! The real fio beside ours: the same job files give the same options, its JSON has no key that ours lacks, its own
-//! reader takes our json+, and the traces that it writes are read. Guards against a shape that only looks like fio's.
+//! The real fio beside ours: the same job files give the same options, its JSON has no key that ours lacks,
+//! its own reader takes our json+, and the traces that it writes are read. Guards against a shape that only
+//! looks like fio's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +56,7 @@ fn ours(text: &str) -> Result<Invocation, Error> {
     )
 }
 
-/// Whether fio is installed; says so if not.
+/// Returns true if fio is installed; says so if not.
 pub(crate) fn fio_is_here() -> bool {
     let here = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {

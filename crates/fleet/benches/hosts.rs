@@ -1,5 +1,6 @@
-//! What many hosts cost a controller: processor time and memory of more and more hosts in one process, whose agents are in it, too. Each
-//! count runs in a process of its own, so that the memory of one is not that of the next.
+//! What many hosts cost a controller: processor time and memory of more and more hosts in one process, whose
+//! agents are in it, too. Each count runs in a process of its own, so that the memory of one is not that of
+//! the next.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
@@ -29,7 +30,8 @@ fn main() {
     }
 }
 
-/// A load of a minute on so many hosts, each of which sends what 5,000 operations measured; and the merging of it.
+/// A load of a minute on so many hosts, each of which sends what 5,000 operations measured; and the merging
+/// of it.
 fn one(hosts: usize) {
     let measured = (0..16).map(|seed| outcome(seed, 5000)).collect();
     let mut world = World::new(hosts as u64, hosts, measured);

@@ -1,7 +1,9 @@
-//! An agent without I/O: bytes of the controller in, actions and bytes out. What a task does is somebody else's business.
+//! An agent without I/O: bytes of the controller in, actions and bytes out. What a task does is somebody
+//! else's business.
 //!
-//! The lease: an agent that hears nothing of its controller for two heartbeats and a second, whose input ends, or that hears what is
-//! no message, stops its task and ends. So also where the connection is half open, or the controller was killed.
+//! The lease: an agent that hears nothing of its controller for two heartbeats and a second, whose input
+//! ends, or that hears what is no message, stops its task and ends. So also where the connection is half
+//! open, or the controller was killed.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;

@@ -1,12 +1,13 @@
 //! How far the monotonic clock of a host is from this one.
 //!
-//! A ping leaves at `sent`, is answered from `theirs_received` to `theirs_sent`, and is back at `received`. The clock of the host
-//! is ahead by the difference of the two middles; the error is at most half of what the way there and back took, however that
-//! is shared between the two ways. From then on the two clocks may drift apart by [`DRIFT_PPM`], so the bound grows with the age of a
-//! sample, before it and after it.
+//! A ping leaves at `sent`, is answered from `theirs_received` to `theirs_sent`, and is back at `received`.
+//! The clock of the host is ahead by the difference of the two middles; the error is at most half of what the
+//! way there and back took, however that is shared between the two ways. From then on the two clocks may
+//! drift apart by [`DRIFT_PPM`], so the bound grows with the age of a sample, before it and after it.
 //!
-//! Each sample says where the offset lies; all of them together, where all of them say so. Where they contradict one another the clock has
-//! jumped, as that of a virtual machine does that was paused: then the bound holds all that any of them says.
+//! Each sample says where the offset lies; all of them together, where all of them say so. Where they
+//! contradict one another the clock has jumped, as that of a virtual machine does that was paused: then the
+//! bound holds all that any of them says.
 
 use plumb_block::{Clock, Nanos};
 use rustix::time::{ClockId, clock_gettime};
@@ -47,7 +48,7 @@ pub struct Offset {
     pub ahead_ns: i128,
     /// The most that this may be wrong.
     pub error: Nanos,
-    /// Whether the clock has jumped: no one offset agrees with all samples.
+    /// True if the clock has jumped: no one offset agrees with all samples.
     pub jumped: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct Estimate {
 }
 
 impl Sample {
-    /// Whether it can be true: nothing is answered before it was asked.
+    /// Returns true if it can be true: nothing is answered before it was asked.
     fn is_possible(&self) -> bool {
         let there_and_back = self.received.since(self.sent);
         let longest = there_and_back.saturating_add(Nanos(drift(there_and_back.0) + 1));

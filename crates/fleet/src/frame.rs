@@ -5,7 +5,8 @@
 //!   body                 one message as JSON
 //! ```
 //!
-//! A length beyond the bound ends the connection before anything of the body is kept: so also a shell that greets on stdout.
+//! A length beyond the bound ends the connection before anything of the body is kept: so also a shell that
+//! greets on stdout.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -45,7 +46,8 @@ pub enum FrameError {
     },
 }
 
-/// Appends a message as a frame to `out`. One that is too long for a frame is a mistake of the caller, and is left out.
+/// Appends a message as a frame to `out`. One that is too long for a frame is a mistake of the caller, and is
+/// left out.
 pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     let body = serde_json::to_vec(message).unwrap_or_default();
     debug_assert!((1..=BODY_MAX).contains(&body.len()), "a message of {} bytes", body.len());
@@ -59,7 +61,7 @@ pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
-    /// Whether a frame was among what arrived: the other side speaks, and no shell greets any more.
+    /// True if a frame was among what arrived: the other side speaks, and no shell greets any more.
     has_begun: bool,
 }
 
@@ -89,7 +91,8 @@ impl Decoder {
     }
 }
 
-/// What the other side said, ready to print, and no more of it than a person reads: it is said on stderr and several times in a report.
+/// What the other side said, ready to print, and no more of it than a person reads: it is said on stderr and
+/// several times in a report.
 pub(crate) fn short(text: &str) -> String {
     bounded(text, SHORT_MAX)
 }

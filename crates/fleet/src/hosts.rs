@@ -1,5 +1,5 @@
-//! The hosts that were named: with commas and ranges (`a[01-08,12],db1`, as Slurm writes them), or such lists in the
-//! lines of a file.
+//! The hosts that were named: with commas and ranges (`a[01-08,12],db1`, as Slurm writes them), or such lists
+//! in the lines of a file.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,8 @@ impl HostsError {
     }
 }
 
-/// The hosts of a list that was typed: names with commas between, each with ranges in one pair of brackets or none.
+/// The hosts of a list that was typed: names with commas between, each with ranges in one pair of brackets or
+/// none.
 ///
 /// # Errors
 /// If a name is none, or stands there twice.
@@ -56,7 +57,8 @@ pub fn of_list(typed: &str) -> Result<Vec<String>, HostsError> {
     checked(names)
 }
 
-/// The hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a line or after a blank, are left out.
+/// The hosts of a file: a list in each line; empty lines, and what follows a `#` at the start of a line or
+/// after a blank, are left out.
 ///
 /// # Errors
 /// As [`of_list`].

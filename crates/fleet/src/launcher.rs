@@ -1,5 +1,5 @@
-//! What is started to reach a host: the launcher's words, then the remote command as one word for the shell of the host, as ssh
-//! takes it. A launcher that starts no shell there is given `sh -c`.
+//! What is started to reach a host: the launcher's words, then the remote command as one word for the shell
+//! of the host, as ssh takes it. A launcher that starts no shell there is given `sh -c`.
 
 use plumb_block::Nanos;
 use plumb_report::printable::shell_word;
@@ -8,8 +8,9 @@ use crate::frame::short;
 
 /// In the words of a launcher each of these stands for the name of the host.
 const HOST: [&str; 3] = ["{host}", "{pod}", "{node}"];
-/// Programs that give the remote command to a shell: those that reach another host, and shells. What is started itself may be a script of
-/// the user's, and need only end in one of these; words behind it may be anything, such as the name of a partition.
+/// Programs that give the remote command to a shell: those that reach another host, and shells. What is
+/// started itself may be a script of the user's, and need only end in one of these; words behind it may be
+/// anything, such as the name of a partition.
 const SHELLS: [&str; 15] = [
     "sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "ssh", "autossh", "gsissh", "rsh", "remsh",
     "dbclient", "plink",
@@ -25,8 +26,9 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// The launcher of these words; `None` if there is none. `program` is what plumb is called on the hosts. Where no word is a program
-    /// that gives the remote command to a shell, as `srun` and `kubectl exec` do not, `sh -c` is put before it.
+    /// The launcher of these words; `None` if there is none. `program` is what plumb is called on the hosts.
+    /// Where no word is a program that gives the remote command to a shell, as `srun` and `kubectl exec` do
+    /// not, `sh -c` is put before it.
     pub fn new(mut words: Vec<String>, program: &str) -> Option<Self> {
         words.first()?;
         let gives_to_shell = |(at, word): (usize, &String)| {
@@ -39,7 +41,7 @@ impl Launcher {
         Some(Self { words, program: program.to_owned() })
     }
 
-    /// Whether the name of the host is anywhere in it: without it all hosts are one.
+    /// Returns true if the name of the host is anywhere in it: without it all hosts are one.
     pub fn names_host(&self) -> bool {
         HOST.iter().any(|stands| self.words.iter().any(|word| word.contains(stands)))
     }
@@ -49,11 +51,12 @@ impl Launcher {
         self.command(host, format!("{} agent --stdio", shell_word(&self.program)))
     }
 
-    /// The command line that copies its stdin to a program of a name that nobody can guess, and prints the directory of it. Nothing stays of
-    /// a copy that fails, or that is not of this SHA-256 where the host has sha256sum. From the moment the directory is there a second shell
-    /// waits for `within` and takes away what is left, also where the first is killed, the link falls silent in the middle of the copy, or the
-    /// host cannot be reached a second time; by then the controller has given the host up, or an agent has started and taken it away.
-    /// Signals are ignored until that shell is there, which inherits that.
+    /// The command line that copies its stdin to a program of a name that nobody can guess, and prints the
+    /// directory of it. Nothing stays of a copy that fails, or that is not of this SHA-256 where the host has
+    /// sha256sum. From the moment the directory is there a second shell waits for `within` and takes away
+    /// what is left, also where the first is killed, the link falls silent in the middle of the copy, or the
+    /// host cannot be reached a second time; by then the controller has given the host up, or an agent has
+    /// started and taken it away. Signals are ignored until that shell is there, which inherits that.
     pub fn push(&self, host: &str, hash: &str, within: Nanos) -> Vec<String> {
         let seconds = within.0.div_ceil(1_000_000_000);
         let script = format!(
@@ -68,7 +71,8 @@ impl Launcher {
         self.command(host, script)
     }
 
-    /// The command line that starts the agent that was pushed to `directory`, and takes it away when it has ended.
+    /// The command line that starts the agent that was pushed to `directory`, and takes it away when it has
+    /// ended.
     pub fn pushed(&self, host: &str, directory: &str) -> Vec<String> {
         let directory = shell_word(directory);
         self.command(
@@ -83,13 +87,14 @@ impl Launcher {
     }
 }
 
-/// The word with the name of the host in it. Nothing within the name is taken for more of the same: no word holds a NUL.
+/// The word with the name of the host in it. Nothing within the name is taken for more of the same: no word
+/// holds a NUL.
 fn named(word: &str, host: &str) -> String {
     HOST.iter().fold(word.to_owned(), |word, stands| word.replace(stands, "\0")).replace('\0', host)
 }
 
-/// The directory that a push has printed last, behind what a shell may greet with; otherwise why it is none. What a host prints becomes a
-/// word of a shell there, nothing more.
+/// The directory that a push has printed last, behind what a shell may greet with; otherwise why it is none.
+/// What a host prints becomes a word of a shell there, nothing more.
 ///
 /// # Errors
 /// What was printed instead, in words.

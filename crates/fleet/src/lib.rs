@@ -1,4 +1,5 @@
-//! The same on many hosts: agents that a launcher starts there (`ssh {host}`), and the controller that they answer to.
+//! The same on many hosts: agents that a launcher starts there (`ssh {host}`), and the controller that they
+//! answer to.
 //!
 //! ```text
 //!   controller ── launcher ── shell of the host ── plumb agent --stdio
@@ -6,16 +7,20 @@
 //!        ◄──  Hello, Pong, Ready, Begun, Figures, Part
 //! ```
 //!
-//! - [`frame`] and [`message`] are what goes over a connection. Whatever the other side sends, memory stays bounded.
+//! - [`frame`] and [`message`] are what goes over a connection. Whatever the other side sends, memory stays
+//!   bounded.
 //! - [`clock`] estimates how far the clock of a host is from this one, with a bound of the error.
-//! - [`Controller`] and [`Agent`] are state machines without I/O: bytes in with the time, bytes out, and when to look again. So
-//!   a thousand hosts run in one process, in virtual time.
-//! - [`processes`] drives a controller over launched processes, [`stdio`] an agent over its own stdin and stdout.
-//! - [`hosts`] and [`launcher`] read what was typed; nothing in the name of a host is ever taken for a word of a shell.
+//! - [`Controller`] and [`Agent`] are state machines without I/O: bytes in with the time, bytes out, and when
+//!   to look again. So a thousand hosts run in one process, in virtual time.
+//! - [`processes`] drives a controller over launched processes, [`stdio`] an agent over its own stdin and
+//!   stdout.
+//! - [`hosts`] and [`launcher`] read what was typed; nothing in the name of a host is ever taken for a word
+//!   of a shell.
 //! - [`merge`] makes one document of what the hosts answered.
 //!
-//! Invariants: a host that is silent for two heartbeats and a second is given up, and an agent that hears nothing for as long
-//! stops what it does; whatever a host does, the others go on; a result that lacks a host says so.
+//! Invariants: a host that is silent for two heartbeats and a second is given up, and an agent that hears
+//! nothing for as long stops what it does; whatever a host does, the others go on; a result that lacks a host
+//! says so.
 
 pub mod agent;
 pub mod clock;

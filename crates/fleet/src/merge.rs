@@ -1,4 +1,5 @@
-//! One document of what the hosts answered. Distributions are added, so percentiles of all hosts are those of all operations.
+//! One document of what the hosts answered. Distributions are added, so percentiles of all hosts are those of
+//! all operations.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,12 +31,12 @@ pub struct Answer<'a> {
     pub findings: Vec<Finding>,
     /// What its load measured.
     pub outcome: Option<Cow<'a, LoadOutcome>>,
-    /// Whether its clock jumped while it was watched.
+    /// True if its clock jumped while it was watched.
     jumped: bool,
 }
 
-/// What each host that had a task answered, in the order of the hosts. What their loads measured is taken out of the controller: with
-/// many hosts it is large.
+/// What each host that had a task answered, in the order of the hosts. What their loads measured is taken out
+/// of the controller: with many hosts it is large.
 pub fn answers(controller: &mut Controller) -> Vec<Answer<'static>> {
     let measured = controller.take_measured();
     let with_task = controller.hosts().zip(measured).filter(|(host, _)| host.has_task);
@@ -57,7 +58,8 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
         Some(Ok(Told::Load(_))) if outcome.is_none() => Some("its result has no figures".to_owned()),
         _ => None,
     };
-    // A finding is an answer as good as any; one that was cut short is not whole, whatever it found until then.
+    // A finding is an answer as good as any; one that was cut short is not whole, whatever it found until
+    // then.
     let has_ended = matches!(exit, Some(0 | 1)) && result.is_some_and(|result| result.because.is_none());
     let ok = has_ended && missing.is_none();
     let failed = || match exit {
@@ -112,7 +114,8 @@ impl Told {
     }
 }
 
-/// What a load measured, by its distributions, which are what is added to those of others; of its document what they do not hold.
+/// What a load measured, by its distributions, which are what is added to those of others; of its document
+/// what they do not hold.
 fn measured(outcome: &LoadOutcome, told: Option<Sides>) -> Sides {
     let Some(told) = told else {
         return plumb_trial::sides(outcome, Err("its document did not arrive".to_owned()), None);
@@ -204,12 +207,12 @@ fn headline(document: &Value, findings: &[Finding]) -> Option<String> {
     Some(format!("write caches: {}", states.collect::<Vec<_>>().join(", ")))
 }
 
-/// Whether this can be a figure of a machine.
+/// Returns true if this can be a figure of a machine.
 fn is_figure(value: f64) -> bool {
     (0.0..COUNT_MAX as f64).contains(&value)
 }
 
-/// Whether figures can be added to those of others.
+/// Returns true if figures can be added to those of others.
 fn is_addable(side: &StorageSide) -> bool {
     let counts =
         [side.reads, side.writes, side.read_bytes, side.write_bytes, side.merges, side.flushes.unwrap_or(0)];
@@ -238,7 +241,8 @@ fn local(paths: &[&WritePath]) -> Option<bool> {
     }
 }
 
-/// What the hosts that did all measured together, or the others; `None` if none of them has measured anything.
+/// What the hosts that did all measured together, or the others; `None` if none of them has measured
+/// anything.
 fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
     let measured = || answers.iter().filter(|answer| answer.host.ok == ok && answer.outcome.is_some());
     let whole = together(measured().filter_map(|answer| answer.outcome.as_deref()))?;
@@ -274,8 +278,9 @@ fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
     Some(total)
 }
 
-/// Makes the rates of a total the sums of those of its hosts, each over the time that it ran. Some end before others, as with a count
-/// of operations, or wait for a last one: all that was done divided by the time of the last would be no rate of any moment.
+/// Makes the rates of a total the sums of those of its hosts, each over the time that it ran. Some end before
+/// others, as with a count of operations, or wait for a last one: all that was done divided by the time of
+/// the last would be no rate of any moment.
 fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
     let sum = |of: fn(&Sides) -> f64| hosts.iter().map(|host| of(host)).sum::<f64>();
     total.application.iops = sum(|of| of.application.iops);
@@ -312,8 +317,8 @@ pub fn together<'a>(outcomes: impl Iterator<Item = &'a LoadOutcome>) -> Option<L
     Some(LoadOutcome::together(outcomes))
 }
 
-/// The document of the answers, without what only the caller knows: command, environment, scale. What is told of the hosts is moved into it
-/// but for their names: their own documents are large.
+/// The document of the answers, without what only the caller knows: command, environment, scale. What is told
+/// of the hosts is moved into it but for their names: their own documents are large.
 pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     let [total, unfinished] = [true, false].map(|ok| total(answers, ok));
     let take = |answer: &mut Answer<'_>| {

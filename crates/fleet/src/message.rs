@@ -1,4 +1,5 @@
-//! What a controller and an agent say to each other. Times are of the agent's monotonic clock unless said otherwise.
+//! What a controller and an agent say to each other. Times are of the agent's monotonic clock unless said
+//! otherwise.
 
 use std::io::Read;
 
@@ -67,11 +68,11 @@ pub enum Task {
     Load {
         /// The scenario in plumb's own words (TOML).
         words: String,
-        /// Whether files that plumb did not make may be overwritten.
+        /// True if files that plumb did not make may be overwritten.
         overwrite: bool,
         /// Disks that may be destroyed, by their serials.
         destroy: Vec<String>,
-        /// Whether targets that it makes are removed at the end.
+        /// True if targets that it makes are removed at the end.
         remove_after: bool,
         /// What is set on the host before, and put back after.
         #[serde(default)]
@@ -150,7 +151,7 @@ pub enum FromAgent {
     Part {
         /// The piece.
         text: String,
-        /// Whether it is the last.
+        /// True if it is the last.
         is_last: bool,
     },
 }

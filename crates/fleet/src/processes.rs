@@ -1,7 +1,8 @@
 //! Drives a controller over launched processes: one thread, poll(2) over their pipes.
 //!
-//! A launcher is a process group of its own, so that Ctrl-C reaches the controller first, which ends what the hosts do. The pipes of
-//! a host that is given up are closed, its launcher is told to end (SIGTERM), and killed if it does not.
+//! A launcher is a process group of its own, so that Ctrl-C reaches the controller first, which ends what the
+//! hosts do. The pipes of a host that is given up are closed, its launcher is told to end (SIGTERM), and
+//! killed if it does not.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -60,7 +61,8 @@ struct Process {
 }
 
 impl Processes {
-    /// None is launched yet. With `push` that program, of this SHA-256, is copied to each host first, where it waits so long for its agent.
+    /// None is launched yet. With `push` that program, of this SHA-256, is copied to each host first, where
+    /// it waits so long for its agent.
     pub fn new(launcher: Launcher, names: &[String], push: Option<(PathBuf, String, Nanos)>) -> Self {
         raise_limit(names.len());
         let running = names.iter().map(|_| None).collect();
@@ -68,7 +70,8 @@ impl Processes {
         Self { launcher, names: names.to_vec(), push, running, unread, waited: Nanos::ZERO, ending }
     }
 
-    /// Runs until `is_over`; when `stop` becomes true the hosts are told to end what they do. `watch` looks about ten times a second.
+    /// Runs until `is_over`; when `stop` becomes true the hosts are told to end what they do. `watch` looks
+    /// about ten times a second.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -152,8 +155,8 @@ impl Processes {
         }
     }
 
-    /// Waits until a pipe is ready, or for what the controller waits for, and reads. What there is no time for is read the next time,
-    /// before anything is waited for.
+    /// Waits until a pipe is ready, or for what the controller waits for, and reads. What there is no time
+    /// for is read the next time, before anything is waited for.
     fn wait(
         &mut self,
         controller: &mut Controller,
@@ -346,7 +349,8 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Makes room for three pipes of each host, as far as the system lets. What it does not let is told when a launcher cannot be started.
+/// Makes room for three pipes of each host, as far as the system lets. What it does not let is told when a
+/// launcher cannot be started.
 fn raise_limit(hosts: usize) {
     let needed = hosts as u64 * 3 + 64;
     let limit = getrlimit(Resource::Nofile);

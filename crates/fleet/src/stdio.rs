@@ -1,5 +1,5 @@
-//! Drives an agent over its own stdin and stdout. The task runs on a thread of its own, so that the controller hears of the agent
-//! whatever the devices do.
+//! Drives an agent over its own stdin and stdout. The task runs on a thread of its own, so that the
+//! controller hears of the agent whatever the devices do.
 
 use std::any::Any;
 use std::fs::File;
@@ -22,8 +22,8 @@ use crate::processes::{read, unblock, write};
 
 /// How often the flags are looked at.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
-/// How long a task may take to end once its controller is lost, unless it has something to put back: a device that hangs does not keep
-/// the process.
+/// How long a task may take to end once its controller is lost, unless it has something to put back: a device
+/// that hangs does not keep the process.
 const END_WITHIN: Nanos = Nanos::secs(10);
 /// How a task ends that panicked, as the exit code of a command that failed.
 const FAILED: u8 = 5;
@@ -57,8 +57,8 @@ impl Link {
         }
     }
 
-    /// Says that all is ready, and waits until the controller has said when to start, by [`MonotonicClock`](crate::MonotonicClock);
-    /// `None` if the task is to end instead.
+    /// Says that all is ready, and waits until the controller has said when to start, by
+    /// [`MonotonicClock`](crate::MonotonicClock); `None` if the task is to end instead.
     pub fn wait_for_start(&self) -> Option<Nanos> {
         self.say(Said::Ready);
         while !self.stop.load(Ordering::Relaxed) {
@@ -83,8 +83,8 @@ impl Link {
 /// Does a task.
 pub type Work = dyn Fn(Task, &Link) -> TaskResult + Send + Sync;
 
-/// The agent of this process, until its controller says good-bye or is lost; why, if it was lost. `stop` is set when a task shall end
-/// early, also by signals. `work` does a task.
+/// The agent of this process, until its controller says good-bye or is lost; why, if it was lost. `stop` is
+/// set when a task shall end early, also by signals. `work` does a task.
 ///
 /// # Errors
 /// If the system cannot wait.
@@ -141,7 +141,7 @@ struct Tasks<'a> {
     restores: Arc<AtomicBool>,
     /// Where it is told when to start; none if nothing runs.
     start: Option<Sender<Nanos>>,
-    /// Whether the controller has told it to stop.
+    /// True if the controller has told it to stop.
     is_told: bool,
 }
 
@@ -207,9 +207,9 @@ struct Stdio {
     stdin: File,
     stdout: File,
     woken: PipeReader,
-    /// Whether stdin has not ended.
+    /// True if stdin has not ended.
     has_input: bool,
-    /// Whether somebody reads stdout.
+    /// True if somebody reads stdout.
     has_reader: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Whatever goes wrong with a host, the others go on, memory stays bounded, and the result names the host: guards against a hang and
-//! against a partial result that looks whole.
+//! Whatever goes wrong with a host, the others go on, memory stays bounded, and the result names the host:
+//! guards against a hang and against a partial result that looks whole.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_fleet::controller::{Controller, Phase};
@@ -75,7 +75,8 @@ fn a_controller_that_is_kept_from_its_work_gives_nobody_up_and_keeps_the_leases(
     world.turn_until(Controller::is_done);
     assert_eq!(in_phase(&world, Phase::Done), 8);
     assert!(world.hosts.iter().all(|host| host.ended.is_none()), "a lease has ended");
-    // Whatever its clock shows, silence is what was read; and what it has not read keeps no lease from being renewed.
+    // Whatever its clock shows, silence is what was read; and what it has not read keeps no lease from being
+    // renewed.
     let looked = world.now;
     for second in 1..=30 {
         let now = looked + Nanos::secs(second);
@@ -240,6 +241,7 @@ fn leaving_says_good_bye_to_all() {
     world.run();
     world.controller.leave(world.now);
     world.turn_until(Controller::has_left);
-    // Nobody closed the connections here, so launchers are given up after a while; the agents had ended by themselves.
+    // Nobody closed the connections here, so launchers are given up after a while; the agents had ended by
+    // themselves.
     assert!(world.hosts.iter().all(|host| matches!(&host.ended, Some((_, None)))));
 }

@@ -1,6 +1,6 @@
-//! The percentiles of all hosts are those of the samples put together, over the wire and whatever the number of hosts: guards
-//! against averaged percentiles. Rates of all are sums of those of the hosts, whenever each ended: guards against a total that is less
-//! than one of its parts.
+//! The percentiles of all hosts are those of the samples put together, over the wire and whatever the number
+//! of hosts: guards against averaged percentiles. Rates of all are sums of those of the hosts, whenever each
+//! ended: guards against a total that is less than one of its parts.
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::Phase;

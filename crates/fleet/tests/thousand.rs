@@ -1,5 +1,6 @@
-//! A thousand hosts in one process: they start together, their clocks are known within the bound, and the work of the controller
-//! grows no faster than the number of hosts. Guards against anything that is quadratic in the hosts.
+//! A thousand hosts in one process: they start together, their clocks are known within the bound, and the
+//! work of the controller grows no faster than the number of hosts. Guards against anything that is quadratic
+//! in the hosts.
 
 use plumb_block::Nanos;
 use plumb_fleet::controller::Phase;

@@ -1,10 +1,10 @@
 //! System calls that may wait for this very process, made by a thread with descriptors of its own.
 //!
-//! A process that serves a file system and also uses it may be killed while one of its threads waits in the kernel for an
-//! answer, where no signal reaches it. The threads that would answer are dead by then. The kernel cuts the connection of
-//! the file system when its last descriptor is closed, which it does with the last thread that shares them: the one that
-//! waits. So such a wait must be done by a thread that does not share them. What it waits for then fails once
-//! the process is killed, and it ends, too.
+//! A process that serves a file system and also uses it may be killed while one of its threads waits in the
+//! kernel for an answer, where no signal reaches it. The threads that would answer are dead by then. The
+//! kernel cuts the connection of the file system when its last descriptor is closed, which it does with the
+//! last thread that shares them: the one that waits. So such a wait must be done by a thread that does not
+//! share them. What it waits for then fails once the process is killed, and it ends, too.
 
 #![expect(unsafe_code, reason = "there is no safe call that gives a thread descriptors of its own")]
 
@@ -63,8 +63,8 @@ pub fn write(path: PathBuf, text: String) -> io::Result<()> {
     written.wait()
 }
 
-/// Lets a thread with no descriptors but the standard ones do `task`, which is told where to answer: it may go on after
-/// that. It must neither use nor drop a descriptor that was made elsewhere, nor hand one out, for
+/// Lets a thread with no descriptors but the standard ones do `task`, which is told where to answer: it may
+/// go on after that. It must neither use nor drop a descriptor that was made elsewhere, nor hand one out, for
 /// the same number is another file, or none, on the other side.
 ///
 /// # Errors
@@ -82,9 +82,9 @@ pub fn start<T: Send + 'static>(
     Ok(Apart { answer })
 }
 
-/// Runs `task` on a thread with no descriptors but the standard ones, and waits for it. What waits for a file system that
-/// this very process serves belongs here, threads and programs that it starts as well. It must neither use nor drop a
-/// descriptor that was made elsewhere, nor hand one out.
+/// Runs `task` on a thread with no descriptors but the standard ones, and waits for it. What waits for a file
+/// system that this very process serves belongs here, threads and programs that it starts as well. It must
+/// neither use nor drop a descriptor that was made elsewhere, nor hand one out.
 ///
 /// # Errors
 /// If there is no such thread; then nothing was done.
@@ -96,12 +96,13 @@ pub fn run<T: Send>(task: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// From now on threads apart, and all that they start, have mounts of their own: what they mount nobody else sees, and it is gone with
-/// the process, however that ends. What others mount and unmount they still see.
+/// From now on threads apart, and all that they start, have mounts of their own: what they mount nobody else
+/// sees, and it is gone with the process, however that ends. What others mount and unmount they still see.
 ///
-/// A thread holds these mounts that has no descriptors, and no thread that answers for a file system is ever among them: the kernel
-/// unmounts in the last thread to go, before it closes the descriptors of that thread. One that held the connection of what
-/// it unmounts would wait for itself for ever, and sync(2) of all other programs with it.
+/// A thread holds these mounts that has no descriptors, and no thread that answers for a file system is ever
+/// among them: the kernel unmounts in the last thread to go, before it closes the descriptors of that thread.
+/// One that held the connection of what it unmounts would wait for itself for ever, and sync(2) of all other
+/// programs with it.
 ///
 /// # Errors
 /// As unshare(2) and mount(2): it takes `CAP_SYS_ADMIN`.
@@ -121,8 +122,8 @@ pub fn private_mounts() -> io::Result<()> {
     Ok(())
 }
 
-/// Does `task`, which mounts or unmounts, where threads apart see it, with the descriptors of the caller: in private mounts, if there are
-/// any. It should not take long: see [`private_mounts`].
+/// Does `task`, which mounts or unmounts, where threads apart see it, with the descriptors of the caller: in
+/// private mounts, if there are any. It should not take long: see [`private_mounts`].
 ///
 /// # Errors
 /// If there is no thread for it; then nothing was done.
@@ -166,8 +167,9 @@ fn leave() -> io::Result<()> {
 }
 
 fn leave_descriptors() -> io::Result<()> {
-    // SAFETY: the calling thread gets a table of its own, in which all but the standard descriptors are closed; those of
-    // all other threads stay as they are. The thread is new, and `start` demands that it use none that it was given.
+    // SAFETY: the calling thread gets a table of its own, in which all but the standard descriptors are
+    // closed; those of all other threads stay as they are. The thread is new, and `start` demands that it use
+    // none that it was given.
     let answer = unsafe {
         libc::syscall(libc::SYS_close_range, FIRST_CLOSED, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE)
     };

@@ -1,8 +1,8 @@
 //! The ioctls of block devices that I/O itself needs: capacity, sector sizes, discard, cache.
 //!
-//! Numbers and argument types are from include/uapi/linux/fs.h; they are the same on every architecture that this
-//! crate is built for but for the direction bits, which `libc` hides for the sector sizes and which are spelled out
-//! here for the rest.
+//! Numbers and argument types are from include/uapi/linux/fs.h; they are the same on every architecture that
+//! this crate is built for but for the direction bits, which `libc` hides for the sector sizes and which are
+//! spelled out here for the rest.
 
 #![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]
 
@@ -19,8 +19,8 @@ const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
 /// `BLKFLSBUF`, `_IO(0x12, 97)`.
 const BLKFLSBUF: libc::Ioctl = 0x1261;
 
-/// Lets the kernel forget what it has cached of an open block device, also what a file system that was mounted on it left in
-/// the lists of each processor. What is dirty is written first, or fails to be.
+/// Lets the kernel forget what it has cached of an open block device, also what a file system that was
+/// mounted on it left in the lists of each processor. What is dirty is written first, or fails to be.
 ///
 /// # Errors
 /// As ioctl(2); EACCES without CAP_SYS_ADMIN.
@@ -57,8 +57,8 @@ pub fn physical_block(device: impl AsFd) -> io::Result<Bytes> {
     Ok(Bytes(u64::from(rustix::fs::ioctl_blkpbszget(device)?)))
 }
 
-/// Tells the device that `length` bytes from `offset` are not needed. Waits until the device has answered. The
-/// kernel drops the range from the page cache first and splits it by the device's limits.
+/// Tells the device that `length` bytes from `offset` are not needed. Waits until the device has answered.
+/// The kernel drops the range from the page cache first and splits it by the device's limits.
 ///
 /// # Errors
 /// As ioctl(2); EOPNOTSUPP where the device cannot discard, EINVAL off the grid of logical blocks.

@@ -86,7 +86,7 @@ pub struct Limits<'a> {
     pub stop: &'a AtomicBool,
     /// How long it may take to end after SIGTERM before it is killed; zero: it is killed at once.
     pub grace: Duration,
-    /// Whether what it left in its process group is killed also where it ended by itself.
+    /// True if what it left in its process group is killed also where it ended by itself.
     pub kills_leftovers: bool,
 }
 

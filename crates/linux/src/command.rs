@@ -1,9 +1,9 @@
-//! Commands to drives and to device mapper, also those that change something: SG_IO with data in either direction,
-//! NVMe admin commands, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
+//! Commands to drives and to device mapper, also those that change something: SG_IO with data in either
+//! direction, NVMe admin commands, and loading a dm table again. scsi/sg.h, linux/nvme_ioctl.h,
 //! linux/dm-ioctl.h.
 //!
-//! Nothing here decides: which command is sent, and to which disk, is the caller's responsibility. What only reads goes
-//! through [`probe`](crate::probe), which stands on the same calls.
+//! Nothing here decides: which command is sent, and to which disk, is the caller's responsibility. What only
+//! reads goes through [`probe`](crate::probe), which stands on the same calls.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 pub mod sense;
@@ -59,7 +59,8 @@ pub enum ScsiFailure {
     System(io::Error),
     /// The device ended it so.
     Sense(Sense),
-    /// It ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY, RESERVATION CONFLICT, TASK SET FULL.
+    /// It ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY, RESERVATION
+    /// CONFLICT, TASK SET FULL.
     Failed(Errno),
 }
 
@@ -132,8 +133,8 @@ pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -
         duration: 0,
         info: 0,
     };
-    // SAFETY: the descriptor is open, the header has the layout of struct sg_io_hdr, and its three pointers lead to
-    // `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
+    // SAFETY: the descriptor is open, the header has the layout of struct sg_io_hdr, and its three pointers
+    // lead to `data`, `cdb` and `sense`, which outlive the call and are as long as the header says.
     let returned = unsafe { libc::ioctl(device.as_raw_fd(), SG_IO, &raw mut header) };
     if returned < 0 {
         return Err(io::Error::last_os_error());
@@ -151,8 +152,8 @@ pub fn scsi(device: &File, cdb: &[u8], transfer: Transfer<'_>, timeout: Nanos) -
     })
 }
 
-/// Sends `cdb` until it ends with something else than a unit attention, and says whether it succeeded. A recovered error is success, but for
-/// ATA PASS-THROUGH, whose registers come back so and say more.
+/// Sends `cdb` until it ends with something else than a unit attention, and says whether it succeeded. A
+/// recovered error is success, but for ATA PASS-THROUGH, whose registers come back so and say more.
 ///
 /// # Errors
 /// As the device or the system answers.
@@ -261,8 +262,8 @@ pub fn nvme_admin(
         timeout_ms: milliseconds(timeout),
         ..NvmeAdmin::default()
     };
-    // SAFETY: the request has the layout of struct nvme_admin_cmd and points to `bytes`, which outlives the call and is
-    // data_len bytes long.
+    // SAFETY: the request has the layout of struct nvme_admin_cmd and points to `bytes`, which outlives the
+    // call and is data_len bytes long.
     let returned = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut request) };
     if returned < 0 {
         return Err(io::Error::last_os_error());

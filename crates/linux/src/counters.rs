@@ -1,7 +1,7 @@
 //! The counters of block devices: `/proc/diskstats` (Documentation/admin-guide/iostats.rst).
 //!
-//! They count what the block layer handed to the driver, not what reached the drive. Flushes are counted apart since
-//! 5.5; before that they are unknown, not zero.
+//! They count what the block layer handed to the driver, not what reached the drive. Flushes are counted
+//! apart since 5.5; before that they are unknown, not zero.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ impl StorageCounters for BlockCounters {
     }
 }
 
-/// The devices in the text of `/proc/diskstats`. Lines that are not of its form are left out. Kernels before 4.18
-/// give 11 numbers, before 5.5 15, since then 17.
+/// The devices in the text of `/proc/diskstats`. Lines that are not of its form are left out. Kernels before
+/// 4.18 give 11 numbers, before 5.5 15, since then 17.
 pub fn parse(text: &str) -> Vec<DeviceCounters> {
     text.lines().filter_map(parse_line).collect()
 }

@@ -1,4 +1,5 @@
-//! Requests to device mapper: `struct dm_ioctl`, and the ioctls that take one. linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
+//! Requests to device mapper: `struct dm_ioctl`, and the ioctls that take one. linux/dm-ioctl.h,
+//! drivers/md/dm-ioctl.c.
 #![expect(unsafe_code, reason = "ioctl(2) takes a pointer whose meaning depends on the request")]
 
 use std::fs::File;
@@ -46,8 +47,8 @@ pub(crate) fn request(number: DeviceNumber, flags: u32, room: &[u8]) -> Vec<u8> 
 
 /// Makes the request in `buffer`, which then has the answer.
 pub(crate) fn call(control: &File, request: u32, buffer: &mut [u8]) -> io::Result<()> {
-    // SAFETY: the buffer starts with a struct dm_ioctl whose data_size is at most the buffer's length; the kernel reads
-    // and writes within that, as bytes.
+    // SAFETY: the buffer starts with a struct dm_ioctl whose data_size is at most the buffer's length; the
+    // kernel reads and writes within that, as bytes.
     let returned = unsafe { libc::ioctl(control.as_raw_fd(), request as libc::Ioctl, buffer.as_mut_ptr()) };
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,10 +1,10 @@
-//! Loading the table of a device-mapper device again, unchanged: the device then takes over the limits and features that
-//! the devices below have now. linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
+//! Loading the table of a device-mapper device again, unchanged: the device then takes over the limits and
+//! features that the devices below have now. linux/dm-ioctl.h, drivers/md/dm-ioctl.c.
 //!
-//! Three calls: DM_TABLE_STATUS reads the table (with its keys, which never leave this file), DM_TABLE_LOAD puts the copy
-//! into the inactive slot, DM_DEV_SUSPEND without its suspend flag resumes: the kernel itself suspends, swaps and
-//! resumes (do_resume). So no state in which the device hangs outlives a process that is killed here: before the last
-//! call nothing has changed but an inactive table, which the next load replaces.
+//! Three calls: DM_TABLE_STATUS reads the table (with its keys, which never leave this file), DM_TABLE_LOAD
+//! puts the copy into the inactive slot, DM_DEV_SUSPEND without its suspend flag resumes: the kernel itself
+//! suspends, swaps and resumes (do_resume). So no state in which the device hangs outlives a process that is
+//! killed here: before the last call nothing has changed but an inactive table, which the next load replaces.
 
 use std::fs::File;
 use std::io;
@@ -20,8 +20,8 @@ const SPEC_BYTES: usize = 40;
 /// Loads the table of the dm device `number` again and makes it the active one.
 ///
 /// # Errors
-/// The error of the call that failed. The device then runs on with the table that it had: if the swap itself failed,
-/// which leaves the device suspended, it was resumed.
+/// The error of the call that failed. The device then runs on with the table that it had: if the swap itself
+/// failed, which leaves the device suspended, it was resumed.
 pub fn reload_table(number: DeviceNumber) -> io::Result<()> {
     let control = File::options().read(true).write(true).open(CONTROL)?;
     let answer = table_status(&control, number, STATUS_TABLE | NOFLUSH | SECURE_DATA)?;
@@ -47,8 +47,8 @@ fn resume(control: &File, number: DeviceNumber) -> io::Result<()> {
     call(control, DM_DEV_SUSPEND, &mut request(number, 0, &[0; 16]))
 }
 
-/// The targets of an answer in the form that a load takes: there `next` counts from the target itself, in an answer from
-/// the first one.
+/// The targets of an answer in the form that a load takes: there `next` counts from the target itself, in an
+/// answer from the first one.
 fn relinked(answer: &[u8]) -> Vec<u8> {
     let targets = targets(answer).unwrap_or_default();
     let mut load = Vec::new();

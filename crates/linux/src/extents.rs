@@ -1,8 +1,9 @@
 //! What is behind the bytes of a file: FIEMAP (Documentation/filesystems/fiemap.rst).
 //!
-//! Blocks that were never written are answered with zeroes without the device, so a measurement over them measures
-//! memory. The question is asked without FIEMAP_FLAG_SYNC, which would write the file back and so change what is
-//! being measured; bytes that only the page cache has are then [`Unknown`](ExtentState::Unknown).
+//! Blocks that were never written are answered with zeroes without the device, so a measurement over them
+//! measures memory. The question is asked without FIEMAP_FLAG_SYNC, which would write the file back and so
+//! change what is being measured; bytes that only the page cache has are then
+//! [`Unknown`](ExtentState::Unknown).
 
 #![expect(unsafe_code, reason = "FIEMAP fills a structure of variable length")]
 
@@ -45,8 +46,8 @@ struct RawMap {
     extents: [RawExtent; EXTENTS_A_CALL],
 }
 
-/// The extents of `range`, in order, covering all of it. A file system without FIEMAP (tmpfs) gives one extent of
-/// unknown state.
+/// The extents of `range`, in order, covering all of it. A file system without FIEMAP (tmpfs) gives one
+/// extent of unknown state.
 ///
 /// # Errors
 /// If the kernel fails for another reason than not knowing; `name` is for the message.
@@ -71,7 +72,8 @@ pub fn of_blocks(
     }
 }
 
-/// Which bytes of the device hold the file: those that FIEMAP gives an address, which is the file system's own idea of one.
+/// Which bytes of the device hold the file: those that FIEMAP gives an address, which is the file system's
+/// own idea of one.
 ///
 /// # Errors
 /// If the file system does not tell.
@@ -116,8 +118,8 @@ fn one_call(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<Vec<Raw
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS_A_CALL)].to_vec())
 }
 
-/// The extents of the kernel as runs of blocks without gaps: what lies between two extents is a hole. A block that
-/// only a part of an extent covers is counted to the extent.
+/// The extents of the kernel as runs of blocks without gaps: what lies between two extents is a hole. A block
+/// that only a part of an extent covers is counted to the extent.
 fn fold(raw: &[RawExtent], range: LbaRange, logical_block: Bytes) -> Vec<Extent> {
     let end = range.lba.0.saturating_add(range.nlb);
     let mut runs: Vec<Extent> = Vec::new();

@@ -1,10 +1,10 @@
-//! Whose flushes they were: the kernel's tracing of requests, in an instance of our own (Documentation/trace/ftrace.rst,
-//! "Instances"; include/trace/events/block.h, `block_bio_queue`).
+//! Whose flushes they were: the kernel's tracing of requests, in an instance of our own
+//! (Documentation/trace/ftrace.rst, "Instances"; include/trace/events/block.h, `block_bio_queue`).
 //!
-//! The counters of a block device tell what all programs asked of it. Tracing names the thread that handed a flush to
-//! the device, so those of this process can be told from those of the journal and of others. It takes root and a tracefs
-//! that is mounted; nothing is mounted for it, and what other users of tracing see does not change. Only flushes are
-//! traced: a load without any costs nothing.
+//! The counters of a block device tell what all programs asked of it. Tracing names the thread that handed a
+//! flush to the device, so those of this process can be told from those of the journal and of others. It
+//! takes root and a tracefs that is mounted; nothing is mounted for it, and what other users of tracing see
+//! does not change. Only flushes are traced: a load without any costs nothing.
 //!
 //! The [instance](crate::tracing) is removed when the trace is dropped.
 
@@ -55,8 +55,8 @@ pub struct FlushTrace {
 }
 
 impl FlushTrace {
-    /// Begins to trace the flushes of the devices with these kernel names. Flushes of the thread `except`, and of threads
-    /// that are called [`RECORDER`], are left out.
+    /// Begins to trace the flushes of the devices with these kernel names. Flushes of the thread `except`,
+    /// and of threads that are called [`RECORDER`], are left out.
     ///
     /// # Errors
     /// If tracing is not possible here: who is not root, no tracefs, a container.
@@ -69,7 +69,8 @@ impl FlushTrace {
         Ok(trace)
     }
 
-    /// All flushes since the trace began. Call it several times a second while threads come and go, so that they are known.
+    /// All flushes since the trace began. Call it several times a second while threads come and go, so that
+    /// they are known.
     ///
     /// # Errors
     /// As read(2).
@@ -132,8 +133,10 @@ enum Event {
 }
 
 impl Event {
-    /// From `NAME-THREAD (PROCESS) [CPU] FLAGS TIME: block_bio_queue: MAJOR,MINOR RWBS SECTOR + LENGTH [NAME]`; a name may hold
-    /// anything, and dashes stand for an unknown process. Also `CPU:0 [LOST 12 EVENTS]`. `None` of other lines.
+    /// From
+    /// `NAME-THREAD (PROCESS) [CPU] FLAGS TIME: block_bio_queue: MAJOR,MINOR RWBS SECTOR + LENGTH [NAME]`; a
+    /// name may hold anything, and dashes stand for an unknown process. Also `CPU:0 [LOST 12 EVENTS]`. `None`
+    /// of other lines.
     fn parse(line: &str) -> Option<Self> {
         if let Some((_, lost)) = line.split_once("[LOST ").filter(|_| line.starts_with("CPU:")) {
             return Some(Self::Lost(
@@ -168,7 +171,8 @@ fn start(instance: &Instance, devices: &[String]) -> Result<File> {
     Ok(opened)
 }
 
-/// Whether a thread is the kernel's own. One that is gone was a program's: the threads of journals stay.
+/// Returns true if a thread is the kernel's own. One that is gone was a program's: the threads of journals
+/// stay.
 fn is_of_kernel(thread: u32) -> bool {
     let flags = || {
         let text = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;

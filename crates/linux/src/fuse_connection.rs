@@ -1,5 +1,5 @@
-//! `/dev/fuse`: the file through which a file system in user space gets its requests, and more such files for the same
-//! connection, so that several threads can serve it.
+//! `/dev/fuse`: the file through which a file system in user space gets its requests, and more such files for
+//! the same connection, so that several threads can serve it.
 //!
 //! A request must be answered through the file that it was read from.
 
@@ -10,7 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-/// `FUSE_DEV_IOC_CLONE`, `_IOR(229, 0, u32)`: takes the descriptor of a file that is connected (include/uapi/linux/fuse.h).
+/// `FUSE_DEV_IOC_CLONE`, `_IOR(229, 0, u32)`: takes the descriptor of a file that is connected
+/// (include/uapi/linux/fuse.h).
 const FUSE_DEV_IOC_CLONE: libc::Ioctl = 0x8004_E500;
 
 /// What a read does while there is no request.
@@ -41,8 +42,8 @@ pub fn open(when_idle: WhenIdle) -> io::Result<OwnedFd> {
 pub fn another(connected: BorrowedFd<'_>, when_idle: WhenIdle) -> io::Result<OwnedFd> {
     let file = open(when_idle)?;
     let source = connected.as_raw_fd();
-    // SAFETY: FUSE_DEV_IOC_CLONE reads one u32 through the pointer, which is valid for the call; a descriptor is never
-    // negative, so its bits are those of the u32.
+    // SAFETY: FUSE_DEV_IOC_CLONE reads one u32 through the pointer, which is valid for the call; a descriptor
+    // is never negative, so its bits are those of the u32.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), FUSE_DEV_IOC_CLONE, &raw const source) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
 }

@@ -1,13 +1,14 @@
 //! A file laid out for measuring: every block of a range written with its own pattern, durable.
 //!
-//! Blocks that were only reserved are read without the device, and bytes that compress or repeat may be stored elsewhere
-//! or not at all; so each logical block gets the stamp and the noise of [`Pattern`], generation 0, and whoever
-//! verifies later knows what a block must hold before it was ever overwritten. Or of zeroes, for whoever only needs the blocks to be
-//! written: the first write to a block that was reserved is durable only with the file system's own records.
+//! Blocks that were only reserved are read without the device, and bytes that compress or repeat may be
+//! stored elsewhere or not at all; so each logical block gets the stamp and the noise of [`Pattern`],
+//! generation 0, and whoever verifies later knows what a block must hold before it was ever overwritten. Or
+//! of zeroes, for whoever only needs the blocks to be written: the first write to a block that was reserved
+//! is durable only with the file system's own records.
 //!
-//! They go past the page cache where the file system allows it, in whole blocks of the device (4 KiB on some), several
-//! large requests at once; what is left over, off that grid, goes through the page cache after them, and is synced on the
-//! way.
+//! They go past the page cache where the file system allows it, in whole blocks of the device (4 KiB on
+//! some), several large requests at once; what is left over, off that grid, goes through the page cache after
+//! them, and is synced on the way.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -47,17 +48,19 @@ pub struct Filling<'a> {
     pub progress: &'a mut dyn FnMut(Bytes),
 }
 
-/// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A file that is not
-/// there is made, one that is shorter than `to` grows, the rest of a longer one stays as it is. `from`, `to` are
-/// multiples of `logical_block`; block `n` of the file, counted from its start, is
-/// `Pattern { seed, lba: n, generation: 0 }`. Blocks of less than 32 bytes hold no stamp: as if they were of 512.
+/// Writes the blocks of `path` from byte `from` to byte `to`, and makes them durable (fdatasync). A file that
+/// is not there is made, one that is shorter than `to` grows, the rest of a longer one stays as it is.
+/// `from`, `to` are multiples of `logical_block`; block `n` of the file, counted from its start, is
+/// `Pattern { seed, lba: n, generation: 0 }`. Blocks of less than 32 bytes hold no stamp: as if they were of
+/// 512.
 ///
-/// `filling.progress` is told how many bytes of the range are written. On any error the file stays as it is then, for
-/// the caller to remove.
+/// `filling.progress` is told how many bytes of the range are written. On any error the file stays as it is
+/// then, for the caller to remove.
 ///
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) for a range off the grid and for what is no regular file; as open(2) and
-/// write(2); ENOSPC (or EDQUOT) before anything is written where the file system can reserve; EINTR when stopped.
+/// write(2); ENOSPC (or EDQUOT) before anything is written where the file system can reserve; EINTR when
+/// stopped.
 pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling: Filling<'_>) -> Result<()> {
     let Filling { seed, stop, progress } = filling;
     lay_out(path, from..to, Content { logical_block, seed: Some(seed) }, stop, progress)
@@ -202,8 +205,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Writes what is whole blocks both of the device and of stamps, and flushes it; says where that ends, which is at
-    /// `from` if one of them does not fit the other.
+    /// Writes what is whole blocks both of the device and of stamps, and flushes it; says where that ends,
+    /// which is at `from` if one of them does not fit the other.
     fn past_the_page_cache(&mut self, device: &FileDevice, from: Bytes, to: Bytes) -> Result<Bytes> {
         let (block, sector) = (self.block.0, device.info().logical_block.0);
         let unit = block.max(sector);
@@ -344,7 +347,8 @@ mod tests {
     fn blocks_of_any_length_are_laid_out_to_the_last_byte() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
-        // Straddling pieces and pages, beginning off every grid, longer than a piece, and shorter than a stamp.
+        // Straddling pieces and pages, beginning off every grid, longer than a piece, and shorter than a
+        // stamp.
         let lengths: [(u64, u64, u64); 4] =
             [(2300, 0, 1500), (2300, 7, 1000), (1_500_001, 1, 3), (20, 3, 150_000)];
         for (length, first, end) in lengths {

@@ -1,14 +1,16 @@
-//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on `block`
-//! and `state` alone.
+//! The Linux kernel interface: files and disks as devices, counters, /proc and /sys, ioctls. It depends on
+//! `block` and `state` alone.
 //!
-//! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three engines:
-//!   `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills
-//!   them.
-//! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block layer counted.
-//! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this process's own.
+//! - `file` opens regular files and block devices as [`Device`](plumb_block::Device)s, with one of three
+//!   engines: `uring`, `psync` and `mapped`. [`test_file`] makes files of plumb's own, [`layout`] fills them.
+//! - [`store`] is a directory as a [`FileStore`](plumb_block::FileStore), [`counters`] reads what the block
+//!   layer counted.
+//! - [`tracing`] is the kernel's event tracing; [`flush_trace`] and [`accounting`] tell what was this
+//!   process's own.
 //! - [`child`] runs programs to their end, within a time limit and until the user wants an end.
 //! - [`thread`] is the calling thread: its processors, its I/O priority, its cost.
-//! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be recorded.
+//! - [`tree`] reads /proc, /sys and /dev, rooted at a directory; [`probe`] asks drives by ioctl. Both can be
+//!   recorded.
 //! - [`inventory`] is what stands on what and what uses it: for whoever must not disturb a use.
 //! - [`ublk`] is the kernel's side of block devices that a process serves.
 //! - [`apart`] makes system calls that may wait for this very process.

@@ -2,7 +2,8 @@
 
 #![expect(unsafe_code, reason = "rustix has no localtime_r")]
 
-/// Returns the seconds by which local time is ahead of UTC at `unix` seconds since 1970; 0 where that is not known.
+/// Returns the seconds by which local time is ahead of UTC at `unix` seconds since 1970; 0 where that is not
+/// known.
 pub fn offset_seconds(unix: u64) -> i32 {
     let Ok(time) = libc::time_t::try_from(unix) else { return 0 };
     // SAFETY: a `tm` of zeroes is a valid value: its numbers are 0 and its name of the zone is null.

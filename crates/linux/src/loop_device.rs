@@ -1,12 +1,14 @@
-//! Loop devices: a file as a block device of the kernel, by the ioctls of `loop(4)` (include/uapi/linux/loop.h).
+//! Loop devices: a file as a block device of the kernel, by the ioctls of `loop(4)`
+//! (include/uapi/linux/loop.h).
 //!
-//! A device made here does direct I/O and is set to vanish with its last opener (`LO_FLAGS_AUTOCLEAR`). The owner of a
-//! [`LoopDevice`] is one such opener, so a process that is killed leaves no loop device behind, unless somebody else
-//! (a mounted file system) still has it open.
+//! A device made here does direct I/O and is set to vanish with its last opener (`LO_FLAGS_AUTOCLEAR`). The
+//! owner of a [`LoopDevice`] is one such opener, so a process that is killed leaves no loop device behind,
+//! unless somebody else (a mounted file system) still has it open.
 //!
 //! What was asked is read back: the kernel may quietly leave direct I/O off.
 //!
-//! Whatever may wait for the file is done [apart](crate::apart), for this process may be the one that serves it.
+//! Whatever may wait for the file is done [apart](crate::apart), for this process may be the one that serves
+//! it.
 
 #![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]
 
@@ -91,13 +93,13 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Binds a free loop device to the file `backing`, with direct I/O, set to vanish with its last opener, in logical blocks
-    /// of `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes. The descriptor gets the number of
-    /// `place`.
+    /// Binds a free loop device to the file `backing`, with direct I/O, set to vanish with its last opener,
+    /// in logical blocks of `block`. `label` is what losetup(8) may show as its name; cut to 63 bytes. The
+    /// descriptor gets the number of `place`.
     ///
     /// # Errors
-    /// As open(2) and ioctl(2); [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left direct I/O off, for it
-    /// would then cache and merge writes; EBUSY if no device stayed free for long enough.
+    /// As open(2) and ioctl(2); [`Unsupported`](io::ErrorKind::Unsupported) if the kernel left direct I/O
+    /// off, for it would then cache and merge writes; EBUSY if no device stayed free for long enough.
     pub fn bind(backing: PathBuf, block: Bytes, label: String, place: OwnedFd) -> io::Result<Self> {
         let (keep, kept) = sync_channel::<()>(0);
         let bound = apart::start(move |answer| {
@@ -165,7 +167,8 @@ impl LoopDevice {
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Begins to write what the kernel has cached of the block device and is dirty, and to flush it, as fsync(2).
+    /// Begins to write what the kernel has cached of the block device and is dirty, and to flush it, as
+    /// fsync(2).
     ///
     /// # Errors
     /// If there is no thread for it.
@@ -198,8 +201,8 @@ impl LoopDevice {
         outcome
     }
 
-    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and forgets all of it,
-    /// also that some of it could not.
+    /// Writes what the kernel has cached of the block device and is dirty, as far as that can be written, and
+    /// forgets all of it, also that some of it could not.
     ///
     /// # Errors
     /// As ioctl(2).
@@ -208,8 +211,8 @@ impl LoopDevice {
         let dropped = apart::start(move |answer| {
             let device = Self::open(number)?;
             forget_cache(&device.file)?;
-            // What could not be written is forgotten, and the kernel keeps that for the next who syncs. It is told here, where
-            // it is no news, and not to somebody who has lost nothing.
+            // What could not be written is forgotten, and the kernel keeps that for the next who syncs. It is
+            // told here, where it is no news, and not to somebody who has lost nothing.
             rustix::fs::fsync(&device.file).unwrap_or_default();
             answer(());
             Ok(())

@@ -1,9 +1,10 @@
 //! How much of a file is in memory, and how to get it out: cachestat(2), mincore(2), posix_fadvise(2).
 //!
-//! "The application saw 200,000 reads a second, the device served none" is explained here: the pages were resident.
+//! "The application saw 200,000 reads a second, the device served none" is explained here: the pages were
+//! resident.
 //!
-//! Limitations: dropping a page is a request to the kernel. Dirty, mapped or locked pages stay, so the caller looks
-//! at [`residency`] afterwards instead of believing.
+//! Limitations: dropping a page is a request to the kernel. Dirty, mapped or locked pages stay, so the caller
+//! looks at [`residency`] afterwards instead of believing.
 
 #![expect(unsafe_code, reason = "cachestat has no wrapper in libc; mincore needs a mapping")]
 
@@ -50,10 +51,12 @@ struct RawStat {
     recently_evicted: u64,
 }
 
-/// How much of `length` bytes from `offset` of a file (or a block device) is in memory. `name` is for the message.
+/// How much of `length` bytes from `offset` of a file (or a block device) is in memory. `name` is for the
+/// message.
 ///
 /// # Errors
-/// If neither cachestat nor mincore may be asked: EPERM for a file that the caller may not write and does not own.
+/// If neither cachestat nor mincore may be asked: EPERM for a file that the caller may not write and does not
+/// own.
 pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> Result<Residency> {
     let file = file.as_fd();
     let Some(nonzero) = NonZeroU64::new(length.0) else {
@@ -77,8 +80,8 @@ pub fn residency(file: impl AsFd, offset: Bytes, length: Bytes, name: &str) -> R
     }
 }
 
-/// Asks the kernel to forget the clean pages of a range (POSIX_FADV_DONTNEED). Pages that are dirty stay, so flush
-/// first. `name` is for the message.
+/// Asks the kernel to forget the clean pages of a range (POSIX_FADV_DONTNEED). Pages that are dirty stay, so
+/// flush first. `name` is for the message.
 ///
 /// # Errors
 /// As posix_fadvise(2).

@@ -12,7 +12,7 @@ pub struct Space {
     pub free: Bytes,
     /// The whole.
     pub total: Bytes,
-    /// Whether it is mounted read-only.
+    /// True if it is mounted read-only.
     pub read_only: bool,
 }
 

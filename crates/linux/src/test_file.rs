@@ -1,14 +1,14 @@
 //! A file of our own to measure on: made, filled, and gone when the program ends, however it ends.
 //!
-//! The file is preferably one without a name (O_TMPFILE): the kernel frees it with its last descriptor, so nothing is
-//! left behind even after SIGKILL. Others open it through `/proc/self/fd/N`, which gives them a description of their
-//! own, with O_DIRECT if they like.
+//! The file is preferably one without a name (O_TMPFILE): the kernel frees it with its last descriptor, so
+//! nothing is left behind even after SIGKILL. Others open it through `/proc/self/fd/N`, which gives them a
+//! description of their own, with O_DIRECT if they like.
 //!
-//! A file without a name must cost as much to sync as any other, or it measures something else. On ext4, xfs and
-//! tmpfs it does. On btrfs it does not: fsync skips the log for an inode without links (fs/btrfs/tree-log.c
-//! btrfs_log_inode_parent), so nothing is flushed; f2fs on the other hand writes a checkpoint each time (fs/f2fs/file.c
-//! need_do_checkpoint). So everywhere but on those three the file gets a name, `.plumb-PID-RANDOM.tmp`, made with
-//! O_EXCL and removed on drop.
+//! A file without a name must cost as much to sync as any other, or it measures something else. On ext4, xfs
+//! and tmpfs it does. On btrfs it does not: fsync skips the log for an inode without links
+//! (fs/btrfs/tree-log.c btrfs_log_inode_parent), so nothing is flushed; f2fs on the other hand writes a
+//! checkpoint each time (fs/f2fs/file.c need_do_checkpoint). So everywhere but on those three the file gets a
+//! name, `.plumb-PID-RANDOM.tmp`, made with O_EXCL and removed on drop.
 //!
 //! Limitations: after SIGKILL a file with a name stays.
 
@@ -24,7 +24,8 @@ use crate::file::{FileDevice, FileOptions};
 
 /// How many random names are tried.
 const NAME_ATTEMPTS: u32 = 16;
-/// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs (uapi/linux/magic.h).
+/// File systems on which a file without a name syncs like any other: ext2/3/4, xfs, tmpfs
+/// (uapi/linux/magic.h).
 const UNNAMED_SYNCS_ALIKE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 
 /// A file that only this process knows. Removed on drop.
@@ -41,8 +42,9 @@ struct Name {
 }
 
 impl TestFile {
-    /// Makes a file of `size` bytes in `directory`, of which nothing is written: [`layout::write`](crate::layout::write)
-    /// does that, so that no read comes from nothing. A file that is appended to begins with none.
+    /// Makes a file of `size` bytes in `directory`, of which nothing is written:
+    /// [`layout::write`](crate::layout::write) does that, so that no read comes from nothing. A file that is
+    /// appended to begins with none.
     ///
     /// # Errors
     /// As open(2) and ftruncate(2). Nothing is left behind.
@@ -90,7 +92,7 @@ impl TestFile {
         self.size
     }
 
-    /// Whether it has a name in its directory meanwhile.
+    /// Returns true if it has a name in its directory meanwhile.
     pub fn is_named(&self) -> bool {
         self.name.is_some()
     }

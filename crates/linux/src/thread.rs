@@ -29,8 +29,8 @@ pub enum IoPriority {
     Normal,
 }
 
-/// The processor time of a thread since it began. The kernel ticks or counts; either way all of it is in one of the
-/// two.
+/// The processor time of a thread since it began. The kernel ticks or counts; either way all of it is in one
+/// of the two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// In the program.
@@ -50,8 +50,8 @@ impl CpuTimes {
 /// Keeps the calling thread, and threads that it starts later, on `processors`, by the kernel's numbers.
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) if there are none, or one's number is larger than any; EINVAL if none of them is
-/// there or allowed (a cpuset). The thread then stays as it was.
+/// [`Invalid`](ErrorKind::Invalid) if there are none, or one's number is larger than any; EINVAL if none of
+/// them is there or allowed (a cpuset). The thread then stays as it was.
 pub fn pin_to(processors: &[u32]) -> Result<()> {
     let failed = |kind| Error::new(kind, "keep a thread on", format!("processors {processors:?}"));
     let mut set = CpuSet::new();
@@ -77,8 +77,8 @@ pub fn pin_to(processors: &[u32]) -> Result<()> {
     })
 }
 
-/// The processors on which the calling thread may run, in ascending order; none if the kernel does not say, or
-/// numbers more than 1024.
+/// The processors on which the calling thread may run, in ascending order; none if the kernel does not say,
+/// or numbers more than 1024.
 pub fn processors() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU)
@@ -87,8 +87,8 @@ pub fn processors() -> Vec<u32> {
         .collect()
 }
 
-/// Sets the urgency of the I/O that the calling thread submits from now on. What an io_uring hands to its own worker
-/// threads goes by the submitter's.
+/// Sets the urgency of the I/O that the calling thread submits from now on. What an io_uring hands to its own
+/// worker threads goes by the submitter's.
 ///
 /// # Errors
 /// As ioprio_set(2); a seccomp filter may forbid it.
@@ -109,7 +109,8 @@ pub fn set_io_priority(priority: IoPriority) -> Result<()> {
 /// The processor time of the calling thread so far; zero if the kernel does not say.
 pub fn cpu_times() -> CpuTimes {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the structure is valid for writing, and all zeroes is a value of it, so it is one even on failure.
+    // SAFETY: the structure is valid for writing, and all zeroes is a value of it, so it is one even on
+    // failure.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()

@@ -1,5 +1,5 @@
-//! Block devices keep the contract of the waist: loop devices of our own, so only root can run this. One of them lies
-//! on a file system that is full, so that a write-back fails in earnest.
+//! Block devices keep the contract of the waist: loop devices of our own, so only root can run this. One of
+//! them lies on a file system that is full, so that a write-back fails in earnest.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! Blocks that are no sectors, through the page cache: guards against requests that miss by what is rounded somewhere.
+//! Blocks that are no sectors, through the page cache: guards against requests that miss by what is rounded
+//! somewhere.
 
 use std::path::Path;
 use std::sync::Arc;

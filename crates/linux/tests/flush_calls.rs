@@ -1,5 +1,5 @@
-//! What a flush becomes, seen from beneath the file system: how many writes and flushes a loop device gets. Guards
-//! against a flush that is another call than the one asked for.
+//! What a flush becomes, seen from beneath the file system: how many writes and flushes a loop device gets.
+//! Guards against a flush that is another call than the one asked for.
 
 use std::fs::{File, FileTimes};
 use std::os::fd::AsFd as _;
@@ -59,7 +59,8 @@ fn each_call_sends_to_the_device_what_it_is_known_for() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    // The times of a file are what fsync and O_SYNC write and the others do not; lazytime would keep them back.
+    // The times of a file are what fsync and O_SYNC write and the others do not; lazytime would keep them
+    // back.
     let made = run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0", &image.display().to_string()])
         .and_then(|_| LoopDevice::over(&image))
         .and_then(|device| {

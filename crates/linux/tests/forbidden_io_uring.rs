@@ -1,5 +1,6 @@
-//! Where io_uring is forbidden the device works all the same, one request at a time, and says so. Guards against a
-//! depth that is silently cut to 1. So does the mapped engine say what it lacks where its copies are forbidden.
+//! Where io_uring is forbidden the device works all the same, one request at a time, and says so. Guards
+//! against a depth that is silently cut to 1. So does the mapped engine say what it lacks where its copies
+//! are forbidden.
 
 #![expect(unsafe_code, reason = "seccomp filters are installed through prctl")]
 

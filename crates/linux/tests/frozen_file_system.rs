@@ -1,5 +1,5 @@
-//! A request that the kernel does not answer is given up at its deadline, and its memory is kept until the kernel
-//! does answer. A frozen file system keeps every write waiting; only root can freeze one.
+//! A request that the kernel does not answer is given up at its deadline, and its memory is kept until the
+//! kernel does answer. A frozen file system keeps every write waiting; only root can freeze one.
 
 use std::fs::File;
 

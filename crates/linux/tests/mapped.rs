@@ -1,5 +1,5 @@
-//! A mapping whose pages cannot be had: guards against a process killed by SIGBUS, and against options that a mapping
-//! cannot honour being taken and forgotten.
+//! A mapping whose pages cannot be had: guards against a process killed by SIGBUS, and against options that a
+//! mapping cannot honour being taken and forgotten.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

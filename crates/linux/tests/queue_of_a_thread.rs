@@ -1,5 +1,5 @@
-//! An io_uring belongs to one thread, a queue may move: guards against hanging, against memory freed under the
-//! kernel, and against a descriptor that never becomes readable.
+//! An io_uring belongs to one thread, a queue may move: guards against hanging, against memory freed under
+//! the kernel, and against a descriptor that never becomes readable.
 
 use std::sync::Arc;
 
@@ -139,7 +139,8 @@ fn the_wake_descriptor_becomes_readable() {
     assert!(completions[0].outcome.is_done());
 }
 
-/// One who waits for two queues at once was not woken by either and found the completions when the wait was over.
+/// One who waits for two queues at once was not woken by either and found the completions when the wait was
+/// over.
 #[test]
 fn who_waits_for_several_queues_is_woken_each_time() {
     let Some(place) = place() else { return };

@@ -1,5 +1,5 @@
-//! Requests that shall leave nothing in the page cache: guards against a flag that is dropped on the way to the kernel,
-//! and against going through the page cache where the flag is refused.
+//! Requests that shall leave nothing in the page cache: guards against a flag that is dropped on the way to
+//! the kernel, and against going through the page cache where the flag is refused.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;

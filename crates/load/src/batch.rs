@@ -1,30 +1,31 @@
 //! How many completions to wait for at once.
 //!
-//! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor on calls;
-//! on a slow one, waiting for many leaves the device with a short queue and makes latencies look longer. So the wait
-//! follows the device: as many completions as come within 32 us, by the pace of the recent ones, and at most a quarter
-//! of what is in flight. At the pace of 30 us between completions that is one; at 2 us and depth 64 it is sixteen.
+//! Each wait is a system call. On a fast device, waiting for one completion at a time spends the processor on
+//! calls; on a slow one, waiting for many leaves the device with a short queue and makes latencies look
+//! longer. So the wait follows the device: as many completions as come within 32 us, by the pace of the
+//! recent ones, and at most a quarter of what is in flight. At the pace of 30 us between completions that is
+//! one; at 2 us and depth 64 it is sixteen.
 //!
-//! Where the pace would allow more than the quarter, the processor may be the limit and larger batches pay, or the
-//! device may be and they cost. Which it is cannot be seen, so it is tried: now and then half of what is in flight, for
-//! as many as come within 64 us, and whichever gave more stays.
+//! Where the pace would allow more than the quarter, the processor may be the limit and larger batches pay,
+//! or the device may be and they cost. Which it is cannot be seen, so it is tried: now and then half of what
+//! is in flight, for as many as come within 64 us, and whichever gave more stays.
 //!
 //! # How much too long a latency may be
 //!
 //! What completed first waits for the rest of its batch. Two things bound that:
 //!
-//! - A timer ends the wait. It costs two programmings of the hardware for each wait, in a virtual machine as much as
-//!   two or three reads of 4 KiB. So it is left out after [`CALM`] batches that needed none, until one takes longer than
-//!   [`Batch::EXCESS_MAX`]. The latencies of such a batch are counted: they alone may be longer than they were by more
-//!   than that, by [`STALL_MAX`] at most. Of what was in flight at least half did wait through that stall, so none is
-//!   made up. A batch that came whole and late in spite of its timer waited for the processor, not for the device: it is
-//!   counted, but no reason for more timers.
-//! - By Little's law, a quarter of what is in flight takes a quarter of the latency: in the mean it is too long by no
-//!   more than an eighth, with halves by a quarter.
+//! - A timer ends the wait. It costs two programmings of the hardware for each wait, in a virtual machine as
+//!   much as two or three reads of 4 KiB. So it is left out after [`CALM`] batches that needed none, until
+//!   one takes longer than [`Batch::EXCESS_MAX`]. The latencies of such a batch are counted: they alone may
+//!   be longer than they were by more than that, by [`STALL_MAX`] at most. Of what was in flight at least
+//!   half did wait through that stall, so none is made up. A batch that came whole and late in spite of its
+//!   timer waited for the processor, not for the device: it is counted, but no reason for more timers.
+//! - By Little's law, a quarter of what is in flight takes a quarter of the latency: in the mean it is too
+//!   long by no more than an eighth, with halves by a quarter.
 //!
-//! The same holds for submitting: what completed at once and is submitted at once comes back at once, and the device
-//! stands idle while the convoy turns around. On a virtual disk at depth 32, bursts of eight cost fio a tenth of its
-//! rate. So a burst is as small as the pace allows.
+//! The same holds for submitting: what completed at once and is submitted at once comes back at once, and the
+//! device stands idle while the convoy turns around. On a virtual disk at depth 32, bursts of eight cost fio
+//! a tenth of its rate. So a burst is as small as the pace allows.
 
 use plumb_block::Nanos;
 
@@ -34,23 +35,24 @@ use crate::share::Trial;
 const MEMORY: u64 = 16;
 /// What is averaged is scaled by so much, so that slow averaging does not round to nothing.
 const SCALE: u64 = 1 << 10;
-/// For how long a batch collects by the pace of the recent completions; twice as long if it may be half of them.
+/// For how long a batch collects by the pace of the recent completions; twice as long if it may be half of
+/// them.
 const SPAN: Nanos = Nanos::micros(32);
 /// After so many batches in time, one after the other, the next is waited for without a short timer.
 const CALM: u32 = 32;
-/// How long a batch is waited for without a short timer. Beyond the tick of most kernels, which comes anyway: so it
-/// costs no programming.
+/// How long a batch is waited for without a short timer. Beyond the tick of most kernels, which comes anyway:
+/// so it costs no programming.
 const STALL_MAX: Nanos = Nanos::millis(4);
 
-/// Into about so many parts what completed all at once is broken when it is submitted again. More would be a system call
-/// for every request or two.
+/// Into about so many parts what completed all at once is broken when it is submitted again. More would be a
+/// system call for every request or two.
 const CONVOY_PARTS: usize = 8;
 
 /// The pace of completions, and the batch that follows from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
-    /// Mean time from poll to poll, in nanoseconds, and mean number of completions in each, both scaled. Apart, since
-    /// the mean of their quotients would make much of the polls that brought little.
+    /// Mean time from poll to poll, in nanoseconds, and mean number of completions in each, both scaled.
+    /// Apart, since the mean of their quotients would make much of the polls that brought little.
     elapsed_scaled: u64,
     count_scaled: u64,
     /// How many come within the span at that pace: divided once for each batch, asked for twice.
@@ -77,8 +79,8 @@ impl Batch {
         }
     }
 
-    /// Learns that `count` requests completed at `now`, of which `wanted` were waited for. Says whether some of them may
-    /// have waited for the others for longer than [`EXCESS_MAX`](Self::EXCESS_MAX).
+    /// Learns that `count` requests completed at `now`, of which `wanted` were waited for. Says whether some
+    /// of them may have waited for the others for longer than [`EXCESS_MAX`](Self::EXCESS_MAX).
     pub(crate) fn completed(&mut self, count: usize, wanted: u32, now: Nanos) -> bool {
         if count == 0 {
             return false;
@@ -91,7 +93,8 @@ impl Batch {
         self.within_span =
             (SPAN.0 * self.count_scaled + self.elapsed_scaled / 2) / self.elapsed_scaled.max(1);
         self.trial.completed(count, now);
-        // If more came than were waited for, the thread did not get the processor, and no timer would have helped.
+        // If more came than were waited for, the thread did not get the processor, and no timer would have
+        // helped.
         let is_late = wanted > 1 && count <= wanted as usize && elapsed > Self::EXCESS_MAX.0;
         let timer_was_in_vain = self.patience() == Self::EXCESS_MAX && count == wanted as usize;
         self.calm = if is_late && !timer_was_in_vain { 0 } else { self.calm.saturating_add(1) };

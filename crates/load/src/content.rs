@@ -20,9 +20,9 @@ const GRAIN: u64 = 4;
 /// The block of a file through the page cache.
 const SECTOR: Bytes = Bytes(512);
 
-/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on blocks of 512, and
-/// another on each other length. Addresses count in blocks, so a block that was stamped while they had another length
-/// would else look as if it had been written for another address.
+/// The seed in the stamps of a run of `seed` on blocks of `logical_block` bytes: the seed itself on blocks of
+/// 512, and another on each other length. Addresses count in blocks, so a block that was stamped while they
+/// had another length would else look as if it had been written for another address.
 pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
     if logical_block == SECTOR {
         return seed;
@@ -95,7 +95,7 @@ impl Maker {
         })
     }
 
-    /// Whether payloads are patterns, for which a write brings no memory.
+    /// Returns true if payloads are patterns, for which a write brings no memory.
     pub(crate) fn is_pattern(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }
@@ -146,7 +146,8 @@ impl Reducible {
     }
 }
 
-/// What the bytes of a write repeat or are stamped by: the block, or all of a write in blocks that hold no stamp.
+/// What the bytes of a write repeat or are stamped by: the block, or all of a write in blocks that hold no
+/// stamp.
 fn unit_of(block: usize, write: &[u8]) -> usize {
     if block < STAMP.0 as usize { write.len().max(1) } else { block }
 }
@@ -301,7 +302,8 @@ mod tests {
             words.extend(bytes.chunks_exact(8).map(<[u8]>::to_vec));
         }
         assert_eq!(starts.len(), 1000, "each from another place");
-        // 1000 random pieces cover 18 % of the 20 MiB; those that overlap lie at the same phase of eight bytes half the time.
+        // 1000 random pieces cover 18 % of the 20 MiB; those that overlap lie at the same phase of eight
+        // bytes half the time.
         assert!(words.len() > 440_000, "{} of 512,000 words differ", words.len());
     }
 

@@ -93,7 +93,8 @@ pub enum Refused {
     },
 }
 
-/// A load that did not run to its end. What had completed before is in the [`TeamsFailure`](crate::TeamsFailure).
+/// A load that did not run to its end. What had completed before is in the
+/// [`TeamsFailure`](crate::TeamsFailure).
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// A read or a write failed.
@@ -129,7 +130,8 @@ pub enum Fault {
         /// How long it was waited for.
         waited: Nanos,
     },
-    /// A queue does not come back from a call, so its worker can say nothing. What the worker had measured is lost.
+    /// A queue does not come back from a call, so its worker can say nothing. What the worker had measured is
+    /// lost.
     #[error("worker {worker} hangs in its device's queue since {waited}; its measurements are lost")]
     Hung {
         /// Which worker.
@@ -170,7 +172,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the device may still hold memory of requests, so that waiting for it might never end.
+    /// Returns true if the device may still hold memory of requests, so that waiting for it might never end.
     pub(crate) fn is_silence(&self) -> bool {
         match self {
             Self::Unanswered { .. } | Self::Hung { .. } => true,

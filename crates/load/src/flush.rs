@@ -15,7 +15,8 @@ pub enum FlushError {
     Failed(#[from] Fault),
 }
 
-/// Flushes `device` so many times, one after the other. Everything that was acknowledged before is durable then.
+/// Flushes `device` so many times, one after the other. Everything that was acknowledged before is durable
+/// then.
 ///
 /// # Errors
 /// The first flush that fails, or has no answer.

@@ -1,7 +1,7 @@
 //! The requests that a worker has in flight, in a table of fixed size.
 //!
-//! A tag is the place in the table, so finding a completed request is one look-up. Invariant: a place is free (and on
-//! the free list once) or holds a request.
+//! A tag is the place in the table, so finding a completed request is one look-up. Invariant: a place is free
+//! (and on the free list once) or holds a request.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ pub(crate) struct InFlight {
     pub(crate) range: LbaRange,
     /// The version that a write gives its blocks.
     pub(crate) generation: u64,
-    /// Whether it is durable when it completes.
+    /// True if it is durable when it completes.
     pub(crate) fua: bool,
     /// When it was meant to start; without a schedule when it was handed to the queue.
     pub(crate) intended_at: Nanos,
@@ -86,7 +86,7 @@ impl Table {
         Some(request)
     }
 
-    /// Whether anything in flight touches a block of `range`.
+    /// Returns true if anything in flight touches a block of `range`.
     pub(crate) fn touches(&self, range: LbaRange) -> bool {
         self.places.iter().flatten().any(|request| request.range.overlaps(range))
     }

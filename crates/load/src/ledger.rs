@@ -1,8 +1,8 @@
 //! What every block of a worker's range must hold, and what is said of one that holds something else.
 //!
-//! The ledger knows for each grain of the range (the greatest length that divides all operations) which version was
-//! last acknowledged. While it is kept, a worker lets no two requests overlap of which one changes blocks, so that
-//! what a read must return is always one version and not a choice.
+//! The ledger knows for each grain of the range (the greatest length that divides all operations) which
+//! version was last acknowledged. While it is kept, a worker lets no two requests overlap of which one
+//! changes blocks, so that what a read must return is always one version and not a choice.
 //!
 //! A block that is not as it must be is one of:
 //!
@@ -11,12 +11,14 @@
 //! - *misdirected*: a block that was written for another address;
 //! - *torn*: stamped as this block, but not whole.
 //!
-//! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it is demanded:
-//! what a flush or FUA covered. What was only acknowledged may be there or may be as before, in any version that is no
-//! older than the durable one; such a block is counted apart ([`Verified::at_risk`], [`Verified::older`]).
+//! After a loss of power, or of the connection to whoever holds the blocks, only what was durable before it
+//! is demanded: what a flush or FUA covered. What was only acknowledged may be there or may be as before, in
+//! any version that is no older than the durable one; such a block is counted apart ([`Verified::at_risk`],
+//! [`Verified::older`]).
 //!
-//! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it must be
-//! in its place: that also holds for what the laying out of the file or an earlier run of that seed wrote.
+//! A block that this run has not written may hold anything, but if it carries a stamp of this run's seed it
+//! must be in its place: that also holds for what the laying out of the file or an earlier run of that seed
+//! wrote.
 
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Outcome, Payload, Stamp};
 use plumb_measure::{Verified, WrongBlock, WrongKind};
@@ -38,11 +40,12 @@ pub struct Ledger {
     versions: Vec<u32>,
     /// The version that each had when it was last known to be durable, while a newer one is not.
     durable: Vec<u32>,
-    /// Before which flush each was acknowledged: at risk if that is the next one; 0 if it was durable at once.
+    /// Before which flush each was acknowledged: at risk if that is the next one; 0 if it was durable at
+    /// once.
     epochs: Vec<u32>,
     /// The number of the next flush, from 1.
     epoch: u32,
-    /// Whether what is acknowledged is durable.
+    /// True if what is acknowledged is durable.
     is_durable_at_once: bool,
     has_lost_power: bool,
     maker: Maker,
@@ -137,8 +140,8 @@ impl Ledger {
         self.has_lost_power = true;
     }
 
-    /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical blocks, in
-    /// order.
+    /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical
+    /// blocks, in order.
     pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
         let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
         let mut next = 0;
@@ -158,7 +161,7 @@ impl Ledger {
         })
     }
 
-    /// Whether [`lose_power`](Self::lose_power) was called.
+    /// Returns true if [`lose_power`](Self::lose_power) was called.
     pub fn has_lost_power(&self) -> bool {
         self.has_lost_power
     }
@@ -205,14 +208,15 @@ impl Ledger {
         Some(WrongBlock { lba, kind, expected: Some(expected), found })
     }
 
-    /// Whether power was lost while what was acknowledged of this block was not durable.
+    /// Returns true if power was lost while what was acknowledged of this block was not durable.
     fn is_at_risk(&self, lba: Lba) -> bool {
         let grain = self.grains_of(LbaRange::new(lba, 1)).0;
         self.has_lost_power && self.epochs.get(grain) == Some(&self.epoch)
     }
 
-    /// Whether a block that was at risk when power was lost holds what it may: the durable version, a newer one, or, if
-    /// this run has made none durable, what it held before. Blocks of another address or in parts it may not hold.
+    /// Returns true if a block that was at risk when power was lost holds what it may: the durable version, a
+    /// newer one, or, if this run has made none durable, what it held before. Blocks of another address or in
+    /// parts it may not hold.
     fn is_allowed(&mut self, lba: Lba, block: &[u8]) -> bool {
         let grain = self.grains_of(LbaRange::new(lba, 1)).0;
         let (newest, durable) = (self.versions[grain], self.durable[grain]);
@@ -234,8 +238,9 @@ impl Ledger {
         self.expected == block
     }
 
-    /// A block whose version is not known can only be held against the address that it says of itself. Whether it is whole
-    /// says nothing: an earlier run of the same seed in blocks of another length may have cut it.
+    /// A block whose version is not known can only be held against the address that it says of itself.
+    /// Whether it is whole says nothing: an earlier run of the same seed in blocks of another length may have
+    /// cut it.
     fn judge_unknown(&self, lba: Lba, found: Option<Stamp>) -> Option<WrongBlock> {
         let stamp = found.filter(|stamp| stamp.seed == self.seed && stamp.lba != lba)?;
         Some(WrongBlock { lba, kind: WrongKind::Misdirected, expected: None, found: Some(stamp) })

@@ -1,19 +1,19 @@
 //! The load generator: workers that run a workload on devices, in real or in virtual time.
 //!
-//! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and records
-//! what completed. It owns no thread and reads no clock, so the same worker runs against a disk in real time and against
-//! a simulated one in virtual time ([`run_teams`]). It knows no kind of
-//! device.
+//! A [`Worker`] is a state machine: each [`step`](Worker::step) submits what may start, polls its queue, and
+//! records what completed. It owns no thread and reads no clock, so the same worker runs against a disk in
+//! real time and against a simulated one in virtual time ([`run_teams`]). It knows no kind of device.
 //!
 //! What is promised to whoever reads the figures:
 //!
-//! - Every operation that was meant to start in the window is counted, whenever it completes, and without a cool-down
-//!   the window ends with the last of them: the slowest is never cut off.
-//! - With a rate limit both the service time and the time since the intended start are recorded; a backlog shows.
-//! - A write is never reported as durable before the flush after it has succeeded, and writes, flushes and the two
-//!   together are counted and timed apart.
-//! - The first request that fails ends the run, unless failures are to be counted. No result of a flush is ignored: a
-//!   failed one always ends the run.
+//! - Every operation that was meant to start in the window is counted, whenever it completes, and without a
+//!   cool-down the window ends with the last of them: the slowest is never cut off.
+//! - With a rate limit both the service time and the time since the intended start are recorded; a backlog
+//!   shows.
+//! - A write is never reported as durable before the flush after it has succeeded, and writes, flushes and
+//!   the two together are counted and timed apart.
+//! - The first request that fails ends the run, unless failures are to be counted. No result of a flush is
+//!   ignored: a failed one always ends the run.
 
 mod batch;
 mod content;
@@ -54,7 +54,7 @@ pub use team::{Prepare, SharedDepth, Team, TeamOutcome, TeamsFailure, WorkerOutc
 pub use window::Window;
 pub use worker::{Step, Worker, WorkerOptions};
 
-/// By how much a latency may be recorded too long where many requests are in flight at once: what completes first in a
-/// batch waits so long for the others at most. Where requests go one at a time each has readings of its own. Stalls are
-/// the exception, and counted: [`LoadOutcome::latencies_late`].
+/// By how much a latency may be recorded too long where many requests are in flight at once: what completes
+/// first in a batch waits so long for the others at most. Where requests go one at a time each has readings
+/// of its own. Stalls are the exception, and counted: [`LoadOutcome::latencies_late`].
 pub const LATENCY_EXCESS_MAX: plumb_block::Nanos = batch::Batch::EXCESS_MAX;

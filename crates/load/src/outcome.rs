@@ -18,27 +18,30 @@ pub struct LoadOutcome {
     pub trim: Direction,
     /// Flushes.
     pub flush: Direction,
-    /// From the submission of the first write of each group to the end of the flush that made the group durable; with
-    /// a flush after every write, the latency of a durable write. One entry for each flush that succeeded.
+    /// From the submission of the first write of each group to the end of the flush that made the group
+    /// durable; with a flush after every write, the latency of a durable write. One entry for each flush that
+    /// succeeded.
     pub durable: Histogram,
-    /// The length of the window: from the end of the warm-up to the end of the workload, or to the last completion if
-    /// that was later; with a cool-down always to the end of the workload.
+    /// The length of the window: from the end of the warm-up to the end of the workload, or to the last
+    /// completion if that was later; with a cool-down always to the end of the workload.
     pub length: Nanos,
     /// How it ended.
     pub ending: Ending,
     /// The most requests that were in flight at once, summed over workers.
     pub in_flight_max: u64,
-    /// Latencies that may be recorded too long by more than [`LATENCY_EXCESS_MAX`](crate::LATENCY_EXCESS_MAX): those of
-    /// batches in which a request, or the thread itself, stalled.
+    /// Latencies that may be recorded too long by more than
+    /// [`LATENCY_EXCESS_MAX`](crate::LATENCY_EXCESS_MAX): those of batches in which a request, or the thread
+    /// itself, stalled.
     pub latencies_late: u64,
     /// With a rate limit: operations that started more than one interval late.
     pub late_starts: u64,
     /// With a rate limit: the longest that an operation started after its intended time.
     pub backlog_max: Nanos,
-    /// With a rate limit: operations that were meant to start before the end and did not, because those before them
-    /// took too long. They have no latency; that they are missing is the measurement.
+    /// With a rate limit: operations that were meant to start before the end and did not, because those
+    /// before them took too long. They have no latency; that they are missing is the measurement.
     pub unstarted: u64,
-    /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual time.
+    /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual
+    /// time.
     pub worker_cpu: Vec<Option<OwnThread>>,
     /// What was found in what was read; `None` without verification.
     pub verified: Option<Verified>,
@@ -62,7 +65,8 @@ pub struct Transactions {
 pub struct Direction {
     /// Service times of those that completed.
     pub latency: Histogram,
-    /// Times since the intended start; `None` without a rate limit, and for flushes, which are on no schedule.
+    /// Times since the intended start; `None` without a rate limit, and for flushes, which are on no
+    /// schedule.
     pub latency_from_intended_start: Option<Histogram>,
     /// Bytes that completed operations moved.
     pub bytes: Bytes,
@@ -325,7 +329,8 @@ impl LoadOutcome {
         quality
     }
 
-    /// The share of the window that the busiest worker's thread was on a processor; `None` if it is not known.
+    /// The share of the window that the busiest worker's thread was on a processor; `None` if it is not
+    /// known.
     pub fn worker_busy(&self) -> Option<f64> {
         self.most(|thread| thread.running)
     }

@@ -36,7 +36,7 @@ pub(crate) struct Phases {
     duration: Option<Nanos>,
     cooldown: Nanos,
     start: Nanos,
-    /// Whether the observer knows already that the window begins.
+    /// True if the observer knows already that the window begins.
     is_told: bool,
 }
 
@@ -65,7 +65,8 @@ impl Phases {
         self.start
     }
 
-    /// Tells the observer of a window that begins with the run before it starts, so that nothing is missing from what it counts.
+    /// Tells the observer of a window that begins with the run before it starts, so that nothing is missing
+    /// from what it counts.
     pub(crate) fn tell_before_start(&mut self, observer: &mut dyn Observer) {
         self.is_told = self.warmup == Warmup::For(Nanos::ZERO);
         if self.is_told {
@@ -115,8 +116,8 @@ impl Phases {
         }
     }
 
-    /// Ends a warm-up without a length once the rate has settled, or has had its time. The window then begins `ahead` of
-    /// now, so that every worker learns of it in time.
+    /// Ends a warm-up without a length once the rate has settled, or has had its time. The window then begins
+    /// `ahead` of now, so that every worker learns of it in time.
     pub(crate) fn watch_rate(&mut self, progress: &Progress, now: Nanos, ahead: Nanos) {
         if self.stage != Stage::Warming {
             return;

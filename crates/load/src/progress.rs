@@ -41,8 +41,8 @@ pub struct Totals {
     pub flush_latency: LiveLatency,
 }
 
-/// A coarse distribution of latencies, for looking at while it grows: eight steps to each doubling, so within 13 %.
-/// Percentiles are drawn from within a step in proportion, as if its latencies were spread evenly.
+/// A coarse distribution of latencies, for looking at while it grows: eight steps to each doubling, so within
+/// 13 %. Percentiles are drawn from within a step in proportion, as if its latencies were spread evenly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveLatency(Vec<u64>);
 
@@ -52,7 +52,8 @@ const EACH: usize = 8;
 const STEPS: usize = EACH * 38;
 
 impl LiveLatency {
-    /// The latency that `percent` of the operations since `earlier` did not exceed; `None` if there were none.
+    /// The latency that `percent` of the operations since `earlier` did not exceed; `None` if there were
+    /// none.
     pub fn percentile_since(&self, earlier: &Self, percent: f64) -> Option<Nanos> {
         let counts = self
             .0
@@ -142,8 +143,8 @@ const fn shortest_of(step: usize) -> u64 {
     ((EACH + step % EACH) as u64) << (step / EACH)
 }
 
-/// One worker's totals. Written by the worker alone, after each step; read by the driver. The fields may be from
-/// different steps, which for a display does not matter.
+/// One worker's totals. Written by the worker alone, after each step; read by the driver. The fields may be
+/// from different steps, which for a display does not matter.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     totals: [[AtomicU64; 2]; Kind::COUNT],
@@ -185,8 +186,8 @@ impl Board {
         self.wants_figures.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the driver all figures, if it has asked for them. Waits for nobody: the driver holds the lock only to take
-    /// what was asked for before.
+    /// Gives the driver all figures, if it has asked for them. Waits for nobody: the driver holds the lock
+    /// only to take what was asked for before.
     #[inline]
     pub(crate) fn give_figures(&self, figures: impl FnOnce() -> LoadOutcome) {
         if self.wants_figures.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Reading back all that was written, when the load is over.
 //!
-//! While a load runs only those blocks are compared that it happens to read again. Whether the others are there is
-//! found out afterwards, through whatever device the caller thinks proves most: past the page cache, after a power
-//! cut, on another host.
+//! While a load runs only those blocks are compared that it happens to read again. Whether the others are
+//! there is found out afterwards, through whatever device the caller thinks proves most: past the page cache,
+//! after a power cut, on another host.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,13 +29,15 @@ pub trait ReadBack {
     fn unreadable(&mut self, range: LbaRange);
     /// Nobody answers any more for these blocks.
     fn unreached(&mut self, range: LbaRange);
-    /// Whether power or connection were lost before: then a device of which nothing can be read says nothing.
+    /// Returns true if power or connection were lost before: then a device of which nothing can be read says
+    /// nothing.
     fn has_lost_power(&self) -> bool;
 }
 
 /// Reads every block from `device` that `ledger` wants to be read, and compares it. What cannot be read is
-/// lost; but if power or connection were lost and nothing at all can be read, or no answer comes, nothing is said of it.
-/// `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says whether it did not.
+/// lost; but if power or connection were lost and nothing at all can be read, or no answer comes, nothing is
+/// said of it. `progress` is told how many bytes were read. Ends early when `stop` becomes true, and says
+/// whether it did not.
 ///
 /// # Errors
 /// If the device has no queue, or its queue broke.

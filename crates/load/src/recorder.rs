@@ -24,9 +24,9 @@ pub(crate) struct Recorder {
     totals: [(u64, u64); Kind::COUNT],
 }
 
-/// Operations that cannot be told apart, one after the other: what is submitted together and seen together has the same
-/// times by two readings of the clock. They are entered at once, since the places of the figures are many and seldom in
-/// the processor's cache; at the end of each batch at the latest.
+/// Operations that cannot be told apart, one after the other: what is submitted together and seen together
+/// has the same times by two readings of the clock. They are entered at once, since the places of the figures
+/// are many and seldom in the processor's cache; at the end of each batch at the latest.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     kind: Kind,
@@ -34,7 +34,7 @@ struct Run {
     submitted_at: Nanos,
     completed_at: Nanos,
     bytes: Bytes,
-    /// Whether they were meant to start in the window.
+    /// True if they were meant to start in the window.
     counts: bool,
     count: u64,
 }
@@ -50,7 +50,7 @@ impl Run {
         count: 0,
     };
 
-    /// Whether this is one more of them.
+    /// Returns true if this is one more of them.
     #[inline]
     fn takes(&self, request: &InFlight, answer: &Answer) -> bool {
         self.count > 0
@@ -92,8 +92,9 @@ impl Recorder {
         self.from = Some(from);
         self.until = duration.map(|duration| from.saturating_add(duration));
         self.end = from;
-        // Only what knows the time is made anew. Histograms are large, and nothing is in them yet: memory that was given
-        // back and is taken again has to be cleared, and is then resident although no operation ever touches it.
+        // Only what knows the time is made anew. Histograms are large, and nothing is in them yet: memory
+        // that was given back and is taken again has to be cleared, and is then resident although no
+        // operation ever touches it.
         let LoadOutcome { read, write, trim, flush, .. } = &mut self.outcome;
         for direction in [read, write, trim, flush] {
             direction.series = Series::starting_at(from, duration.unwrap_or(Nanos::ZERO));
@@ -103,19 +104,20 @@ impl Recorder {
         self.outcome.unstarted = 0;
     }
 
-    /// Whether measuring has begun or will at a known time.
+    /// Returns true if measuring has begun or will at a known time.
     #[inline]
     pub(crate) fn is_measuring(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Whether an operation that was meant to start at `time` counts.
+    /// Returns true if an operation that was meant to start at `time` counts.
     #[inline]
     fn counts(&self, time: Nanos) -> bool {
         self.from.is_some_and(|from| time >= from) && self.until.is_none_or(|until| time < until)
     }
 
-    /// An operation meant to start at `intended` starts `lateness` after, with `interval` between intended times.
+    /// An operation meant to start at `intended` starts `lateness` after, with `interval` between intended
+    /// times.
     #[inline]
     pub(crate) fn started_late(&mut self, intended: Nanos, lateness: Nanos, interval: Nanos) {
         if self.counts(intended) {
@@ -233,7 +235,8 @@ impl Recorder {
         LoadOutcome { length, ending: Ending::Interrupted, ..self.outcome.clone() }
     }
 
-    /// Ends the recording. With a cool-down the window ends with the workload and not with its last completion.
+    /// Ends the recording. With a cool-down the window ends with the workload and not with its last
+    /// completion.
     pub(crate) fn finish(mut self, ending: Ending, has_cooldown: bool) -> LoadOutcome {
         self.settle();
         let end = match self.until {

@@ -1,7 +1,7 @@
 //! Whether batches may be half of what is in flight or only a quarter: found by trying both.
 //!
-//! The rate is compared over stretches of some thousand completions. Others who want the processor only ever make a
-//! stretch longer; so each way is judged by its best stretch of late, which is forgotten slowly.
+//! The rate is compared over stretches of some thousand completions. Others who want the processor only ever
+//! make a stretch longer; so each way is judged by its best stretch of late, which is forgotten slowly.
 
 use plumb_block::Nanos;
 
@@ -15,7 +15,7 @@ const MARGIN: u64 = 32;
 /// The two ways, tried in turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trial {
-    /// Whether the pace allows more than a quarter; nothing is tried otherwise.
+    /// True if the pace allows more than a quarter; nothing is tried otherwise.
     pub(crate) is_open: bool,
     half: bool,
     began: Nanos,
@@ -30,7 +30,7 @@ impl Trial {
         Self { is_open: false, half: false, began: now, completed: 0, best: [None; 2], turn: 0 }
     }
 
-    /// Whether batches may be half of what is in flight now.
+    /// Returns true if batches may be half of what is in flight now.
     #[inline]
     pub(crate) fn takes_half(&self) -> bool {
         self.is_open && self.half
@@ -73,7 +73,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Of `stretches`, how many took halves on a device that takes so long for a stretch with quarters and halves.
+    /// Of `stretches`, how many took halves on a device that takes so long for a stretch with quarters and
+    /// halves.
     fn halves(stretches: u32, quarter: u64, half: u64) -> u32 {
         let mut trial = Trial::starting_at(Nanos::ZERO);
         let mut now = Nanos::ZERO;

@@ -1,7 +1,7 @@
 //! All that a span measured: threads, targets, processors.
 //!
-//! Reports and the outputs of every dialect are made from this and the scenario alone. It can be sent: a histogram travels
-//! as HDR V2.
+//! Reports and the outputs of every dialect are made from this and the scenario alone. It can be sent: a
+//! histogram travels as HDR V2.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_measure::{StorageSide, storage};
@@ -57,7 +57,8 @@ pub struct TargetResult {
     pub size: Bytes,
     /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
     pub engine: String,
-    /// What the devices beneath were handed during the window, or why that is not known. Jobs on one device share it.
+    /// What the devices beneath were handed during the window, or why that is not known. Jobs on one device
+    /// share it.
     pub storage: Result<StorageSide, String>,
 }
 

@@ -1,8 +1,9 @@
 //! A team: the workers of one thread, one for each target that the thread works on.
 //!
-//! Most teams have one worker, which waits in its own queue. A team of several steps them in turn without waiting, and
-//! when none of them got on it waits for all their queues together. A team may share one depth among its workers: then
-//! each request that completes makes room for one on a target that is chosen by weight.
+//! Most teams have one worker, which waits in its own queue. A team of several steps them in turn without
+//! waiting, and when none of them got on it waits for all their queues together. A team may share one depth
+//! among its workers: then each request that completes makes room for one on a target that is chosen by
+//! weight.
 
 use crate::fault::Fault;
 use crate::ledger::Ledger;
@@ -35,7 +36,8 @@ impl Team {
 /// Figures of a team.
 #[derive(Debug)]
 pub struct TeamOutcome {
-    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in virtual time.
+    /// Processor time of its thread while it was measured; `None` if nobody asked or it is not kept, and in
+    /// virtual time.
     pub cpu: Option<CpuUse>,
     /// One for each worker, in order.
     pub workers: Vec<WorkerOutcome>,

@@ -1,8 +1,9 @@
 //! The window in which a load is measured: after the warm-up, before the cool-down.
 //!
-//! An operation belongs to the window if it was meant to start in it, whenever it completes: so what is slow is never
-//! cut off, and as much is gained at one edge as is lost at the other. The window is shared by all workers. When it
-//! begins may become known only while they run, if the warm-up ends when the rate has settled.
+//! An operation belongs to the window if it was meant to start in it, whenever it completes: so what is slow
+//! is never cut off, and as much is gained at one edge as is lost at the other. The window is shared by all
+//! workers. When it begins may become known only while they run, if the warm-up ends when the rate has
+//! settled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,8 +26,8 @@ impl Window {
         Self { from: AtomicU64::new(UNKNOWN), cooldown }
     }
 
-    /// Measuring begins at `from`, by the clock of the run. Should lie ahead by as much as a worker may sleep, so that
-    /// all learn of it in time.
+    /// Measuring begins at `from`, by the clock of the run. Should lie ahead by as much as a worker may
+    /// sleep, so that all learn of it in time.
     pub fn begin_at(&self, from: Nanos) {
         self.from.store(from.0, Ordering::Release);
     }

@@ -3,7 +3,8 @@
 //! Invariants:
 //!
 //! - at most `depth` requests are in flight;
-//! - a flush starts when all writes before it have completed, and nothing starts until the flush has completed;
+//! - a flush starts when all writes before it have completed, and nothing starts until the flush has
+//!   completed;
 //! - while what is read is verified, no request starts that overlaps one in flight;
 //! - an operation is submitted once, or, when the end is reached before its time, not at all.
 
@@ -42,7 +43,8 @@ pub struct Worker {
     /// What each block must hold, if that is verified.
     ledger: Option<Ledger>,
     table: Table,
-    /// How many requests may be in flight now: of its depth, or of what it shares with other workers of its thread.
+    /// How many requests may be in flight now: of its depth, or of what it shares with other workers of its
+    /// thread.
     allowance: usize,
     writes_in_flight: u32,
     flush_in_flight: bool,
@@ -53,14 +55,15 @@ pub struct Worker {
     /// When the next operation is meant to start, if only time keeps it from starting.
     next_start: Option<Nanos>,
     completions: Vec<Completion>,
-    /// How many more may be in flight than were handed over at once: they are, as soon as the device has had its turn.
+    /// How many more may be in flight than were handed over at once: they are, as soon as the device has had
+    /// its turn.
     room_kept: usize,
     /// What begins with the first step. In a box, because each step takes it out and puts it back.
     running: Option<Box<Running>>,
     interrupted: bool,
     /// When the last step saw completions, if it did.
     saw_at: Option<Nanos>,
-    /// Whether a step waits for completions.
+    /// True if a step waits for completions.
     waits: bool,
     /// Where others look while it runs.
     board: Arc<Board>,
@@ -84,7 +87,8 @@ impl Worker {
     /// A worker for a share of `workload` on `device`.
     ///
     /// # Errors
-    /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for it.
+    /// If the workload is invalid or does not fit the device's blocks or size, or the device has no queue for
+    /// it.
     pub fn new(device: &dyn Device, workload: &Workload, options: WorkerOptions) -> Result<Self, Error> {
         let mut stream = Stream::new(workload, options.share, &options.cursor)?;
         let info = device.info();
@@ -137,10 +141,12 @@ impl Worker {
         self.interrupted |= self.stream.cut();
     }
 
-    /// Submits what may start at `now`, polls, and records what completed. Does nothing before it was started.
+    /// Submits what may start at `now`, polls, and records what completed. Does nothing before it was
+    /// started.
     ///
     /// # Errors
-    /// The first request that failed or was not answered. The worker is then over: [`finish`](Self::finish) it.
+    /// The first request that failed or was not answered. The worker is then over: [`finish`](Self::finish)
+    /// it.
     pub fn step(&mut self, now: Nanos) -> Result<Step, Fault> {
         let Some(mut running) = self.running.take() else { return Ok(Step::Done) };
         let step = self.step_in(&mut running, now);
@@ -189,7 +195,8 @@ impl Worker {
         self.allowance = allowance.min(self.table.capacity());
     }
 
-    /// Whether a step waits for completions; not if other workers of its thread have work too, or in virtual time.
+    /// Whether a step waits for completions; not if other workers of its thread have work too, or in virtual
+    /// time.
     pub(crate) fn set_waits(&mut self, waits: bool) {
         self.waits = waits;
     }
@@ -232,8 +239,8 @@ impl Worker {
         &*self.queue
     }
 
-    /// The time, if the last step has just read it and that is good enough for the next: what is on a schedule is late
-    /// or not by the clock alone.
+    /// The time, if the last step has just read it and that is good enough for the next: what is on a
+    /// schedule is late or not by the clock alone.
     #[inline]
     pub(crate) fn time_just_read(&self) -> Option<Nanos> {
         self.saw_at.filter(|_| !self.stream.is_scheduled())
@@ -254,8 +261,8 @@ impl Worker {
         self.options.answer_within
     }
 
-    /// Ends the worker: what it measured, what its blocks must hold if that was asked for, and its queue, whose drop
-    /// waits for requests still in flight.
+    /// Ends the worker: what it measured, what its blocks must hold if that was asked for, and its queue,
+    /// whose drop waits for requests still in flight.
     pub fn finish(self) -> (LoadOutcome, Option<Ledger>, Box<dyn Queue>) {
         let ending = if self.interrupted { Ending::Interrupted } else { Ending::Complete };
         let verified = self.verified();
@@ -311,7 +318,8 @@ impl Worker {
         Ok(submitted)
     }
 
-    /// Whether `operation` must wait for requests in flight on the same blocks, so that what it finds is certain.
+    /// Returns true if `operation` must wait for requests in flight on the same blocks, so that what it finds
+    /// is certain.
     fn must_wait(&self, operation: Operation) -> bool {
         let (kind, range, _) = self.shape.place(operation);
         kind != Kind::Flush && self.table.touches(range)
@@ -428,8 +436,8 @@ impl Worker {
         Ok(())
     }
 
-    /// A request failed: the end, unless errors are only counted. A failed flush is always the end, and so is silence,
-    /// since the device may still hold the memory of the request.
+    /// A request failed: the end, unless errors are only counted. A failed flush is always the end, and so is
+    /// silence, since the device may still hold the memory of the request.
     #[cold]
     fn failed(&self, running: &Running, request: &InFlight, completion: &Completion) -> Result<(), Fault> {
         let (outcome, at) = (completion.outcome, completion.completed_at.since(running.start));
@@ -440,8 +448,8 @@ impl Worker {
         }
     }
 
-    /// From time to time, whether a request is without an answer for too long: past its deadline the queue should
-    /// have given it up, but that a queue fails to do so must not end in waiting for ever.
+    /// From time to time, whether a request is without an answer for too long: past its deadline the queue
+    /// should have given it up, but that a queue fails to do so must not end in waiting for ever.
     fn watch(&self, running: &mut Running, now: Nanos) -> Result<(), Fault> {
         if now < running.next_watch {
             return Ok(());

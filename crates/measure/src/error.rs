@@ -46,7 +46,8 @@ pub enum Error {
         /// What should be.
         expected: &'static str,
     },
-    /// What is to be written cannot be expressed in the file's format: what, where, and what the format takes.
+    /// What is to be written cannot be expressed in the file's format: what, where, and what the format
+    /// takes.
     #[error("cannot write {0}")]
     Inexpressible(String),
 }
@@ -58,12 +59,12 @@ impl From<FileError> for Error {
 }
 
 impl Error {
-    /// Whether the user named a place that cannot hold a recording.
+    /// Returns true if the user named a place that cannot hold a recording.
     pub const fn is_of_the_place(&self) -> bool {
         matches!(self, Self::Place(_))
     }
 
-    /// Whether it failed because there is no room.
+    /// Returns true if it failed because there is no room.
     pub const fn is_for_want_of_space(&self) -> bool {
         matches!(self, Self::Full { .. })
     }

@@ -1,8 +1,9 @@
 //! The distribution of a latency, in fixed memory.
 //!
-//! Percentiles come from an HDR histogram: three significant digits from 1 ns to 137 s, about 220 KiB, never growing.
-//! Count, mean, standard deviation, minimum and maximum are kept beside it as exact integers, so merging is exact and
-//! its order does not matter: the same operations give the same figures whatever the number of workers.
+//! Percentiles come from an HDR histogram: three significant digits from 1 ns to 137 s, about 220 KiB, never
+//! growing. Count, mean, standard deviation, minimum and maximum are kept beside it as exact integers, so
+//! merging is exact and its order does not matter: the same operations give the same figures whatever the
+//! number of workers.
 //!
 //! Invariant: `count` is the number of values in `distribution`, and all values lie between `min` and `max`.
 
@@ -24,8 +25,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The longest duration that percentiles tell apart. Longer ones count as this in percentiles, and as themselves
-    /// in mean, standard deviation and maximum.
+    /// The longest duration that percentiles tell apart. Longer ones count as this in percentiles, and as
+    /// themselves in mean, standard deviation and maximum.
     pub const HIGHEST: Nanos = Nanos((1 << 37) - 1);
     /// Significant decimal digits of percentiles unless asked otherwise.
     pub const DIGITS: u8 = 3;
@@ -68,7 +69,8 @@ impl Histogram {
         if other.count() == 0 {
             return;
         }
-        // Cannot fail: all histograms have the same bounds or grow, and bins of more digits fold into coarser ones.
+        // Cannot fail: all histograms have the same bounds or grow, and bins of more digits fold into coarser
+        // ones.
         self.distribution.add(&other.distribution).expect("histograms have equal bounds");
         self.sum = self.sum.saturating_add(other.sum);
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
@@ -103,8 +105,8 @@ impl Histogram {
 
     /// The standard deviation of the population in seconds; `None` if nothing was recorded.
     ///
-    /// The sum of squared deviations is found in whole numbers, since the difference of two large floating-point
-    /// numbers would be mostly rounding error when latencies hardly differ.
+    /// The sum of squared deviations is found in whole numbers, since the difference of two large
+    /// floating-point numbers would be mostly rounding error when latencies hardly differ.
     pub fn std(&self) -> Option<f64> {
         let count = u128::from(self.count());
         let quotient = self.sum.checked_div(count)?;
@@ -115,8 +117,8 @@ impl Histogram {
         Some((deviations.max(0.0) / count as f64).sqrt() / 1e9)
     }
 
-    /// The duration that `per_mille` of 1000 recorded ones do not exceed, within the histogram's digits; `None` if
-    /// nothing was recorded. At 0 the minimum, at 1000 the maximum, both exact.
+    /// The duration that `per_mille` of 1000 recorded ones do not exceed, within the histogram's digits;
+    /// `None` if nothing was recorded. At 0 the minimum, at 1000 the maximum, both exact.
     pub fn at_per_mille(&self, per_mille: u32) -> Option<Nanos> {
         self.at_ranks([rank(self.count(), per_mille.min(1000))]).map(|[value]| value)
     }
@@ -140,8 +142,8 @@ impl Histogram {
         })
     }
 
-    /// The filled bins, ascending: the longest duration of each (within the recorded maximum) and how many fell in
-    /// it. What distribution charts are drawn from.
+    /// The filled bins, ascending: the longest duration of each (within the recorded maximum) and how many
+    /// fell in it. What distribution charts are drawn from.
     pub fn bins(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.distribution.iter_recorded().map(|bin| {
             let value = self.distribution.highest_equivalent(bin.value_iterated_to());
@@ -154,8 +156,8 @@ impl Histogram {
         &self.distribution
     }
 
-    /// From what was written down, `None` if that reaches beyond [`HIGHEST`](Self::HIGHEST). The moments are those of
-    /// the bins: within the digits, no longer exact.
+    /// From what was written down, `None` if that reaches beyond [`HIGHEST`](Self::HIGHEST). The moments are
+    /// those of the bins: within the digits, no longer exact.
     pub(crate) fn from_distribution(written: &Hdr<u64>) -> Option<Self> {
         let mut this = Self::with_digits(written.sigfig());
         this.distribution.add(written).ok()?;
@@ -199,8 +201,8 @@ impl Histogram {
     }
 }
 
-/// Copies what was recorded. The copy of an empty one is a new one, whose memory the kernel gives only when it is
-/// used: a load has many histograms, most of them empty.
+/// Copies what was recorded. The copy of an empty one is a new one, whose memory the kernel gives only when
+/// it is used: a load has many histograms, most of them empty.
 impl Clone for Histogram {
     fn clone(&self) -> Self {
         if self.count() == 0 {

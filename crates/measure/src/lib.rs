@@ -1,7 +1,7 @@
 //! Measurements: histograms, time series, the counters of the storage, and run directories.
 //!
-//! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no report asks
-//! a live device again.
+//! Pure but for the reading and writing of run directories. Reports are functions of what lives here; no
+//! report asks a live device again.
 
 pub mod error;
 pub mod histogram;

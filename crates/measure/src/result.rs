@@ -1,7 +1,7 @@
 //! What was seen, as plain data: the numbers that every report shows.
 //!
-//! Durations are seconds, sizes bytes, rates per second, all as JSON numbers. What is not known is null, with a
-//! sibling that says why.
+//! Durations are seconds, sizes bytes, rates per second, all as JSON numbers. What is not known is null, with
+//! a sibling that says why.
 
 use plumb_block::{DeviceCounters, Nanos, SyncMethod};
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,8 @@ pub struct StorageSide {
     pub flush_writes: FlushWrites,
     /// The same counters for each device, over the window, as the kernel counts them.
     pub devices: Vec<DeviceCounters>,
-    /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an array was
-    /// handed. Empty if there are none.
+    /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an
+    /// array was handed. Empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<DeviceCounters>,
     /// Whose these counts are; null where all are the run's own, as on a simulated drive.
@@ -94,16 +94,18 @@ pub struct StorageSide {
     pub attribution: Option<Attribution>,
 }
 
-/// Whose the counts of a storage side are. The counters of a device tell what all programs asked of it: they are a run's own
-/// only where nobody else can use the device, or where requests were traced. Each null is: it cannot be told.
+/// Whose the counts of a storage side are. The counters of a device tell what all programs asked of it: they
+/// are a run's own only where nobody else can use the device, or where requests were traced. Each null is: it
+/// cannot be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution {
     /// How flushes are told from those of other programs.
     pub flushes: FlushesOf,
-    /// Flushes that this run asked for: all that its own device counted, or those that its threads were traced to hand to
-    /// the first block device beneath the target.
+    /// Flushes that this run asked for: all that its own device counted, or those that its threads were
+    /// traced to hand to the first block device beneath the target.
     pub own_flushes: Option<u64>,
-    /// Flushes that the journal of the file system was traced to ask for: it serves all who use the file system.
+    /// Flushes that the journal of the file system was traced to ask for: it serves all who use the file
+    /// system.
     pub journal_flushes: Option<u64>,
     /// Flushes of other programs, at least.
     pub foreign_flushes: Option<u64>,
@@ -136,8 +138,8 @@ pub enum BytesBy {
     OwnDevice,
     /// io.stat of a control group with no other process in it (cgroup v2).
     Cgroup,
-    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices; where each write is synced,
-    /// the last one of each worker with it.
+    /// write_bytes of /proc/self/io: what this process caused to be written, on all devices; where each write
+    /// is synced, the last one of each worker with it.
     Process,
 }
 
@@ -218,7 +220,8 @@ pub struct Quality {
     pub worker_busy: Option<f64>,
     /// Share of processor time that the hypervisor took away (steal), 0 to 1.
     pub steal: Option<f64>,
-    /// Share of the window that the busiest worker thread was ready to run and waited for a processor, 0 to 1.
+    /// Share of the window that the busiest worker thread was ready to run and waited for a processor, 0 to
+    /// 1.
     #[serde(default)]
     pub worker_waiting: Option<f64>,
     /// Bytes that the devices beneath moved and this process did not ask for, at least.
@@ -227,7 +230,8 @@ pub struct Quality {
     pub ramp_seconds: Option<f64>,
     /// Coefficient of variation of the rate over 100 ms buckets after the ramp.
     pub rate_variation: Option<f64>,
-    /// Slope of the rate over the window after the ramp, relative to its mean (SNIA PTS 2.0.2 asks for under 0.1).
+    /// Slope of the rate over the window after the ramp, relative to its mean (SNIA PTS 2.0.2 asks for under
+    /// 0.1).
     pub rate_slope: Option<f64>,
     /// Share of the touched range that had been written before, 0 to 1; reads of the rest come from nothing.
     pub written_share: Option<f64>,

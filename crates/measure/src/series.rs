@@ -1,11 +1,11 @@
 //! What happened when: completed operations in buckets of equal width.
 //!
 //! Memory is bounded: a series starts with buckets of [`SERIES_BUCKET`] and, when a run outgrows
-//! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are joined and the width doubles. Sums stay exact, the
-//! whole run stays in view, and a run of a month costs as much as one of half an hour.
+//! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are joined and the width doubles. Sums stay
+//! exact, the whole run stays in view, and a run of a month costs as much as one of half an hour.
 //!
-//! Invariant: bucket `i` covers `[i, i + 1) * width` since the start of the series, and no bucket is left out: an
-//! idle stretch is buckets of zeroes.
+//! Invariant: bucket `i` covers `[i, i + 1) * width` since the start of the series, and no bucket is left
+//! out: an idle stretch is buckets of zeroes.
 
 use plumb_block::Nanos;
 
@@ -79,8 +79,8 @@ impl Series {
     /// How many buckets are kept at most.
     pub const CAPACITY: usize = 1 << 14;
 
-    /// An empty series that begins at `start`, with room for `expected` time, so that recording does not allocate
-    /// until then.
+    /// An empty series that begins at `start`, with room for `expected` time, so that recording does not
+    /// allocate until then.
     pub fn starting_at(start: Nanos, expected: Nanos) -> Self {
         let buckets = expected.0 / SERIES_BUCKET.0 + 2;
         let room = usize::try_from(buckets).map_or(Self::CAPACITY, |buckets| buckets.min(Self::CAPACITY));
@@ -162,8 +162,9 @@ impl Series {
         self.points.iter().map(|point| TimeseriesRow::of(phase, point)).collect()
     }
 
-    /// The buckets that lie wholly within a window of `length` from the start. The rate of a bucket that the end of
-    /// the window cut short would look like a drop. Buckets in which nothing happened any more are there, as zeroes.
+    /// The buckets that lie wholly within a window of `length` from the start. The rate of a bucket that the
+    /// end of the window cut short would look like a drop. Buckets in which nothing happened any more are
+    /// there, as zeroes.
     pub fn whole_points(&self, length: Nanos) -> Vec<SeriesPoint> {
         let whole = usize::try_from(length.0 / self.width.0).unwrap_or(usize::MAX).min(Self::CAPACITY);
         let width = self.width;

@@ -1,7 +1,8 @@
-//! Whether a rate had settled: ramp, variation, slope; and the steady state of SNIA's Performance Test Specification.
+//! Whether a rate had settled: ramp, variation, slope; and the steady state of SNIA's Performance Test
+//! Specification.
 //!
-//! Pure functions over operations per bucket. A mean over a window that holds a ramp or a drift is a number about
-//! nothing; these say so.
+//! Pure functions over operations per bucket. A mean over a window that holds a ramp or a drift is a number
+//! about nothing; these say so.
 
 use plumb_block::Nanos;
 
@@ -24,13 +25,14 @@ impl Ramp {
     /// A change of level matters if it is more than this part of the later level.
     const CHANGE_MIN: f64 = 0.1;
 
-    /// Finds the end of the ramp: the last change of level, found by splitting in two again and again at the point
-    /// that leaves the least squared deviation, for as long as a split is more than noise explains.
+    /// Finds the end of the ramp: the last change of level, found by splitting in two again and again at the
+    /// point that leaves the least squared deviation, for as long as a split is more than noise explains.
     ///
-    /// The size of the noise is estimated from the differences of neighbours, which a change of level hardly touches;
-    /// a split must pay for itself by `3 ln n` such variances (the Schwarz criterion for one more level and one more
-    /// place). The medians on both sides must differ by a tenth, so that a single stall is no change of level, and
-    /// the later level must last for a quarter of the window, so that its last moment does not speak for all of it.
+    /// The size of the noise is estimated from the differences of neighbours, which a change of level hardly
+    /// touches; a split must pay for itself by `3 ln n` such variances (the Schwarz criterion for one more
+    /// level and one more place). The medians on both sides must differ by a tenth, so that a single stall is
+    /// no change of level, and the later level must last for a quarter of the window, so that its last moment
+    /// does not speak for all of it.
     pub fn of(rates: &[f64]) -> Self {
         if rates.len() < Self::BUCKETS_MIN {
             return Self::TooShort;
@@ -48,7 +50,8 @@ impl Ramp {
 /// The variance of the noise, from the median difference of neighbours.
 fn noise_variance(rates: &[f64]) -> f64 {
     let differences: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    // A normal variable's median deviation is 0.6745 of its standard deviation; a difference has twice the variance.
+    // A normal variable's median deviation is 0.6745 of its standard deviation; a difference has twice the
+    // variance.
     let deviation = median(&differences).unwrap_or(0.0) / (0.6745 * std::f64::consts::SQRT_2);
     deviation * deviation
 }
@@ -89,8 +92,8 @@ pub struct Steadiness {
     pub bucket: Nanos,
     /// Coefficient of variation after the ramp; `None` with fewer than two buckets or a rate of zero.
     pub variation: Option<f64>,
-    /// The change of the fitted line over the window after the ramp, relative to the mean; `None` with fewer than
-    /// three buckets or a rate of zero.
+    /// The change of the fitted line over the window after the ramp, relative to the mean; `None` with fewer
+    /// than three buckets or a rate of zero.
     pub slope: Option<f64>,
 }
 
@@ -122,15 +125,16 @@ impl Steadiness {
     }
 }
 
-/// The standard deviation of the sample relative to its mean; `None` with fewer than two values or a mean of zero.
+/// The standard deviation of the sample relative to its mean; `None` with fewer than two values or a mean of
+/// zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt() / mean)
 }
 
-/// How far the least-squares line climbs from the first value to the last, relative to the mean; negative if it
-/// falls. `None` with fewer than three values or a mean of zero.
+/// How far the least-squares line climbs from the first value to the last, relative to the mean; negative if
+/// it falls. `None` with fewer than three values or a mean of zero.
 pub fn relative_slope(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean != 0.0 && values.len() > 2)?;
     let last = (values.len() - 1) as f64;
@@ -144,8 +148,9 @@ pub fn relative_slope(values: &[f64]) -> Option<f64> {
     Some(products / squares * last / mean)
 }
 
-/// Whether the last five rounds are in the steady state of SNIA's Solid State Storage Performance Test Specification
-/// 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None` with fewer rounds.
+/// Whether the last five rounds are in the steady state of SNIA's Solid State Storage Performance Test
+/// Specification 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None` with
+/// fewer rounds.
 pub fn snia_steady(rounds: &[f64]) -> Option<bool> {
     let window = rounds.get(rounds.len().checked_sub(5)?..)?;
     let mean = mean(window)?;

@@ -1,12 +1,13 @@
 //! From two readings of a device's counters to what happened in between.
 //!
-//! Counters only say something as a difference, and only if it is the same device that was read twice. Where that is
-//! in doubt there is no figure, but a reason: [`NoDelta`].
+//! Counters only say something as a difference, and only if it is the same device that was read twice. Where
+//! that is in doubt there is no figure, but a reason: [`NoDelta`].
 //!
-//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors; whether this kernel does
-//! is found by [`calibrate`], not assumed. Limitation: once found, every flush is taken for an empty one. Flushes that
-//! come with data (a journal's commit record) have no empty write, so where they are many the writes come out too
-//! low, by at most the number of flushes; a device that wrote bytes is never left without a write.
+//! Linux counts an empty flush (blkdev_issue_flush) among the writes too, with no sectors; whether this
+//! kernel does is found by [`calibrate`], not assumed. Limitation: once found, every flush is taken for an
+//! empty one. Flushes that come with data (a journal's commit record) have no empty write, so where they are
+//! many the writes come out too low, by at most the number of flushes; a device that wrote bytes is never
+//! left without a write.
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, StorageSnapshot};
 
@@ -19,8 +20,8 @@ pub struct NoDelta(String);
 
 /// The storage's side of the window between two readings: all devices summed, and each listed.
 ///
-/// `flush_writes` is what a [calibration](calibrate) of the same devices found. A window of no length has rates of
-/// zero.
+/// `flush_writes` is what a [calibration](calibrate) of the same devices found. A window of no length has
+/// rates of zero.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.
@@ -121,11 +122,11 @@ pub fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
     mine.busy_time += theirs.busy_time;
 }
 
-/// Whether the kernel counts empty flushes among the writes: from readings before and after `syncs` clean syncs (of
-/// a file with nothing dirty) on an otherwise idle device.
+/// Whether the kernel counts empty flushes among the writes: from readings before and after `syncs` clean
+/// syncs (of a file with nothing dirty) on an otherwise idle device.
 ///
-/// Says [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than syncs were
-/// counted.
+/// Says [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than
+/// syncs were counted.
 ///
 /// # Errors
 /// If a device vanished, appeared or was replaced in between.

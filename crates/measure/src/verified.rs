@@ -19,7 +19,8 @@ pub struct Verified {
     pub misdirected: u64,
     /// Older versions.
     pub stale: u64,
-    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what was written.
+    /// Blocks that were acknowledged and not durable when power or connection were lost, and that hold what
+    /// was written.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub at_risk: u64,
     /// Such blocks that hold something older, as they may; not among [`blocks`](Self::blocks).

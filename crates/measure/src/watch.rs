@@ -1,5 +1,5 @@
-//! The storage's side of a target, read around a window: the counters beneath it and how they count flushes, or the
-//! reason why there is none.
+//! The storage's side of a target, read around a window: the counters beneath it and how they count flushes,
+//! or the reason why there is none.
 //!
 //! A reading that failed is kept as its reason, so that a window has a figure or says why not.
 
@@ -50,7 +50,8 @@ impl StorageWatch {
         }
     }
 
-    /// How two readings with `flushes` empty ones in between show that this kernel counts them; `None` if they do not.
+    /// How two readings with `flushes` empty ones in between show that this kernel counts them; `None` if
+    /// they do not.
     pub fn how_flushes_count(&self, before: &Reading, after: &Reading, flushes: u64) -> Option<FlushWrites> {
         let (Ok(before), Ok(after)) = (before, after) else { return None };
         let found = storage::calibrate(before, after, flushes).ok()?;

@@ -34,7 +34,7 @@ impl Counted {
         self.last.at.since(self.first.at)
     }
 
-    /// Whether it is time for another one.
+    /// Returns true if it is time for another one.
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         now.since(self.last.at) >= READ_EVERY
     }

@@ -66,8 +66,9 @@ pub fn sync_events() -> impl Iterator<Item = (String, Kind)> {
     calls.chain(tasks.map(|(event, kind)| (event.to_owned(), kind)))
 }
 
-/// The events of file systems that say on which of them a file is made durable, each only on a kernel with that file system: a descriptor
-/// says it only as long as it is open. Those that say when it is done show what no call asks for, such as a write with `O_DSYNC`.
+/// The events of file systems that say on which of them a file is made durable, each only on a kernel with
+/// that file system: a descriptor says it only as long as it is open. Those that say when it is done show
+/// what no call asks for, such as a write with `O_DSYNC`.
 pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("ext4/ext4_sync_file_enter", Kind::SyncedOn),
     ("ext4/ext4_sync_file_exit", Kind::Synced),

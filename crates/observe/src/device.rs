@@ -1,11 +1,13 @@
 //! What one device was asked, from the events of its requests.
 //!
-//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed, perhaps in parts. It is known by
-//! its first sector and what it asks for. Merging moves that sector, and so do completions of parts.
+//! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed,
+//! perhaps in parts. It is known by its first sector and what it asks for. Merging moves that sector, and so
+//! do completions of parts.
 //!
 //! # Limitations
-//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio that a device without
-//! requests changes on its way (splits) may not be found again; it is then counted without a latency.
+//! Two requests in flight at the same place that ask for the same are told apart by their order alone. A bio
+//! that a device without requests changes on its way (splits) may not be found again; it is then counted
+//! without a latency.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +45,8 @@ pub(crate) struct Device {
     flush_latency: Histogram,
     fua_writes: u64,
     merges: u64,
-    /// Completions without data: of an empty flush, which the kernel counts among the writes, or of the end of a flush with data.
+    /// Completions without data: of an empty flush, which the kernel counts among the writes, or of the end
+    /// of a flush with data.
     empty: u64,
     /// Those of which no beginning was seen.
     unmatched: u64,
@@ -187,8 +190,8 @@ impl Device {
             return;
         }
         let Some(ended) = self.end(at, request, request.bytes) else {
-            // It was issued before the first event, or changed on its way. A flush of requests that nobody issued is an empty
-            // one that is answered.
+            // It was issued before the first event, or changed on its way. A flush of requests that nobody
+            // issued is an empty one that is answered.
             if request.op != Op::Flush || !self.has_requests {
                 self.unmatched += 1;
                 self.done(at, request, request.bytes, None);
@@ -279,7 +282,7 @@ impl Device {
         self.directions.get_mut(place)
     }
 
-    /// Whether nothing is on its way.
+    /// Returns true if nothing is on its way.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.unmatched == 0
     }

@@ -54,9 +54,9 @@ pub struct Request {
     pub bytes: u64,
     /// What it asks for.
     pub op: Op,
-    /// Whether it is durable when it completes.
+    /// True if it is durable when it completes.
     pub fua: bool,
-    /// Whether the cache is flushed before it.
+    /// True if the cache is flushed before it.
     pub preflush: bool,
 }
 
@@ -102,7 +102,8 @@ pub enum SyncCall {
     Syncfs,
     /// sync(2).
     Sync,
-    /// None: a write with `O_DSYNC` or `RWF_DSYNC`, io_uring, or the kernel for a loop device or an NFS client.
+    /// None: a write with `O_DSYNC` or `RWF_DSYNC`, io_uring, or the kernel for a loop device or an NFS
+    /// client.
     None,
 }
 
@@ -126,8 +127,8 @@ impl SyncCall {
 }
 
 impl Request {
-    /// What the letters of `rwbs` say (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before the operation is a flush before it,
-    /// an F behind it force unit access.
+    /// What the letters of `rwbs` say (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before the operation
+    /// is a flush before it, an F behind it force unit access.
     pub fn with_letters(mut self, letters: &[u8]) -> Self {
         let (preflush, rest) = match letters {
             [b'F', rest @ ..] => (true, rest),

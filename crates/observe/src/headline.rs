@@ -6,7 +6,8 @@ use plumb_report::quantity::{count, duration, rate};
 
 use crate::event::SyncCall;
 
-/// The device that was asked for most, and the syncs of what is observed. Those that may be of it or not are told beside them.
+/// The device that was asked for most, and the syncs of what is observed. Those that may be of it or not are
+/// told beside them.
 pub(crate) fn of(document: &ObservationDocument) -> String {
     let busiest = document.devices.iter().max_by_key(|device| device.ios() + device.flushes.unwrap_or(0));
     let Some(device) = busiest else { return "no device was observed".to_owned() };

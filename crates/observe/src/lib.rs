@@ -1,4 +1,5 @@
-//! What other programs ask of block devices, and how long they wait for their data to be made durable: seen passively.
+//! What other programs ask of block devices, and how long they wait for their data to be made durable: seen
+//! passively.
 //!
 //! ```text
 //! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► observer ──► ObservationDocument
@@ -13,9 +14,11 @@
 //! 3. What was not seen is said: lost events, missing privileges, a kernel without events.
 //!
 //! # Limitations
-//! A sync through io_uring is no system call of its own: its flushes are seen, and its time is not. `O_DSYNC` writes show as FUA writes or
-//! flushes of the device. On which device a process synced that ended at once is known where its file system says so (ext4, xfs, f2fs) or
-//! its thread asked the device for something meanwhile; other such syncs are told apart. Requests are of all programs; the kernel's threads write back for whoever made pages dirty.
+//! A sync through io_uring is no system call of its own: its flushes are seen, and its time is not. `O_DSYNC`
+//! writes show as FUA writes or flushes of the device. On which device a process synced that ended at once is
+//! known where its file system says so (ext4, xfs, f2fs) or its thread asked the device for something
+//! meanwhile; other such syncs are told apart. Requests are of all programs; the kernel's threads write back
+//! for whoever made pages dirty.
 
 mod arrivals;
 mod counted;

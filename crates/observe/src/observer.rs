@@ -16,7 +16,7 @@ pub struct Watched {
     pub name: String,
     /// Its number, as in events.
     pub number: u32,
-    /// Whether it has requests.
+    /// True if it has requests.
     pub has_requests: bool,
 }
 
@@ -42,8 +42,8 @@ pub struct SoFar {
 }
 
 impl Observer {
-    /// One of these devices, and of the syncs in `scope`, from `start` on for some `expected` time. Syncs of the process `except` are
-    /// left out.
+    /// One of these devices, and of the syncs in `scope`, from `start` on for some `expected` time. Syncs of
+    /// the process `except` are left out.
     pub fn new(watched: Vec<Watched>, scope: Scope, except: u32, start: Nanos, expected: Nanos) -> Self {
         let device = |of: &Watched| (of.number, Device::new(of.has_requests, start, expected));
         let devices = watched.iter().map(device).collect();
@@ -100,7 +100,8 @@ impl Observer {
         self.syncs.latency()
     }
 
-    /// All that was seen until `end`; more may follow. Of each device also how many completions were without data, and whether nothing is on its way.
+    /// All that was seen until `end`; more may follow. Of each device also how many completions were without
+    /// data, and whether nothing is on its way.
     pub fn finish(&mut self, start: Nanos, end: Nanos) -> (Vec<Finished>, Vec<ObservedSync>) {
         let devices = &mut self.devices;
         let finished = self.watched.iter().filter_map(|of| {
@@ -119,16 +120,18 @@ pub struct Finished {
     pub device: ObservedDevice,
     /// Completions without data.
     pub empty: u64,
-    /// Whether every request was seen from its beginning to its end.
+    /// True if every request was seen from its beginning to its end.
     pub is_idle: bool,
 }
 
 impl Finished {
-    /// Puts down what the counters say, and whether the events say the same; `None` if they cannot be compared.
+    /// Puts down what the counters say, and whether the events say the same; `None` if they cannot be
+    /// compared.
     pub fn with_counters(mut self, counters: Option<plumb_block::DeviceCounters>) -> ObservedDevice {
         let device = &self.device;
         let agree = |counters: &plumb_block::DeviceCounters| {
-            // The kernel counts an empty flush among the writes, and the end of a flush with data is a completion without data.
+            // The kernel counts an empty flush among the writes, and the end of a flush with data is a
+            // completion without data.
             let writes = device.write.ios..=device.write.ios + self.empty;
             counters.reads == device.read.ios
                 && counters.read_bytes.0 == device.read.bytes

@@ -1,7 +1,8 @@
-//! Requests kept one by one, as blktrace keeps them: what `plumb load`, fio and `plumb cache advise` can do again.
+//! Requests kept one by one, as blktrace keeps them: what `plumb load`, fio and `plumb cache advise` can do
+//! again.
 //!
-//! Each is a `struct blk_io_trace` (linux/blktrace_api.h) in the byte order of this machine, as it was queued. Made for reading back,
-//! not for blkparse: sequence numbers and processes are left out.
+//! Each is a `struct blk_io_trace` (linux/blktrace_api.h) in the byte order of this machine, as it was
+//! queued. Made for reading back, not for blkparse: sequence numbers and processes are left out.
 
 use std::io::{self, Write};
 

@@ -29,12 +29,12 @@ pub type Keep<'a> = dyn FnMut(Nanos, &Request) -> io::Result<()> + 'a;
 pub struct Options<'a> {
     /// For how long.
     pub duration: Nanos,
-    /// Whether the calls that make files durable are observed.
+    /// True if the calls that make files durable are observed.
     pub syncs: bool,
-    /// Whether only counters are read.
+    /// True if only counters are read.
     pub counters_only: bool,
-    /// Is given each request of the first device, which is the uppermost one: beneath it each would come again. With the time since the
-    /// start at which it came.
+    /// Is given each request of the first device, which is the uppermost one: beneath it each would come
+    /// again. With the time since the start at which it came.
     pub requests: Option<&'a mut Keep<'a>>,
 }
 
@@ -53,7 +53,8 @@ pub struct Surroundings<'a> {
 /// What was seen of the devices until now, and the syncs by process.
 pub type Look<'a> = dyn FnMut() -> (Vec<ObservedDevice>, Vec<ObservedSync>) + 'a;
 
-/// Observes `target`. What it cannot see is said in the document; the facts of the run (environment, directory) are left empty.
+/// Observes `target`. What it cannot see is said in the document; the facts of the run (environment,
+/// directory) are left empty.
 ///
 /// # Errors
 /// If the counters of the devices cannot be read, or events no more.

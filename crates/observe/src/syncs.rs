@@ -1,4 +1,5 @@
-//! How long programs waited for their data to be made durable: calls by process, from the events of their beginning and end.
+//! How long programs waited for their data to be made durable: calls by process, from the events of their
+//! beginning and end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,7 +28,8 @@ pub struct Caller {
 pub struct SyncedFile {
     /// As the kernel names it.
     pub path: String,
-    /// The number of the device that it is on, and, if it is a device itself, that device's, as stat(2) has them.
+    /// The number of the device that it is on, and, if it is a device itself, that device's, as stat(2) has
+    /// them.
     pub devices: Vec<u64>,
 }
 
@@ -42,10 +44,11 @@ pub trait Processes {
 pub enum Scope {
     /// Everybody's.
     All,
-    /// Those of a process and of all that descend from it: the server processes of a database are children of the one that was started.
+    /// Those of a process and of all that descend from it: the server processes of a database are children of
+    /// the one that was started.
     Process(u32),
-    /// Those on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices, and those of which it is not
-    /// known where the file is are told too, and not counted among them.
+    /// Those on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices,
+    /// and those of which it is not known where the file is are told too, and not counted among them.
     Devices(BTreeSet<u64>),
 }
 
@@ -58,8 +61,8 @@ enum Place {
 }
 
 impl Scope {
-    /// Where a call was made. The file system itself knows best, then the descriptor; and who asks a device for something while it
-    /// syncs, syncs what is on it.
+    /// Where a call was made. The file system itself knows best, then the descriptor; and who asks a device
+    /// for something while it syncs, syncs what is on it.
     fn place(&self, caller: &Caller, begun: &Begun) -> Place {
         let here = match self {
             Self::All => Some(true),
@@ -78,7 +81,7 @@ impl Scope {
         }
     }
 
-    /// Whether this device, by its number in events, is observed as a whole.
+    /// Returns true if this device, by its number in events, is observed as a whole.
     fn is_of(&self, device: u32) -> bool {
         let number = rustix::fs::makedev(device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1));
         matches!(self, Self::Devices(devices) if devices.contains(&number))
@@ -112,7 +115,7 @@ struct Begun {
     fd: Option<u32>,
     /// Whether the file is on what is observed, if its file system has said where it is.
     is_told_here: Option<bool>,
-    /// Whether the thread has asked for something of a device that is observed.
+    /// True if the thread has asked for something of a device that is observed.
     asked_here: bool,
 }
 
@@ -134,7 +137,8 @@ impl Syncs {
         self.begun.insert(thread, Begun { at, call, fd, is_told_here: None, asked_here: false });
     }
 
-    /// The file system says on which device the file is that a thread makes durable, perhaps without a call. An msync may be of several files.
+    /// The file system says on which device the file is that a thread makes durable, perhaps without a call.
+    /// An msync may be of several files.
     pub(crate) fn told(&mut self, at: Nanos, thread: u32, device: u32) {
         let is_here = self.scope.is_of(device);
         match self.begun.get_mut(&thread).filter(|begun| begun.call != SyncCall::None) {
@@ -162,7 +166,8 @@ impl Syncs {
         }
     }
 
-    /// What is known of who has ended: its name, and for a scope that asks for them those that it descends from.
+    /// What is known of who has ended: its name, and for a scope that asks for them those that it descends
+    /// from.
     fn put_ended(&self, caller: &mut Caller, thread: u32, processes: &mut dyn Processes) {
         caller.name = self.tasks.name(thread).unwrap_or_else(|| NOT_KNOWN.to_owned());
         if matches!(self.scope, Scope::Process(_)) {
@@ -360,7 +365,8 @@ mod tests {
             syncs.synced(Nanos::millis(end), 11, true, &mut Two);
         }
         syncs.ended(Nanos::millis(8), 11, true, &mut Two);
-        // Of a call that began before it was observed, and on a file system that does not say when it is done, nothing is known.
+        // Of a call that began before it was observed, and on a file system that does not say when it is
+        // done, nothing is known.
         syncs.told(Nanos::millis(9), 11, HERE);
         syncs.ended(Nanos::millis(20), 11, true, &mut Two);
         let rows = syncs.finish(1.0).into_iter();

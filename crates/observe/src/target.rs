@@ -151,7 +151,8 @@ fn of_place(place: &str, inventory: &Inventory) -> Result<(Vec<String>, BTreeSet
     Ok((names, found.iter().map(MetadataExt::dev).collect()))
 }
 
-/// The numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file systems there.
+/// The numbers by which stat(2) knows what is on a device: itself and what stands on it, and the file systems
+/// there.
 fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     let blocks = inventory.get(name).into_iter().chain(inventory.above(name));
     let mut numbers = BTreeSet::new();
@@ -163,7 +164,8 @@ fn numbers_on(name: &str, inventory: &Inventory) -> BTreeSet<u64> {
     numbers
 }
 
-/// The devices beneath what a process has open, and beneath its working directory; and of what it could not be told, with the reason.
+/// The devices beneath what a process has open, and beneath its working directory; and of what it could not
+/// be told, with the reason.
 fn of_process(process: u32, inventory: &Inventory) -> Result<(Vec<String>, Vec<String>), String> {
     let place = |name: &str| format!("/proc/{process}/{name}");
     let entries = fs::read_dir(place("fd")).map_err(|error| {

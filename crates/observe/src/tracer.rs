@@ -8,7 +8,8 @@ use crate::decode::{BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUE
 use crate::event::Event;
 use crate::observer::Watched;
 
-/// Of each processor: room for a million events a second that are fetched every [`READ_EVERY`](crate::session::READ_EVERY).
+/// Of each processor: room for a million events a second that are fetched every
+/// [`READ_EVERY`](crate::session::READ_EVERY).
 const BUFFER_KIB: &str = "4096";
 /// An event is there so long after its time at the latest.
 const LATE_MAX: Nanos = Nanos::millis(2);
@@ -32,7 +33,8 @@ impl Tracer {
     /// Prepares to trace these devices, and the calls too if `syncs` are wanted.
     ///
     /// # Errors
-    /// If tracing is not possible here: who is not root, a container, a kernel without the events of block devices.
+    /// If tracing is not possible here: who is not root, a container, a kernel without the events of block
+    /// devices.
     pub(crate) fn prepare(devices: &[Watched], syncs: bool) -> Result<Self> {
         let instance = Instance::make(&Tracefs::open()?, "observe")?;
         instance.write("tracing_on", "0")?;
@@ -80,7 +82,8 @@ impl Tracer {
         self.instance.write("tracing_on", if on { "1" } else { "0" })
     }
 
-    /// Reads what is there. Says how many events were lost since the last time: some of those that are there now came after these.
+    /// Reads what is there. Says how many events were lost since the last time: some of those that are there
+    /// now came after these.
     ///
     /// # Errors
     /// As read(2).

@@ -1,13 +1,16 @@
-//! A workload of the same kind as what was observed, in plumb's own terms: sizes, mix, places, syncs, and when requests come.
+//! A workload of the same kind as what was observed, in plumb's own terms: sizes, mix, places, syncs, and
+//! when requests come.
 //!
-//! Reads, writes and trims are jobs of their own that run at the same time, each at its own rate, so that each has the sizes, the places and
-//! the arrivals of its direction. Where whole percents do not hold the mean size, rare sizes are a job apart; where a whole number
-//! of writes does not hold the rate of flushes, two jobs take turns in it.
+//! Reads, writes and trims are jobs of their own that run at the same time, each at its own rate, so that
+//! each has the sizes, the places and the arrivals of its direction. Where whole percents do not hold the
+//! mean size, rare sizes are a job apart; where a whole number of writes does not hold the rate of flushes,
+//! two jobs take turns in it.
 //!
 //! # Limitations
-//! Where requests come at random but there are few of them, they come regularly instead: the last of a few random arrivals would set
-//! the length of the run, and with it every rate. Requests come on a schedule: a program that would have asked for less on a slower device, or for more on a faster one, is not
-//! there. Places are drawn over all that was touched, whatever parts of it were touched more often.
+//! Where requests come at random but there are few of them, they come regularly instead: the last of a few
+//! random arrivals would set the length of the run, and with it every rate. Requests come on a schedule: a
+//! program that would have asked for less on a slower device, or for more on a faster one, is not there.
+//! Places are drawn over all that was touched, whatever parts of it were touched more often.
 
 use std::num::NonZeroU32;
 
@@ -32,14 +35,14 @@ const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
 const SOME: f64 = 0.05;
 /// The deepest queue that is asked for.
 const DEPTH_MAX: u64 = 1024;
-/// Random arrivals of so many requests take the time that their rate says within 10 %, three standard deviations: the deviation is
-/// the time divided by the root of their number.
+/// Random arrivals of so many requests take the time that their rate says within 10 %, three standard
+/// deviations: the deviation is the time divided by the root of their number.
 const RANDOM_MIN: f64 = 1000.0;
 /// Pauses are a little shorter, so that bursts keep up with the rate.
 const PAUSE_SHARE: f64 = 0.9;
 
-/// What `target` is to be given so that it is asked for the same as `device` was in `seconds`; `None` if that was nothing. What
-/// cannot be said in a workload is in the notes.
+/// What `target` is to be given so that it is asked for the same as `device` was in `seconds`; `None` if that
+/// was nothing. What cannot be said in a workload is in the notes.
 pub fn scenario(device: &ObservedDevice, seconds: f64, target: &str) -> Option<(Scenario, Vec<String>)> {
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
@@ -164,7 +167,8 @@ fn classes(sizes: &[SizeCount], depth: usize) -> Vec<Class> {
     all
 }
 
-/// The most common sizes with whole percents that add up to 100, by the largest remainders; other sizes count as their neighbours.
+/// The most common sizes with whole percents that add up to 100, by the largest remainders; other sizes count
+/// as their neighbours.
 fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     let mut kept: Vec<SizeCount> = sizes.to_vec();
     kept.sort_by_key(|size| std::cmp::Reverse(size.ios));
@@ -186,7 +190,8 @@ fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     percents
 }
 
-/// Of `writes` the parts that are flushed every so often, together `flushes` times, and how many flushes that leaves out.
+/// Of `writes` the parts that are flushed every so often, together `flushes` times, and how many flushes that
+/// leaves out.
 fn flush_parts(writes: u64, flushes: u64) -> (Vec<(f64, Option<NonZeroU32>)>, u64) {
     if flushes == 0 {
         return (vec![(1.0, None)], 0);

@@ -1,7 +1,7 @@
 //! What each rule means, as data: the same text behind a finding's remedy, `plumb explain` and the page.
 //!
-//! The rules of the survey are in `rules.toml` of this crate; those of measurements in that of `report`. Invariant, held
-//! by tests: every rule has an entry, and every entry has a rule.
+//! The rules of the survey are in `rules.toml` of this crate; those of measurements in that of `report`.
+//! Invariant, held by tests: every rule has an entry, and every entry has a rule.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

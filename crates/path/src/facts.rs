@@ -1,7 +1,8 @@
 //! What a survey found out about one layer, as typed facts: the input of the rules.
 //!
-//! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge) turns a list
-//! of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording and a test.
+//! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge)
+//! turns a list of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording
+//! and a test.
 
 use crate::model::{Cache, Evidence, LayerKind, is_synchronous};
 
@@ -16,8 +17,9 @@ pub struct Node {
     pub identity: Option<String>,
     /// The names of the nodes directly below.
     pub below: Vec<String>,
-    /// Whether this layer itself holds acknowledged data that a power cut may empty. For a drive: what the drive and
-    /// the kernel's last reading of it say together; never the queue setting, which is the kernel's alone.
+    /// Whether this layer itself holds acknowledged data that a power cut may empty. For a drive: what the
+    /// drive and the kernel's last reading of it say together; never the queue setting, which is the kernel's
+    /// alone.
     pub cache: Cache,
     /// `queue/write_cache`: whether the kernel sends flushes to this device.
     pub queue: KernelView,
@@ -69,9 +71,10 @@ impl Node {
         })
     }
 
-    /// Whether it acknowledges a write past the page cache once all below it have, and can find it again without having written
-    /// anything else. Left out: layers with a mapping of their own that is written out at a flush (thin, cache, writecache,
-    /// snapshot, integrity, bcache), loop devices, since their file has one, and what is not known.
+    /// Returns true if it acknowledges a write past the page cache once all below it have, and can find it
+    /// again without having written anything else. Left out: layers with a mapping of their own that is
+    /// written out at a flush (thin, cache, writecache, snapshot, integrity, bcache), loop devices, since
+    /// their file has one, and what is not known.
     pub fn writes_in_place(&self) -> bool {
         use LayerKind as K;
         let is_device = matches!(
@@ -126,8 +129,8 @@ pub enum KernelView {
 }
 
 impl KernelView {
-    /// Reads `write back` and `write through`; drivers/scsi/sd.c adds `none` (no caching at all, so a write-through) and
-    /// `write back, no read (daft)`.
+    /// Reads `write back` and `write through`; drivers/scsi/sd.c adds `none` (no caching at all, so a
+    /// write-through) and `write back, no read (daft)`.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "write back" | "write back, no read (daft)" => Self::WriteBack,
@@ -172,9 +175,9 @@ pub struct Log {
     pub cache: String,
     /// The layers that it is on.
     pub on: Vec<String>,
-    /// Whether devices of it cannot be seen: nobody knows what they keep.
+    /// True if devices of it cannot be seen: nobody knows what they keep.
     pub is_hidden: bool,
-    /// Whether it is flushed; it is not where somebody vouches that it keeps what it acknowledges.
+    /// True if it is flushed; it is not where somebody vouches that it keeps what it acknowledges.
     pub is_flushed: bool,
 }
 
@@ -206,8 +209,8 @@ pub enum Mark {
         /// The option as it is set, or [`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE).
         option: String,
     },
-    /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2, ext3 and
-    /// ext4 without `data=journal`, xfs.
+    /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
+    /// ext3 and ext4 without `data=journal`, xfs.
     DirectInPlace,
     /// An ext4 journal on a device of its own.
     ExternalJournal {
@@ -258,7 +261,8 @@ pub enum Mark {
     },
     /// A write-back cache of plumb, which acknowledges what its log has.
     Log(Log),
-    /// A model of a drive, in this process: what it reports is known, what it does with a flush is the model's.
+    /// A model of a drive, in this process: what it reports is known, what it does with a flush is the
+    /// model's.
     Simulated,
     /// The other end of a network.
     RemoteEnd {

@@ -1,7 +1,7 @@
 //! The write path as data: the survey that finds its layers, and the rules that judge them.
 //!
-//! `survey` follows a target through mounts and devices and gathers [`facts`]; [`rules`] are pure functions that turn
-//! them into a [`WritePath`]. Nothing here writes to anything but the directory of a recording.
+//! `survey` follows a target through mounts and devices and gathers [`facts`]; [`rules`] are pure functions
+//! that turn them into a [`WritePath`]. Nothing here writes to anything but the directory of a recording.
 
 mod catalogue;
 pub mod facts;

@@ -1,4 +1,5 @@
-//! Prometheus' text format, as node_exporter's textfile collector reads it: HELP and TYPE, no timestamps. Names end in base units.
+//! Prometheus' text format, as node_exporter's textfile collector reads it: HELP and TYPE, no timestamps.
+//! Names end in base units.
 
 use crate::finding::{Finding, Severity};
 
@@ -38,7 +39,8 @@ impl Metrics {
         self.text.push_str(&format!("{name}{labels} {value}\n"));
     }
 
-    /// The findings, each and by severity. `family` is what the names of both families begin with: `plumb_check`.
+    /// The findings, each and by severity. `family` is what the names of both families begin with:
+    /// `plumb_check`.
     pub fn findings(&mut self, family: &str, labels: &[(&str, &str)], findings: &[Finding]) {
         let counts = format!("{family}_findings");
         self.family(&counts, "gauge", "Findings by severity.");

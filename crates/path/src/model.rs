@@ -1,5 +1,5 @@
-//! The write path as plain data: layers from the application down to the drive, what each does with FLUSH and FUA,
-//! and the evidence for every statement.
+//! The write path as plain data: layers from the application down to the drive, what each does with FLUSH and
+//! FUA, and the evidence for every statement.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,8 +71,8 @@ impl WritePath {
         None
     }
 
-    /// This path continued by that of the machine beneath it, as of a guest and its host. The layers of that machine have its name before
-    /// their own, and it has no application.
+    /// This path continued by that of the machine beneath it, as of a guest and its host. The layers of that
+    /// machine have its name before their own, and it has no application.
     #[must_use]
     pub fn continued_by(mut self, beneath: &Self, machine: &str) -> Self {
         let named = |name: &String| format!("{machine}: {name}");
@@ -109,8 +109,8 @@ impl WritePath {
 pub struct DurableAt {
     /// The name of the layer at which a plain acknowledged write is durable; null if at none that is known.
     pub write: Option<String>,
-    /// The name of the layer at which a write past the page cache that overwrites in place is durable once it is
-    /// acknowledged; null if at none that is known.
+    /// The name of the layer at which a write past the page cache that overwrites in place is durable once it
+    /// is acknowledged; null if at none that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
     /// The name of the layer at which data is durable once fsync has returned; null if at none that is known.
@@ -124,11 +124,13 @@ pub struct DurableAt {
 pub struct Layer {
     /// What kind of layer it is.
     pub kind: LayerKind,
-    /// Unique within the path: the kernel's name where there is one (`vda`, `dm-0`), else what people call it.
+    /// Unique within the path: the kernel's name where there is one (`vda`, `dm-0`), else what people call
+    /// it.
     pub name: String,
     /// What stays the same when names change: WWN, serial, UUID.
     pub identity: Option<String>,
-    /// Whether this layer itself holds acknowledged data that a power cut may empty; of a write-back cache of plumb, whether its log does.
+    /// Whether this layer itself holds acknowledged data that a power cut may empty; of a write-back cache of
+    /// plumb, whether its log does.
     pub cache: Cache,
     /// What it does with a FLUSH from above.
     pub flush: Flush,
@@ -214,8 +216,8 @@ pub enum Cache {
 pub enum Flush {
     /// It is passed down, or carried out by a drive.
     Forwarded,
-    /// It ends here because nothing volatile is held at or below this layer that it could empty; at a write-back cache of plumb, because
-    /// its log holds nothing volatile.
+    /// It ends here because nothing volatile is held at or below this layer that it could empty; at a
+    /// write-back cache of plumb, because its log holds nothing volatile.
     Absorbed,
     /// It ends here although something volatile is held at or below this layer.
     Dropped,
@@ -240,7 +242,8 @@ pub enum Fua {
 /// What a statement rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The file, ioctl or field: `/sys/block/vda/queue/write_cache`, `SG_IO MODE SENSE(10) page 08h byte 2 bit 2`.
+    /// The file, ioctl or field: `/sys/block/vda/queue/write_cache`,
+    /// `SG_IO MODE SENSE(10) page 08h byte 2 bit 2`.
     pub source: String,
     /// What was read there.
     pub value: String,

@@ -1,10 +1,10 @@
-//! What is under a path: the devices whose counters tell what was handed to the drivers, and the layer directly below
-//! the file system.
+//! What is under a path: the devices whose counters tell what was handed to the drivers, and the layer
+//! directly below the file system.
 
 use crate::model::{Layer, LayerKind, WritePath};
 
 impl Layer {
-    /// Whether the layer is a block device of this kernel, with a line in /proc/diskstats.
+    /// Returns true if the layer is a block device of this kernel, with a line in /proc/diskstats.
     pub fn is_block_device(&self) -> bool {
         use LayerKind as K;
         match self.kind {
@@ -19,7 +19,8 @@ impl Layer {
             | K::Controller
             | K::Hypervisor
             | K::Remote => false,
-            // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a device has words for a name.
+            // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a
+            // device has words for a name.
             K::Unknown | K::WriteBackCache => !self.name.contains([' ', '/']),
             _ => true,
         }
@@ -32,9 +33,9 @@ impl WritePath {
         self.layers.iter().find(|layer| layer.name == name)
     }
 
-    /// The kernel names of the lowest block devices under the target: their counters in /proc/diskstats say what was
-    /// handed to the drivers. Whole disks, not partitions; for a loop device the disk below its file; empty for memory
-    /// and network file systems.
+    /// The kernel names of the lowest block devices under the target: their counters in /proc/diskstats say
+    /// what was handed to the drivers. Whole disks, not partitions; for a loop device the disk below its
+    /// file; empty for memory and network file systems.
     pub fn block_devices(&self) -> Vec<String> {
         self.layers
             .iter()
@@ -51,8 +52,8 @@ impl WritePath {
         devices.map(|(layer, _)| layer.name.clone()).collect()
     }
 
-    /// The kernel names of the first block devices beneath the target: those that the target's file system, or whoever
-    /// opens the device itself, hands requests to.
+    /// The kernel names of the first block devices beneath the target: those that the target's file system,
+    /// or whoever opens the device itself, hands requests to.
     pub fn first_devices(&self) -> Vec<String> {
         let mut first = Vec::new();
         let mut seen = vec![self.layers.first().map(|layer| layer.name.as_str())];
@@ -80,8 +81,8 @@ impl WritePath {
         served.next().filter(|_| !self.first_devices().is_empty())
     }
 
-    /// Whether `layer` is one of the [`block_devices`](Self::block_devices): its own counters are read. What is below
-    /// it, an adapter, a hypervisor or a server, has none.
+    /// Returns true if `layer` is one of the [`block_devices`](Self::block_devices): its own counters are
+    /// read. What is below it, an adapter, a hypervisor or a server, has none.
     pub fn is_lowest_device(&self, layer: &Layer) -> bool {
         layer.is_block_device() && self.block_devices().contains(&layer.name)
     }

@@ -1,4 +1,5 @@
-//! Synthetic device-mapper stacks: guards against a target that is misjudged, or a table that no longer fits what is below.
+//! Synthetic device-mapper stacks: guards against a target that is misjudged, or a table that no longer fits
+//! what is below.
 
 use crate::machine::{WB, WT, has, layer, stacked};
 use plumb_linux::probe::wire::dm;

@@ -1,4 +1,5 @@
-//! One small synthetic tree for each kind of file system: guards against one that is not recognised, or misjudged.
+//! One small synthetic tree for each kind of file system: guards against one that is not recognised, or
+//! misjudged.
 
 use crate::machine::{Machine, WB, WT, has, layer, names};
 use plumb_linux::probe::{PageControl, Refusal, Request};
@@ -290,7 +291,8 @@ fn file_on(device: &str) -> Stat {
     Stat { kind: FileKind::File, device, node: None, mount: None }
 }
 
-/// A machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile cache, its log is on `log`.
+/// A machine with the cache tank, attached, in this mode: its backing device is sda, with a volatile cache,
+/// its log is on `log`.
 fn cached(mode: &str, log: &str) -> Machine {
     let mut machine = Machine::new();
     machine.scsi("sda", "mpt3sas", WB, true);
@@ -318,8 +320,8 @@ fn cached(mode: &str, log: &str) -> Machine {
     machine
 }
 
-/// In the mode `protected` flushes end at the cache. That is worth what its log keeps, whatever the backing device does, and is said of
-/// the attached device and of the cache by its name alike.
+/// In the mode `protected` flushes end at the cache. That is worth what its log keeps, whatever the backing
+/// device does, and is said of the attached device and of the cache by its name alike.
 #[test]
 fn a_protected_cache_ends_flushes_and_its_log_says_what_that_is_worth() {
     for (mode, log, cache, flush, found) in [

@@ -1,5 +1,6 @@
-//! One small synthetic tree for each kind of device: guards against a layer that is not recognised, or recognised and
-//! misjudged. What was recorded on real kernels is in `oracle.rs`, file systems are in `file_systems.rs`.
+//! One small synthetic tree for each kind of device: guards against a layer that is not recognised, or
+//! recognised and misjudged. What was recorded on real kernels is in `oracle.rs`, file systems are in
+//! `file_systems.rs`.
 
 use crate::machine::{Machine, WB, WT, has, layer, names, stacked};
 use plumb_linux::probe::wire::dm;

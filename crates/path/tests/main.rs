@@ -1,4 +1,5 @@
-//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what they share.
+//! The tests of this crate from outside. One program, so that it is linked once: a scenario a file, and what
+//! they share.
 
 mod damaged_recordings;
 mod device_mapper;

@@ -1,9 +1,11 @@
-//! The survey's verdict against what emulated drives counted: guards against a verdict that contradicts the flushes.
+//! The survey's verdict against what emulated drives counted: guards against a verdict that contradicts the
+//! flushes.
 //!
-//! Every fixture with an `oracle.json` is surveyed again from its recording. For each drive: where the survey says that
-//! a layer on the way to it drops flushes, none arrived although its cache was on; where it says that one absorbs them,
-//! none arrived and the cache was off; where all forward, some arrived. The recorded cache of the drive must be what
-//! the drive knew. And a finding of danger is there exactly if data could be lost.
+//! Every fixture with an `oracle.json` is surveyed again from its recording. For each drive: where the survey
+//! says that a layer on the way to it drops flushes, none arrived although its cache was on; where it says
+//! that one absorbs them, none arrived and the cache was off; where all forward, some arrived. The recorded
+//! cache of the drive must be what the drive knew. And a finding of danger is there exactly if data could be
+//! lost.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -114,7 +116,8 @@ fn disagreements(path: &WritePath, oracle: &Oracle) -> Vec<String> {
     wrong
 }
 
-/// The worst that happens to a flush on its way to the disk, adapters included; beyond the machine nothing is asked.
+/// The worst that happens to a flush on its way to the disk, adapters included; beyond the machine nothing is
+/// asked.
 fn verdict(path: &WritePath, disk: &str) -> Flush {
     let mut above: Vec<&str> = vec![disk];
     for layer in path.layers.iter().rev() {

@@ -1,4 +1,5 @@
-//! This machine, recorded and surveyed again: guards against recordings that lack an answer, or hold too much.
+//! This machine, recorded and surveyed again: guards against recordings that lack an answer, or hold too
+//! much.
 
 use std::path::Path;
 

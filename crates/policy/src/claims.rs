@@ -1,7 +1,9 @@
-//! Recording an administrator's word that a disk's cache survives a power cut, and what `protected` may rest on.
+//! Recording an administrator's word that a disk's cache survives a power cut, and what `protected` may rest
+//! on.
 //!
-//! The file and what it says are in [`crate::device::claims`]: the last word about a disk counts, and only until its end.
-//! A word is added at the end of the file, so that what people wrote into it stays, comments too.
+//! The file and what it says are in [`crate::device::claims`]: the last word about a disk counts, and only
+//! until its end. A word is added at the end of the file, so that what people wrote into it stays, comments
+//! too.
 
 use std::path::Path;
 
@@ -46,8 +48,8 @@ pub fn withdraw(path: &Path, identity: &str) -> Result<usize, ClaimsError> {
     Ok(withdrawn)
 }
 
-/// What `protected` rests on for a disk: the drive's own word or the model's, else a word that is recorded and has not
-/// ended. `view` was read with the same `claims`.
+/// What `protected` rests on for a disk: the drive's own word or the model's, else a word that is recorded
+/// and has not ended. `view` was read with the same `claims`.
 ///
 /// # Errors
 /// Why there is none that is good enough.

@@ -1,8 +1,8 @@
 //! The machine as policy reads and changes it.
 //!
-//! Reading goes through the [`Tree`] and the [`Probe`] that the survey uses too, and through commands that only read.
-//! Changing goes through [`Gateway::carry_out`] alone. A live gateway talks to the kernel; a mock stands for a thousand
-//! disks, and for drives that no emulator has.
+//! Reading goes through the [`Tree`] and the [`Probe`] that the survey uses too, and through commands that
+//! only read. Changing goes through [`Gateway::carry_out`] alone. A live gateway talks to the kernel; a mock
+//! stands for a thousand disks, and for drives that no emulator has.
 
 mod descriptor;
 mod live;
@@ -23,10 +23,10 @@ pub struct Disk {
     pub name: String,
     /// Its number now, checked on the opened descriptor.
     pub number: DeviceNumber,
-    /// WWN, EUI-64, NGUID or serial, as [`crate::device`] reads it: in the form of the kernel's attribute `wwid`
-    /// (`naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`), else `serial.` and the serial number, for device mapper `dm.`
-    /// and the uuid. Checked on the opened descriptor. A disk without any is never changed; it is empty only for
-    /// [`Gateway::ask`].
+    /// WWN, EUI-64, NGUID or serial, as [`crate::device`] reads it: in the form of the kernel's attribute
+    /// `wwid` (`naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`), else `serial.` and the serial number, for
+    /// device mapper `dm.` and the uuid. Checked on the opened descriptor. A disk without any is never
+    /// changed; it is empty only for [`Gateway::ask`].
     pub identity: String,
 }
 
@@ -70,8 +70,8 @@ pub struct NvmeCommand {
 /// One step that changes something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// A SCSI command with data to the device: MODE SELECT, ATA PASS-THROUGH. Success with CK_COND (sense 72/01/00/1D)
-    /// is success.
+    /// A SCSI command with data to the device: MODE SELECT, ATA PASS-THROUGH. Success with CK_COND (sense
+    /// 72/01/00/1D) is success.
     Scsi {
         /// The command descriptor block.
         cdb: Vec<u8>,
@@ -87,17 +87,19 @@ pub enum Change {
         /// What is written.
         text: String,
     },
-    /// A text that is no setting is written to `cache_type` of a SCSI disk: the kernel answers EINVAL, which is success
-    /// here, and forgets a "temporary" override. drivers/scsi/sd.c, cache_type_store.
+    /// A text that is no setting is written to `cache_type` of a SCSI disk: the kernel answers EINVAL, which
+    /// is success here, and forgets a "temporary" override. drivers/scsi/sd.c, cache_type_store.
     ClearOverride {
         /// The absolute path of `cache_type` below /sys.
         path: String,
     },
-    /// Everything dirty of this disk is written, and the disk is told to empty its cache: fsync on its node, and then
-    /// the command itself (SYNCHRONIZE CACHE, NVMe Flush), since the kernel may believe that there is no cache.
+    /// Everything dirty of this disk is written, and the disk is told to empty its cache: fsync on its node,
+    /// and then the command itself (SYNCHRONIZE CACHE, NVMe Flush), since the kernel may believe that there
+    /// is no cache.
     Flush,
-    /// The table of a device-mapper device is loaded again as it is, and the device resumed with it (DM_TABLE_LOAD,
-    /// DM_DEV_SUSPEND): it then sees the caches below as they are now. The disk is the dm device itself.
+    /// The table of a device-mapper device is loaded again as it is, and the device resumed with it
+    /// (DM_TABLE_LOAD, DM_DEV_SUSPEND): it then sees the caches below as they are now. The disk is the dm
+    /// device itself.
     ReloadTable,
 }
 
@@ -167,8 +169,8 @@ pub trait Gateway: Send + Sync {
     /// Changes something, on a descriptor whose identity was checked to be that of `disk`.
     ///
     /// # Errors
-    /// [`GatewayError::OtherDisk`] or [`GatewayError::Gone`], with nothing changed; otherwise as the device or the system
-    /// answers.
+    /// [`GatewayError::OtherDisk`] or [`GatewayError::Gone`], with nothing changed; otherwise as the device
+    /// or the system answers.
     fn carry_out(&self, disk: &Disk, change: &Change) -> Result<(), GatewayError>;
 
     /// The time, for settling: monotonic.

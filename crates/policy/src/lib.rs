@@ -1,4 +1,5 @@
-//! The write cache policy of drives: reads it, plans a change, applies it in waves, reads it back, restores it, persists it.
+//! The write cache policy of drives: reads it, plans a change, applies it in waves, reads it back, restores
+//! it, persists it.
 //!
 //! ```text
 //!   show ◄── view::DeviceView ◄── device (ATA, SCSI, NVMe, virtio, sysfs, holders, protection) ◄── gateway::Gateway (reads)
@@ -9,9 +10,10 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Only [`gateway::Gateway::carry_out`] changes anything, and it checks the identity of the disk on the descriptor that
-//!    it then uses.
-//! 2. What a change has done is known from reading back the device and the kernel, never from its having been asked.
+//! 1. Only [`gateway::Gateway::carry_out`] changes anything, and it checks the identity of the disk on the
+//!    descriptor that it then uses.
+//! 2. What a change has done is known from reading back the device and the kernel, never from its having been
+//!    asked.
 //! 3. Everything that is needed to go back is on stable storage before the first change.
 
 pub mod apply;

@@ -1,11 +1,12 @@
 //! Is switching disruptive? What a light load on the disk felt while the policy was changed.
 //!
-//! The load is somebody else's: it yields [`LoadSample`]s on the same clock as the [`SwitchRecorder`]. The report is a pure
-//! function of the samples and of the times of the switches.
+//! The load is somebody else's: it yields [`LoadSample`]s on the same clock as the [`SwitchRecorder`]. The
+//! report is a pure function of the samples and of the times of the switches.
 //!
-//! An operation counts for a switch if it was under way at any time of it, so that one that was held up from before until
-//! after is counted. Limitation: a load with one operation at a time sees a stall only as that operation's latency; the
-//! report says how many operations a switch saw, and none means that nothing is known.
+//! An operation counts for a switch if it was under way at any time of it, so that one that was held up from
+//! before until after is counted. Limitation: a load with one operation at a time sees a stall only as that
+//! operation's latency; the report says how many operations a switch saw, and none means that nothing is
+//! known.
 
 use std::sync::Mutex;
 

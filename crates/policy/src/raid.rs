@@ -1,5 +1,5 @@
-//! RAID controllers of this machine, and what to ask their makers' programs: the disks behind them are hidden, and so are
-//! their caches. plumb starts none of these programs and changes no logical disk.
+//! RAID controllers of this machine, and what to ask their makers' programs: the disks behind them are
+//! hidden, and so are their caches. plumb starts none of these programs and changes no logical disk.
 
 use plumb_linux::tree::Tree;
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,12 @@ struct Family {
     programs: &'static [&'static str],
     /// What they are asked.
     question: &'static str,
-    /// Whether plumb reads the answer.
+    /// True if plumb reads the answer.
     reads: bool,
 }
 
-/// An adapter that can be either (mpt3sas) counts as one that shows its disks: its volumes are told by the survey.
+/// An adapter that can be either (mpt3sas) counts as one that shows its disks: its volumes are told by the
+/// survey.
 const FAMILIES: [Family; 3] = [
     Family {
         drivers: &["megaraid_sas", "megaraid_mbox", "megaraid_legacy"],

@@ -1,11 +1,12 @@
 //! Back to what was: every disk that was begun is restored from the snapshot, the last first, and read back.
 //!
-//! A disk is looked for by its identity, so that a rollback works in a later boot, too. Doing it twice does no more. A disk
-//! that cannot be restored does not keep the others from it.
+//! A disk is looked for by its identity, so that a rollback works in a later boot, too. Doing it twice does
+//! no more. A disk that cannot be restored does not keep the others from it.
 //!
-//! What counts as restored: the drive's cache and what it starts with are as they were; with the cache on, the kernel sends
-//! or keeps back flushes as it did. Where the cache is off, whatever the kernel believes loses nothing, and a layer above that
-//! forwards more flushes than before is no harm: neither is forced back.
+//! What counts as restored: the drive's cache and what it starts with are as they were; with the cache on,
+//! the kernel sends or keeps back flushes as it did. Where the cache is off, whatever the kernel believes
+//! loses nothing, and a layer above that forwards more flushes than before is no harm: neither is forced
+//! back.
 //!
 //! Limitation: a heal is not rolled back, for that would set the trap again.
 
@@ -40,8 +41,8 @@ pub fn rollback_in(session: &Session<'_>, directory: &Path) -> Result<Report, Po
 /// Restores every disk to which something was done. The caller holds the [`Lock`].
 ///
 /// # Errors
-/// With nothing changed: the journal is of a heal. Otherwise only if the journal cannot be written any more. What else goes
-/// wrong is in the report.
+/// With nothing changed: the journal is of a heal. Otherwise only if the journal cannot be written any more.
+/// What else goes wrong is in the report.
 pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, PolicyError> {
     if journal.snapshot().plan.asked == Asked::Heal {
         return Err(PolicyError::NotPossible {

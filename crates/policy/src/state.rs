@@ -1,4 +1,5 @@
-//! The states in which a disk's write cache can be: the three of Microsoft KB 332023, and what is none of them.
+//! The states in which a disk's write cache can be: the three of Microsoft KB 332023, and what is none of
+//! them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +14,8 @@ pub enum State {
     Off,
     /// A volatile write cache, and flushes are sent. Windows: better performance.
     On,
-    /// A volatile write cache, and flushes are kept from the drive because somebody claims that the cache survives a
-    /// power cut. Windows: power protected; "turn off write-cache buffer flushing".
+    /// A volatile write cache, and flushes are kept from the drive because somebody claims that the cache
+    /// survives a power cut. Windows: power protected; "turn off write-cache buffer flushing".
     Protected,
 }
 
@@ -75,7 +76,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Whether it is in a state that can be asked for.
+    /// Returns true if it is in a state that can be asked for.
     pub fn is(self, state: State) -> bool {
         self.word() == state.word()
     }

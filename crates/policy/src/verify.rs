@@ -39,7 +39,7 @@ impl Verification {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-verify/1";
 
-    /// Whether anything differs: a finding.
+    /// Returns true if anything differs: a finding.
     pub fn has_drift(&self) -> bool {
         self.disks.iter().any(|disk| !disk.drift.is_empty())
     }

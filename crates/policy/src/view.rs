@@ -1,4 +1,5 @@
-//! What is known of a disk's write cache: the document behind `plumb policy show`, and what plans are made from.
+//! What is known of a disk's write cache: the document behind `plumb policy show`, and what plans are made
+//! from.
 
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,8 @@ pub struct DeviceView {
     pub name: String,
     /// WWN, EUI-64, NGUID or serial; null if it has none.
     pub identity: Option<String>,
-    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `cache` of a write-back cache of plumb; `sim` and `nbd`
-    /// of what the kernel does not know.
+    /// `ata`, `sas`, `scsi`, `nvme`, `usb`, `virtio`, `raid`, `loop`, ...; `cache` of a write-back cache of
+    /// plumb; `sim` and `nbd` of what the kernel does not know.
     pub transport: String,
     /// The vendor and the model as the disk says them.
     pub vendor: Option<String>,
@@ -47,7 +48,8 @@ pub struct DeviceView {
     pub device: DeviceSide,
     /// What the kernel believes.
     pub kernel: KernelSide,
-    /// What stands on it, from directly above upwards: partitions, dm, md, file systems with their mount points, swap.
+    /// What stands on it, from directly above upwards: partitions, dm, md, file systems with their mount
+    /// points, swap.
     pub holders: Vec<Holder>,
     /// Where it hangs: host, port and expander, for waves of one per port.
     pub port: String,
@@ -95,8 +97,8 @@ pub struct DeviceSide {
     pub saveable: Option<bool>,
     /// SCT feature control state of ATA drives: `ata-controlled`, `forced-on`, `forced-off`.
     pub sct: Option<String>,
-    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`, `device-info` (what a
-    /// device that the kernel does not know reports of itself), `none`.
+    /// The command set it was read with: `mode-page`, `ata-identify`, `nvme-feature`, `virtio-config`,
+    /// `device-info` (what a device that the kernel does not know reports of itself), `none`.
     pub mechanism: String,
 }
 

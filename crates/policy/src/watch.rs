@@ -1,8 +1,9 @@
-//! Watching for drift: most changes of a write cache make no event of the kernel, so disks are read again and again.
+//! Watching for drift: most changes of a write cache make no event of the kernel, so disks are read again and
+//! again.
 //!
-//! [`Watcher::look`] is a pure step from one reading to the next. It yields what has changed as lines for a log, and keeps
-//! counts for [`Watcher::metrics`]. A disk is known by its identity, so that one that comes back under another name is the
-//! same, and another disk under an old name is not.
+//! [`Watcher::look`] is a pure step from one reading to the next. It yields what has changed as lines for a
+//! log, and keeps counts for [`Watcher::metrics`]. A disk is known by its identity, so that one that comes
+//! back under another name is the same, and another disk under an old name is not.
 
 use std::collections::BTreeMap;
 

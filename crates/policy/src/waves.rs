@@ -2,8 +2,8 @@
 //!
 //! Invariants, for any disks:
 //! 1. Wave 0 is one disk alone: the canary, the least critical of all.
-//! 2. A wave holds at most one disk of a port and one of a redundancy group, for the error handling of a port stops all
-//!    that hang there, and an array must never lose two members to one mistake.
+//! 2. A wave holds at most one disk of a port and one of a redundancy group, for the error handling of a port
+//!    stops all that hang there, and an array must never lose two members to one mistake.
 //! 3. What is less critical comes in an earlier wave: unused disks, data, swap, boot, root.
 //! 4. The same disks give the same waves.
 
@@ -22,7 +22,7 @@ pub struct WaveSlot {
     pub wave: usize,
     /// The order within all.
     pub order: usize,
-    /// Whether it is changed first, alone, so that little is lost if it goes wrong.
+    /// True if it is changed first, alone, so that little is lost if it goes wrong.
     pub canary: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A thousand disks: planned and applied in waves, with the figures printed. Guards against work that grows with the square
-//! of the number of disks, and against two disks of one port or array in a wave.
+//! A thousand disks: planned and applied in waves, with the figures printed. Guards against work that grows
+//! with the square of the number of disks, and against two disks of one port or array in a wave.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;

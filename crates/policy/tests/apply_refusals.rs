@@ -1,5 +1,5 @@
-//! What has changed between plan and apply is found before anything is done, and a disk that does not do what it is told
-//! is a mismatch, never a success.
+//! What has changed between plan and apply is found before anything is done, and a disk that does not do what
+//! it is told is a mismatch, never a success.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
-//! Every state on every kind of disk: set, read back, rolled back; healed where a trap was set. Guards against a state that
-//! one kind of disk reaches and another only seems to.
+//! Every state on every kind of disk: set, read back, rolled back; healed where a trap was set. Guards
+//! against a state that one kind of disk reaches and another only seems to.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,6 +1,6 @@
-//! An apply is killed at every record of its journal and at every change, and so is the rollback: afterwards a rollback
-//! restores the original state, and a resume reaches the goal. Guards against a change that no record announces, a record
-//! that announces nothing, and a snapshot that is not enough.
+//! An apply is killed at every record of its journal and at every change, and so is the rollback: afterwards
+//! a rollback restores the original state, and a resume reaches the goal. Guards against a change that no
+//! record announces, a record that announces nothing, and a snapshot that is not enough.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,5 +1,5 @@
-//! Guards the views of disks as guests under Linux 6.1 and 6.12 showed them: each trap is found on its disk, with its
-//! state and the reason why it is not changed.
+//! Guards the views of disks as guests under Linux 6.1 and 6.12 showed them: each trap is found on its disk,
+//! with its state and the reason why it is not changed.
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -48,7 +48,8 @@ fn root() -> PathBuf {
 /// The views of all disks of a recording.
 fn views(directory: &Path) -> Vec<DeviceView> {
     let mut recorded = plumb_path::load(directory).unwrap();
-    // The survey of a device alone does not read the mount table, and that of a path does not list all devices.
+    // The survey of a device alone does not read the mount table, and that of a path does not list all
+    // devices.
     recorded.tree.put_names("/sys/class/block", &[]);
     if recorded.tree.read("/proc/self/mountinfo").is_err() {
         recorded.tree.put_text("/proc/self/mountinfo", "1 0 0:21 / /proc rw - proc proc rw\n");

@@ -1,5 +1,5 @@
-//! Guards what is said of disks that no emulator has, why each kind of disk is refused, and which claim of protection
-//! counts.
+//! Guards what is said of disks that no emulator has, why each kind of disk is refused, and which claim of
+//! protection counts.
 use jiff::Timestamp;
 use plumb_policy::device::{Claim, Claims, Reader, refusal_for};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};

@@ -1,5 +1,5 @@
-//! Guards the switching of each kind of disk: what is sent, in which order, and that the device, the kernel and the stack
-//! above agree afterwards. Also that drives which only pretend are seen through.
+//! Guards the switching of each kind of disk: what is sent, in which order, and that the device, the kernel
+//! and the stack above agree afterwards. Also that drives which only pretend are seen through.
 use jiff::Timestamp;
 use plumb_block::{Errno, Nanos};
 use plumb_policy::device::{Claims, Reader};
@@ -209,7 +209,8 @@ fn a_set_that_takes_effect_late_is_waited_for() {
         })]);
         let name = name_of(&gateway);
         let outcome = bring(&gateway, &name, goal(State::Off));
-        // sd has read the drive too early: the kernel keeps its old view, which wastes flushes and loses none.
+        // sd has read the drive too early: the kernel keeps its old view, which wastes flushes and loses
+        // none.
         assert!(outcome.disagreements.iter().all(|one| one.what != "the write cache of the device"));
         let second = bring(&gateway, &name, goal(State::Off));
         assert_eq!(second.disagreements, [], "{kind:?}");

@@ -1,5 +1,6 @@
-//! What is to last is requested, held over a reboot, proven by a power cycle that the drive counted, or lost; the files are
-//! installed whole, replaced and removed below a root of their own. Guards against a proof without a loss of power.
+//! What is to last is requested, held over a reboot, proven by a power cycle that the drive counted, or lost;
+//! the files are installed whole, replaced and removed below a root of their own. Guards against a proof
+//! without a loss of power.
 
 use std::path::Path;
 use std::process::Command;

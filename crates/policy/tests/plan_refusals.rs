@@ -1,5 +1,6 @@
-//! Every disk that must not be changed is refused with a reason and a remedy, and everything else is planned: guards
-//! against a refusal that is lost on the way from the view to the plan, and against plans that depend on the day.
+//! Every disk that must not be changed is refused with a reason and a remedy, and everything else is planned:
+//! guards against a refusal that is lost on the way from the view to the plan, and against plans that depend
+//! on the day.
 
 use std::sync::atomic::AtomicBool;
 

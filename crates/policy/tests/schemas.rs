@@ -1,6 +1,6 @@
-//! The shipped JSON Schemas say what the documents of a policy are: everything that a machine of mock disks yields
-//! validates, no key is written that the schema does not know, and no promised key can be missing. Guards against a field
-//! that is added to a type and forgotten in its schema.
+//! The shipped JSON Schemas say what the documents of a policy are: everything that a machine of mock disks
+//! yields validates, no key is written that the schema does not know, and no promised key can be missing.
+//! Guards against a field that is added to a type and forgotten in its schema.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -34,7 +34,8 @@ fn validates(name: &str, document: &impl Serialize) -> Value {
     document
 }
 
-/// Every key of every object of `document` that must be there; those that a schema lets be missing are `optional`.
+/// Every key of every object of `document` that must be there; those that a schema lets be missing are
+/// `optional`.
 fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str]) {
     fn objects(value: &Value, pointer: &str, found: &mut Vec<String>) {
         match value {
@@ -158,7 +159,8 @@ impl Progress for Stops<'_> {
     }
 }
 
-/// Applies `off` to three disks of which something is wrong; checks the report and every record, and rolls back.
+/// Applies `off` to three disks of which something is wrong; checks the report and every record, and rolls
+/// back.
 fn applied(gateway: &MockGateway, stops: bool, root: &Path) -> Report {
     let claims = Claims::default();
     let plan = planned(gateway, &claims, Asked::Off, Wanted::All);

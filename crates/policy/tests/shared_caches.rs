@@ -1,6 +1,7 @@
-//! Namespaces of one NVMe controller have one write cache: a plan shows all of them, changes them once, and is refused
-//! where one of them must not be changed or was left out. Guards against a change that switches a cache which nobody was
-//! asked about, and against an apply that stops half-way because a change to one was already a change to the other.
+//! Namespaces of one NVMe controller have one write cache: a plan shows all of them, changes them once, and
+//! is refused where one of them must not be changed or was left out. Guards against a change that switches a
+//! cache which nobody was asked about, and against an apply that stops half-way because a change to one was
+//! already a change to the other.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! Guards every decoder against hostile bytes: noise of any length, and true answers with bytes changed, cut and joined.
-//! A decoder may say `None`; it may not panic, and what it takes apart must go together again.
+//! Guards every decoder against hostile bytes: noise of any length, and true answers with bytes changed, cut
+//! and joined. A decoder may say `None`; it may not panic, and what it takes apart must go together again.
 
 use plumb_linux::command::sense;
 use plumb_linux::probe::wire::caching_page;

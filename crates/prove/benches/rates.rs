@@ -34,8 +34,8 @@ fn main() {
     }
 }
 
-/// Transactions, each of some writes of 4 to 28 KiB, some of them over each other, and a flush. What is written differs from
-/// block to block, or is much alike.
+/// Transactions, each of some writes of 4 to 28 KiB, some of them over each other, and a flush. What is
+/// written differs from block to block, or is much alike.
 fn recording(transactions: u64, writes: u64, blocks: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes::gib(2), Bytes(BLOCK));
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -63,7 +63,8 @@ fn recording(transactions: u64, writes: u64, blocks: u64) -> Recording {
     recording
 }
 
-/// The processor time of this process in seconds: on a machine that does something else as well, the time on the wall says little.
+/// The processor time of this process in seconds: on a machine that does something else as well, the time on
+/// the wall says little.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -82,7 +83,8 @@ fn explored(recording: &Recording, limits: Limits, promise: Promise) -> (u64, f6
     (states, states as f64 / (processor_seconds() - start))
 }
 
-/// Distinct states that one processor explores in a second, on recordings like those of a database on a file system.
+/// Distinct states that one processor explores in a second, on recordings like those of a database on a file
+/// system.
 fn enumeration() {
     let atomicity = Atomicity { unit: 8, boundary: 0 };
     let promise = Promise { atomicity, ..Promise::VOLATILE };
@@ -93,7 +95,8 @@ fn enumeration() {
     }
 }
 
-/// The largest resident size for 10,000 writes and discards of 2 GiB, all of them at risk until the end, or flushed.
+/// The largest resident size for 10,000 writes and discards of 2 GiB, all of them at risk until the end, or
+/// flushed.
 fn memory() {
     for (transactions, writes) in [(100, 100), (1, 10_000)] {
         let recording = recording(transactions, writes, 1 << 20);

@@ -1,7 +1,7 @@
 //! File systems that a subject works on: made on a block device, mounted, unmounted, checked.
 //!
-//! Whoever mounts a device that this very process serves does so within [`plumb_linux::apart::run`]: a process that waits for
-//! itself in the kernel could not be killed.
+//! Whoever mounts a device that this very process serves does so within [`plumb_linux::apart::run`]: a
+//! process that waits for itself in the kernel could not be killed.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long a mount may be in use by programs that were killed just now, and a loop device claimed by a program that looks for a free one
-/// (loop_configure in drivers/block/loop.c).
+/// How long a mount may be in use by programs that were killed just now, and a loop device claimed by a
+/// program that looks for a free one (loop_configure in drivers/block/loop.c).
 const BUSY_MAX: Duration = Duration::from_secs(2);
 /// How often it is tried again.
 const BUSY_AGAIN: Duration = Duration::from_millis(2);
@@ -44,7 +44,8 @@ struct Kind {
     /// The smallest device that its mkfs takes, in MiB.
     size_min_mib: u64,
     make: &'static [&'static str],
-    /// Its checker, which changes nothing, and the bit of its exit code by which that says that there is damage.
+    /// Its checker, which changes nothing, and the bit of its exit code by which that says that there is
+    /// damage.
     check: (&'static [&'static str], i32),
     /// Where both come from.
     package: &'static str,
@@ -137,8 +138,8 @@ impl FileSystem {
         if output.status.success() { Ok(()) } else { Err(failed(kind.make, device, said(&output))) }
     }
 
-    /// What the checker of the file system on `device` finds wrong with it; it must have been mounted since a power cut, and not be
-    /// mounted now.
+    /// What the checker of the file system on `device` finds wrong with it; it must have been mounted since a
+    /// power cut, and not be mounted now.
     ///
     /// # Errors
     /// If there is no file system, or its checker is missing or fails.
@@ -222,7 +223,7 @@ fn said(output: &Output) -> String {
     if lines.is_empty() { output.status.to_string() } else { lines.join("; ") }
 }
 
-/// Whether mount(2) fails with it for other reasons than what it reads on the device.
+/// Returns true if mount(2) fails with it for other reasons than what it reads on the device.
 const fn is_of_the_tool(errno: Errno) -> bool {
     matches!(
         errno,
@@ -252,7 +253,8 @@ fn once_free(mut done: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Re
     }
 }
 
-/// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until they leave.
+/// A mounted file system. Dropping it unmounts it, or, while somebody uses it, takes it out of sight until
+/// they leave.
 #[derive(Debug)]
 pub struct Mounted {
     path: PathBuf,
@@ -268,8 +270,8 @@ impl Mounted {
     /// Unmounts it: all that was written is on the device then.
     ///
     /// # Errors
-    /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and goes with the last
-    /// who does.
+    /// If somebody uses it for longer than a killed program takes to go. It is taken out of sight then, and
+    /// goes with the last who does.
     pub fn unmount(mut self) -> Result<()> {
         if self.is_mounted {
             once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {

@@ -1,5 +1,5 @@
-//! What survives a power cut: the commands that a device was given are recorded, every state that a cut may leave is
-//! explored, and each is put before a checker.
+//! What survives a power cut: the commands that a device was given are recorded, every state that a cut may
+//! leave is explored, and each is put before a checker.
 //!
 //! ```text
 //!   Device ─► Recorder ─► Recording ─► Explorer ─► State ─► checker
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - [`recording`]: commands, acknowledgements, contents; taken at the waist, kept in a file.
-//! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for `plumb-crash` to say.
+//! - [`explore`]: the states, in an order that finds failures early; which of them a cut may leave is for
+//!   `plumb-crash` to say.
 //! - [`session`]: a subject recorded at its work, on a [`file_system`].
 //! - [`profile`]: kinds of drives by name; [`subject`]: what is put to the test, and its checker.
 //! - [`state_device`]: a state as a device, which a file system can be mounted on.

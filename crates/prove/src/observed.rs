@@ -1,9 +1,10 @@
 //! Results of checks by what the checks have read.
 //!
-//! A checker that reads the same blocks and finds the same in them comes to the same result, whatever is in the blocks that it
-//! does not read. So a state is looked up by asking, block after block, for what an earlier check has read; if one has found
-//! just that in all of them, its result is that of the state, and nothing is mounted. This holds for checkers that follow from
-//! what they read alone; one that does not is found out when it comes to different results by the same reads.
+//! A checker that reads the same blocks and finds the same in them comes to the same result, whatever is in
+//! the blocks that it does not read. So a state is looked up by asking, block after block, for what an
+//! earlier check has read; if one has found just that in all of them, its result is that of the state, and
+//! nothing is mounted. This holds for checkers that follow from what they read alone; one that does not is
+//! found out when it comes to different results by the same reads.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ enum Node<R> {
     Read { lba: u64, after: HashMap<Content, Node<R>> },
 }
 
-/// Two checks read the same and came to different results: the checker depends on something else, such as the time.
+/// Two checks read the same and came to different results: the checker depends on something else, such as the
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the checker comes to different results by reading the same")]
 pub struct NotDeterministic;
@@ -47,9 +49,9 @@ impl<R: PartialEq> Observed<R> {
         }
     }
 
-    /// Learns from a check that had to find `required`: what it read, each block once, in the order in which it first did, and
-    /// its result. Blocks that hold the same in every state may be left out. Reads in another order than those of earlier
-    /// checks may teach nothing.
+    /// Learns from a check that had to find `required`: what it read, each block once, in the order in which
+    /// it first did, and its result. Blocks that hold the same in every state may be left out. Reads in
+    /// another order than those of earlier checks may teach nothing.
     ///
     /// # Errors
     /// If an earlier check read the same, and came to another result.

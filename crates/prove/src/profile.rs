@@ -16,12 +16,13 @@ pub struct DriveProfile {
     pub about: &'static str,
     /// What it keeps.
     pub promise: Promise,
-    /// Whether it breaks what its interface promises. A file system may do anything over such a drive.
+    /// True if it breaks what its interface promises. A file system may do anything over such a drive.
     pub breaks_contract: bool,
-    /// Whether it does FUA by itself. A recording in which FUA arrived as write and flush has fewer states than such a drive, so
-    /// that it cannot be judged by one.
+    /// True if it does FUA by itself. A recording in which FUA arrived as write and flush has fewer states
+    /// than such a drive, so that it cannot be judged by one.
     pub has_native_fua: bool,
-    /// The write-back cache in front of two such drives, which lose their power together: one is cached, and the other has the log.
+    /// The write-back cache in front of two such drives, which lose their power together: one is cached, and
+    /// the other has the log.
     pub cache: Option<CacheOnOneDrive>,
 }
 
@@ -53,8 +54,8 @@ impl DriveProfile {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes; with `cache:` before it and perhaps
-    /// `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
+    /// The profile of a name, of a drive whose logical blocks have `logical_block` bytes; with `cache:`
+    /// before it and perhaps `?size=8M&mode=ordered` behind it, of a cache in front of such drives.
     ///
     /// # Errors
     /// If there is none.

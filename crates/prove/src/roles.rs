@@ -1,11 +1,12 @@
 //! What the blocks of a drive are for: which file owns them, or which part of the file system they are.
 //!
-//! Files and directories are asked by FIEMAP; the rest is what the file system says of its own layout: `dumpe2fs` and `debugfs`
-//! for ext4, the superblock for XFS (Documentation/filesystems/xfs, section "Superblocks"), the chunk tree for btrfs, whose FIEMAP
-//! speaks of logical addresses.
+//! Files and directories are asked by FIEMAP; the rest is what the file system says of its own layout:
+//! `dumpe2fs` and `debugfs` for ext4, the superblock for XFS (Documentation/filesystems/xfs, section
+//! "Superblocks"), the chunk tree for btrfs, whose FIEMAP speaks of logical addresses.
 //!
-//! Limitations: it is the layout at one moment. Blocks of files that were removed before are not known, nor are blocks of XFS beyond the
-//! log and the headers of the allocation groups. Where a tool is not installed, its part is not known.
+//! Limitations: it is the layout at one moment. Blocks of files that were removed before are not known, nor
+//! are blocks of XFS beyond the log and the headers of the allocation groups. Where a tool is not installed,
+//! its part is not known.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +32,8 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// What is known of the file system on `device` that is mounted at `mount`. What was written last is known only after a sync.
+    /// What is known of the file system on `device` that is mounted at `mount`. What was written last is
+    /// known only after a sync.
     pub fn of(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
         let mut roles = Self::default();
         let mut chunks = Vec::new();
@@ -46,8 +48,9 @@ impl Roles {
         roles
     }
 
-    /// What the byte at `offset` of the drive is for: the file that owns it, beneath the mount, and what it is: `data`, `directory`,
-    /// `journal`, `inode table`, `superblock`, `log`, `tree`... None where it is not known.
+    /// What the byte at `offset` of the drive is for: the file that owns it, beneath the mount, and what it
+    /// is: `data`, `directory`, `journal`, `inode table`, `superblock`, `log`, `tree`... None where it is not
+    /// known.
     pub fn role(&self, offset: u64) -> (Option<&Path>, Option<&str>) {
         let range = self.ranges.range(..=offset).next_back().map(|(_, range)| range);
         range
@@ -75,7 +78,8 @@ impl Roles {
         }
     }
 
-    /// All files beneath a directory. One that cannot be opened, or that goes while it is looked at, is passed over.
+    /// All files beneath a directory. One that cannot be opened, or that goes while it is looked at, is
+    /// passed over.
     fn files(&mut self, mount: &Path, beneath: &Path, chunks: &[Chunk]) {
         let path = mount.join(beneath);
         self.file(&path, beneath, "directory", chunks);
@@ -182,8 +186,9 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// From the lines of `btrfs inspect-internal dump-tree`: `item 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) ...`, `length 8388608
-    /// owner 2 stripe_len 65536 type DATA|single`, `stripe 0 devid 1 offset 13631488`.
+    /// From the lines of `btrfs inspect-internal dump-tree`:
+    /// `item 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) ...`,
+    /// `length 8388608 owner 2 stripe_len 65536 type DATA|single`, `stripe 0 devid 1 offset 13631488`.
     fn of(tree: &str) -> Vec<Self> {
         let mut chunks: Vec<Self> = Vec::new();
         for line in tree.lines().map(str::trim) {

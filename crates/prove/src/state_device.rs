@@ -15,8 +15,8 @@ use crate::recording::{Content, Recording, bytes_of};
 /// A device that holds one state after the other. What is written to it is forgotten with the state.
 ///
 /// It puts down which blocks were read before they were written: by these a checker may know the state
-/// ([`Observed`](crate::observed::Observed)). Blocks that no command of the recording writes from a certain event on hold the
-/// same in every state; they are left out.
+/// ([`Observed`](crate::observed::Observed)). Blocks that no command of the recording writes from a certain
+/// event on hold the same in every state; they are left out.
 #[derive(Clone)]
 pub struct StateDevice {
     shared: Arc<Mutex<Shared>>,
@@ -47,7 +47,8 @@ impl StateDevice {
         Self { shared: Arc::default(), recording, info, clock }
     }
 
-    /// Which blocks may differ between the states that are to come: `None` of them is left out of what was read.
+    /// Which blocks may differ between the states that are to come: `None` of them is left out of what was
+    /// read.
     pub fn set_varied(&self, varied: HashSet<u64>) {
         self.lock().varied = varied;
     }
@@ -65,7 +66,8 @@ impl StateDevice {
         *shared = Shared { state: Some(state), varied, ..Shared::default() };
     }
 
-    /// The blocks that may differ between states and were read since the state is held, in the order in which they first were.
+    /// The blocks that may differ between states and were read since the state is held, in the order in which
+    /// they first were.
     pub fn read(&self) -> Vec<(u64, Content)> {
         self.lock().read.clone()
     }

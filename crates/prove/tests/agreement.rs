@@ -1,6 +1,6 @@
-//! The explorer against the rules of one block as the conformance kit states them, after every event of every history: it
-//! shows no state that a cut may not leave at that moment, and leaves out none, and shows each with the last acknowledgement
-//! with which it may be left.
+//! The explorer against the rules of one block as the conformance kit states them, after every event of every
+//! history: it shows no state that a cut may not leave at that moment, and leaves out none, and shows each
+//! with the last acknowledgement with which it may be left.
 //!
 //! Every completion is acknowledged, so what must be found is the number of completions.
 
@@ -97,7 +97,7 @@ impl Told {
         contents.map(|content| u64::from(self.recording.contents.bytes(content)[0]))
     }
 
-    /// Whether every window was explored whole, in which case nothing may be missing.
+    /// Returns true if every window was explored whole, in which case nothing may be missing.
     fn check(&self, promise: Promise, pieces: u32) -> bool {
         let limits = Limits { pieces, ..Limits::default() };
         let explorer =

@@ -1,6 +1,8 @@
-//! What is known of SQLite and of plain files after a power cut is found on each file system, and nothing else is.
+//! What is known of SQLite and of plain files after a power cut is found on each file system, and nothing
+//! else is.
 //!
-//! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts and ten times as many.
+//! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts
+//! and ten times as many.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -217,9 +219,11 @@ fn protocols_are_told_apart(file_system: FileSystem) {
         let failed = case.failed("volatile");
         let found: BTreeSet<_> = failed.iter().map(|(_, class, _)| *class).collect();
         let is_luck = match protocol {
-            // ext4 begins to write the data when a file is replaced: they may be durable before they have to be.
+            // ext4 begins to write the data when a file is replaced: they may be durable before they have to
+            // be.
             "rename-no-fsync" => file_system == FileSystem::Ext4 && found.is_empty(),
-            // The file system commits on a timer, too: between the rename and the fsync, the name is durable without its data.
+            // The file system commits on a timer, too: between the rename and the fsync, the name is durable
+            // without its data.
             "fsync-after-rename" => found == [Corrupt].into(),
             _ => false,
         };
@@ -306,8 +310,8 @@ fn honest_runs_raise_no_alarm(file_system: FileSystem, first: u64) {
     }
 }
 
-/// The states of a btrfs have one UUID, and the kernel may show the mount of one under the name of a device that had another before: tests
-/// on btrfs take turns.
+/// The states of a btrfs have one UUID, and the kernel may show the mount of one under the name of a device
+/// that had another before: tests on btrfs take turns.
 fn turn(file_system: FileSystem) -> Option<MutexGuard<'static, ()>> {
     static BTRFS: Mutex<()> = Mutex::new(());
     (file_system == FileSystem::Btrfs).then(|| BTRFS.lock().unwrap_or_else(PoisonError::into_inner))

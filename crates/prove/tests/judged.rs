@@ -1,4 +1,5 @@
-//! States before a checker: counts known by hand, whatever the number of workers; what ends early; what is kept.
+//! States before a checker: counts known by hand, whatever the number of workers; what ends early; what is
+//! kept.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
@@ -160,8 +161,9 @@ fn unless_unattachable<T>(result: plumb_prove::Result<T>) -> Option<T> {
     }
 }
 
-/// In each window any of three blocks may be lost. Of the 8 states of the first window, where 1 is required, 4 have lost block 0,
-/// 2 have lost block 1 alone or with block 2, and 2 are intact. The second window is the same.
+/// In each window any of three blocks may be lost. Of the 8 states of the first window, where 1 is required,
+/// 4 have lost block 0, 2 have lost block 1 alone or with block 2, and 2 are intact. The second window is the
+/// same.
 #[test]
 fn counts_are_those_known_by_hand_however_many_workers_there_are() {
     let mut first: Option<Judged> = None;

@@ -1,5 +1,5 @@
-//! Subjects recorded at their work: the order of acknowledgements and commands, programs that misbehave, and that nothing
-//! stays mounted or attached.
+//! Subjects recorded at their work: the order of acknowledgements and commands, programs that misbehave, and
+//! that nothing stays mounted or attached.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use plumb_report::document::proof::FailureClass;
 /// Appends a line, syncs it and acknowledges, five times.
 const APPEND: &str = "for n in 1 2 3 4 5; do echo $n >> log; sync log; echo $n > $PLUMB_ACK; done";
 
-/// Whether recordings can be made here; says so if not.
+/// Returns true if recordings can be made here; says so if not.
 fn is_possible() -> bool {
     let opens = |path| std::fs::OpenOptions::new().read(true).write(true).open(path).is_ok();
     let is = rustix::process::geteuid().is_root() && opens("/dev/fuse") && opens("/dev/loop-control");

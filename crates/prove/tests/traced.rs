@@ -8,7 +8,8 @@ use plumb_prove::trace::{Audit, Lapse, Lines};
 /// The lapses, and the ways to write that were not seen.
 type Audited = (Vec<(Lapse, String)>, Vec<&'static str>);
 
-/// The lapses of a program with their file names, and the ways to write that were not seen; `None` without the programs.
+/// The lapses of a program with their file names, and the ways to write that were not seen; `None` without
+/// the programs.
 fn lapses(program: &[&str]) -> Option<Audited> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();

@@ -1,6 +1,6 @@
-//! Writers, witnesses and cuts of simulated drives in virtual time: honest drives lose nothing, whatever is cut where; each kind of
-//! liar is found. `PLUMB_CUTS` says how many cycles the honest ones take in all (72; a liar takes 50 at most), `PLUMB_SEED` the first
-//! seed.
+//! Writers, witnesses and cuts of simulated drives in virtual time: honest drives lose nothing, whatever is
+//! cut where; each kind of liar is found. `PLUMB_CUTS` says how many cycles the honest ones take in all (72;
+//! a liar takes 50 at most), `PLUMB_SEED` the first seed.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,9 @@
 //! The balance of a load: where the bytes that the application moved came from or went to.
 //!
 //! For writes: application bytes = absorbed by overwriting in memory + still dirty + written to the devices.
-//! For reads: application bytes = served from memory + read from the devices.
-//! Bytes that are known to be dirty are taken first: mirrors write every byte several times.
-//! The devices may also move more than the application asked for: journal, metadata, read-ahead, other programs.
+//! For reads: application bytes = served from memory + read from the devices. Bytes that are known to be
+//! dirty are taken first: mirrors write every byte several times. The devices may also move more than the
+//! application asked for: journal, metadata, read-ahead, other programs.
 
 use plumb_measure::FlushesOf;
 
@@ -13,7 +13,7 @@ use crate::quantity::{bytes, percent};
 /// The parts of the application's bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
-    /// Whether it is of writes.
+    /// True if it is of writes.
     pub write: bool,
     /// Bytes that the application moved.
     pub application: f64,
@@ -23,17 +23,18 @@ pub struct Balance {
     pub dirty: f64,
     /// Bytes that the devices moved for the application.
     pub device: f64,
-    /// Bytes that the devices moved beyond that: journal, metadata, read-ahead, other programs, older dirty pages.
+    /// Bytes that the devices moved beyond that: journal, metadata, read-ahead, other programs, older dirty
+    /// pages.
     pub beyond: f64,
-    /// Whether the dirty bytes are known.
+    /// True if the dirty bytes are known.
     pub dirty_known: bool,
-    /// Whether the devices' bytes are those of all programs, and which are the run's own cannot be told.
+    /// True if the devices' bytes are those of all programs, and which are the run's own cannot be told.
     pub of_all: bool,
 }
 
 impl Balance {
-    /// The balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved is not known or the
-    /// application moved nothing.
+    /// The balance of the writes, or the reads, that moved `bytes`; `None` if what the devices moved is not
+    /// known or the application moved nothing.
     pub fn of(write: bool, bytes: u64, sides: &Sides) -> Option<Self> {
         let storage = sides.storage.as_ref()?;
         let whose = storage.attribution.as_ref();
@@ -47,7 +48,8 @@ impl Balance {
         if application <= 0.0 {
             return None;
         }
-        // Mirrors write every byte several times, so what is known to be dirty outranks what the devices moved.
+        // Mirrors write every byte several times, so what is known to be dirty outranks what the devices
+        // moved.
         let dirty = (dirty_after.unwrap_or(0) as f64).min(application);
         let device = own.map_or(moved, |own| moved.min(own as f64)).min(application - dirty);
         Some(Self {

@@ -1,4 +1,5 @@
-//! A run directory while what it records goes on, and its end: its document, the page of that, and how the run ended.
+//! A run directory while what it records goes on, and its end: its document, the page of that, and how the
+//! run ended.
 
 use std::path::Path;
 
@@ -9,12 +10,13 @@ use serde::Serialize;
 use crate::format::{Format, Rendered, render};
 use crate::terminal::Style;
 
-/// The run directory of what goes on also where it cannot be written: that is tried again, and the end says what came of it.
+/// The run directory of what goes on also where it cannot be written: that is tried again, and the end says
+/// what came of it.
 #[derive(Debug)]
 pub struct Record {
     /// None where nothing is kept.
     directory: Option<RunDirectory>,
-    /// Whether the last attempt failed.
+    /// True if the last attempt failed.
     fails: bool,
 }
 
@@ -34,7 +36,8 @@ impl Record {
         Some(self.path()?.display().to_string())
     }
 
-    /// Does `write`, if anything is kept. What is to be told at once if that fails and the attempt before did not.
+    /// Does `write`, if anything is kept. What is to be told at once if that fails and the attempt before did
+    /// not.
     pub fn attempt(
         &mut self,
         write: impl FnOnce(&mut RunDirectory) -> plumb_measure::Result<()>,

@@ -77,7 +77,8 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
     sections
 }
 
-/// What blocks say while there are more to come: the median of each level, and of each difference the sentence of its outcome.
+/// What blocks say while there are more to come: the median of each level, and of each difference the
+/// sentence of its outcome.
 pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     let figure = &document.figure;
     let median = |level: &crate::document::comparison::LevelResult| {

@@ -63,12 +63,13 @@ pub(crate) fn facts_of<const N: usize>(
     own.into_iter().chain(made).map(fact).collect()
 }
 
-/// Whether the path beneath `target` says that an fsync makes nothing durable there.
+/// Returns true if the path beneath `target` says that an fsync makes nothing durable there.
 pub(crate) fn loses_synced(document: &RunDocument, target: &RunTarget) -> bool {
     levels::is_lost(document.path_of(target))
 }
 
-/// The figures that matter most: what a durable write costs and what reaches the storage, or what the load reached.
+/// The figures that matter most: what a durable write costs and what reaches the storage, or what the load
+/// reached.
 pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     let figures = durable_figures(document);
     if figures.is_empty() { load_figures(document) } else { figures }
@@ -166,7 +167,7 @@ pub(crate) fn places(document: &RunDocument) -> Vec<String> {
     document.names().into_iter().map(|name| printable(&absolute(name))).collect()
 }
 
-/// Whether it is a simulated drive, an export of a server: no file.
+/// Returns true if it is a simulated drive, an export of a server: no file.
 fn has_scheme(name: &str) -> bool {
     name.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '.']) && scheme.len() > 1)
 }

@@ -33,19 +33,20 @@ pub(crate) struct FlushCount {
 }
 
 impl FlushCount {
-    /// Returns the flushes of `storage`; `None` where they were not counted. Counts without an attribution are the run's own.
-    /// Where nobody asked for any, they are everybody's.
+    /// Returns the flushes of `storage`; `None` where they were not counted. Counts without an attribution
+    /// are the run's own. Where nobody asked for any, they are everybody's.
     pub(crate) fn of(storage: &StorageSide) -> Option<Self> {
         let all = storage.flushes?;
         let whose = storage.attribution.as_ref().filter(|_| all > 0);
         let of = whose.map_or(FlushesOf::OwnDevice, |whose| whose.flushes);
         let own = whose.and_then(|whose| whose.own_flushes).filter(|_| of == FlushesOf::Traced);
         let journal = whose.and_then(|whose| whose.journal_flushes).unwrap_or(0);
-        // One traced flush of a volume may be one at each of its disks: no more than these were handed are seen as it.
+        // One traced flush of a volume may be one at each of its disks: no more than these were handed are
+        // seen as it.
         Some(Self { count: own.map_or(all, |own| own.saturating_add(journal).min(all)), of })
     }
 
-    /// Whether they prove nothing about the flushes of this run, except that it had no more.
+    /// Returns true if they prove nothing about the flushes of this run, except that it had no more.
     pub(crate) fn is_of_all(self) -> bool {
         self.of == FlushesOf::AllPrograms
     }
@@ -75,14 +76,14 @@ pub(crate) fn spread(latency: &Latency) -> String {
     }
 }
 
-/// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have carried data
-/// and were taken with the empty ones, so that this many are the least.
+/// Writes from which one was taken for every flush. Where flushes are no small part of them, some may have
+/// carried data and were taken with the empty ones, so that this many are the least.
 pub(crate) fn writes_without_flushes(writes: u64, flushes: Option<u64>) -> String {
     let text = count(writes);
     if may_lack(writes, flushes) { format!("at least {text}") } else { text }
 }
 
-/// Whether more than a tenth of the writes may be missing.
+/// Returns true if more than a tenth of the writes may be missing.
 pub(crate) fn may_lack(writes: u64, flushes: Option<u64>) -> bool {
     flushes.is_some_and(|flushes| flushes.saturating_mul(10) > writes)
 }
@@ -102,11 +103,12 @@ pub(crate) struct SideRow {
     pub(crate) latency: Option<Latency>,
     /// Flushes.
     pub(crate) flushes: Option<u64>,
-    /// Whether the storage moved nothing at all.
+    /// True if the storage moved nothing at all.
     pub(crate) zero: bool,
 }
 
-/// The rows of a target: application, each direction if there are several, flushes, storage where it is known.
+/// The rows of a target: application, each direction if there are several, flushes, storage where it is
+/// known.
 pub(crate) fn side_rows(sides: &Sides) -> Vec<SideRow> {
     let application = &sides.application;
     let row = |side, latency| SideRow { side, latency, ..SideRow::default() };

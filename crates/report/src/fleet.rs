@@ -1,4 +1,5 @@
-//! The report of many hosts in words and tables, which every format sets in its own way. All of it is printable.
+//! The report of many hosts in words and tables, which every format sets in its own way. All of it is
+//! printable.
 
 use plumb_measure::{ApplicationSide, Latency};
 use plumb_path::Severity;

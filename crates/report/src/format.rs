@@ -185,8 +185,8 @@ impl Rendered<'_> {
 /// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
 ///
 /// # Errors
-/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's template fails: neither
-/// happens to documents that came from JSON.
+/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's
+/// template fails: neither happens to documents that came from JSON.
 pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
     let of = of.into();
     let none = |what, expected| Err(RenderError::NoSuchFormat { format, what, expected });

@@ -16,12 +16,13 @@ pub struct Headline {
     /// `Danger`, `Warning`, `No finding`, `Not known`, `Not complete`, `Not measured`: the outcomes of
     /// docs/OUTCOMES.md.
     pub label: &'static str,
-    /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an fsync
-    /// reaches for a check, what was reached for a load.
+    /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an
+    /// fsync reaches for a check, what was reached for a load.
     pub verdict: String,
     /// What that means, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
-    /// What spoils the figures, by the verdicts, or that nothing was found; part of `meaning`. Empty if nothing was measured.
+    /// What spoils the figures, by the verdicts, or that nothing was found; part of `meaning`. Empty if
+    /// nothing was measured.
     pub quality: String,
     /// Why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,
@@ -220,8 +221,8 @@ fn asked(document: &RunDocument) -> Vec<(u64, &'static str)> {
     asked.into_iter().filter(|(number, _)| *number > 0).collect()
 }
 
-/// `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of all programs are not set
-/// against them: they prove nothing about these.
+/// `200 syncs and 300 writes with O_DSYNC or FUA were seen as 500 flushes at the devices.` Flushes of all
+/// programs are not set against them: they prove nothing about these.
 fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     let asked: Vec<String> =
         asked.iter().map(|(number, what)| format!("{} {what}", count(*number))).collect();
@@ -256,8 +257,8 @@ fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     }
 }
 
-/// What spoils the figures, in a few words from each verdict about their quality. The cached loads of a check are there to
-/// be compared with the others.
+/// What spoils the figures, in a few words from each verdict about their quality. The cached loads of a check
+/// are there to be compared with the others.
 fn quality(document: &RunDocument) -> String {
     let spoils = |finding: &Finding| {
         let expected = document.is_check() && finding.id == "page-cache";

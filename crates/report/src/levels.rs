@@ -1,7 +1,8 @@
 //! A write path as levels: layers of one depth side by side, with what of a flush reaches each.
 //!
-//! Both drawings, on the terminal and in the page, are made from this. Paths from outside may be odd (a layer that
-//! names one below which is not there, a cycle, a name twice); every layer appears exactly once all the same.
+//! Both drawings, on the terminal and in the page, are made from this. Paths from outside may be odd (a layer
+//! that names one below which is not there, a cycle, a name twice); every layer appears exactly once all the
+//! same.
 
 use std::collections::HashMap;
 
@@ -78,8 +79,8 @@ impl Levels {
     }
 }
 
-/// The index of the first layer below the application that may hold acknowledged data: where a write is when its
-/// call has returned. If none may, it is at the end of its way, in the last.
+/// The index of the first layer below the application that may hold acknowledged data: where a write is when
+/// its call has returned. If none may, it is at the end of its way, in the last.
 pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     let held = path.layers.iter().skip(1).position(|layer| layer.cache != Cache::None).map(|index| index + 1);
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
@@ -157,13 +158,13 @@ pub fn reach(path: &WritePath) -> String {
     }
 }
 
-/// Whether data is lost at a power cut although fsync has returned, as far as the path is known.
+/// Returns true if data is lost at a power cut although fsync has returned, as far as the path is known.
 pub fn is_lost(path: Option<&WritePath>) -> bool {
     path.is_some_and(|path| synced(path) == Synced::Lost)
 }
 
-/// What is wrong with the path, worst first: why a flush does not arrive, in one sentence with what mends it. `None` where
-/// the survey found no danger.
+/// What is wrong with the path, worst first: why a flush does not arrive, in one sentence with what mends it.
+/// `None` where the survey found no danger.
 pub fn cause(path: &WritePath) -> Option<&Finding> {
     path.findings.iter().find(|finding| finding.severity == Severity::Danger)
 }

@@ -1,9 +1,10 @@
 //! The verdict rules and the output formats of a recorded run.
 //!
-//! Everything here is a pure function of a recording; nothing asks a live device. Only [`tui::LiveTerminal`] touches a
-//! terminal.
+//! Everything here is a pure function of a recording; nothing asks a live device. Only [`tui::LiveTerminal`]
+//! touches a terminal.
 //!
-//! - [`document`] is what a run learnt, as plain data: [`RunDocument`], and [`RunRecording`] with what was kept beside it.
+//! - [`document`] is what a run learnt, as plain data: [`RunDocument`], and [`RunRecording`] with what was
+//!   kept beside it.
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
 //! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
 //! - [`tui`] shows a load while it runs.

@@ -1,5 +1,5 @@
-//! A report as Markdown, for an issue tracker or a chat: the verdict, the figures, the path, the verdicts with their
-//! rules, and where it was measured. GitHub's dialect, which has tables.
+//! A report as Markdown, for an issue tracker or a chat: the verdict, the figures, the path, the verdicts
+//! with their rules, and where it was measured. GitHub's dialect, which has tables.
 //!
 //! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
 
@@ -74,7 +74,8 @@ pub(crate) fn outline(of: &Outline<'_>) -> String {
     out + &format!("\n## Where and how\n\n{facts}")
 }
 
-/// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not shown.
+/// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not
+/// shown.
 pub(crate) fn ended(report: String) -> String {
     report + "\n<!-- end of a report of plumb -->\n"
 }

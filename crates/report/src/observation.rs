@@ -106,7 +106,8 @@ fn asked(document: &ObservationDocument) -> Table {
         .table()
 }
 
-/// Each direction in which a device was asked for something; of a device that was asked for nothing, its reads.
+/// Each direction in which a device was asked for something; of a device that was asked for nothing, its
+/// reads.
 fn directions(
     document: &ObservationDocument,
 ) -> impl Iterator<Item = (&ObservedDevice, &'static str, &ObservedDirection)> {
@@ -144,7 +145,8 @@ fn depths(document: &ObservationDocument) -> Table {
         .table()
 }
 
-/// What a live view says beside rates and times: of each device that was asked for something, and of the first callers of syncs.
+/// What a live view says beside rates and times: of each device that was asked for something, and of the
+/// first callers of syncs.
 pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<String> {
     let device = |device: &ObservedDevice| {
         let (ios, bytes_all) =

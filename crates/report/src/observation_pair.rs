@@ -1,4 +1,5 @@
-//! Two observations side by side. Each is one value of everything: what differs is told, and never whether it is more than chance.
+//! Two observations side by side. Each is one value of everything: what differs is told, and never whether it
+//! is more than chance.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +136,8 @@ fn figures(document: &ObservationDocument) -> Figures {
     for ((name, call), of) in syncs {
         let name = format!("{name}: {call}");
         let per_second = of.iter().map(|sync| sync.per_second).sum();
-        // Of several processes of a name that which calls most: distributions that are summed up cannot be put together.
+        // Of several processes of a name that which calls most: distributions that are summed up cannot be
+        // put together.
         let most = of.iter().max_by_key(|sync| sync.count).and_then(|sync| sync.latency);
         all.push((name.clone(), "calls", PairUnit::PerSecond, Some(per_second)));
         all.extend(times(&name, most));

@@ -1,4 +1,5 @@
-//! A report in sections, which every format sets in its own way. All of it is printable but the names of what it is of and where.
+//! A report in sections, which every format sets in its own way. All of it is printable but the names of what
+//! it is of and where.
 
 use std::borrow::Cow;
 
@@ -29,7 +30,7 @@ pub(crate) struct Outline<'a> {
 pub(crate) struct Section {
     pub(crate) title: Cow<'static, str>,
     pub(crate) items: Vec<Item>,
-    /// Whether only those want to see it who want to know everything.
+    /// True if only those want to see it who want to know everything.
     pub(crate) is_detail: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Names from outside (paths, labels, serial numbers) made fit to print: nothing in them can move a cursor, change a
-//! colour or reverse the reading direction.
+//! Names from outside (paths, labels, serial numbers) made fit to print: nothing in them can move a cursor,
+//! change a colour or reverse the reading direction.
 
 use std::borrow::Cow;
 

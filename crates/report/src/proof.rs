@@ -223,8 +223,8 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         .if_any()
 }
 
-/// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored whole; and how
-/// many are left out.
+/// The windows: all if they are at most `most`, else at most so many of those that fail or were not explored
+/// whole; and how many are left out.
 pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     let all = document.windows.len() <= most;
     let telling =

@@ -56,7 +56,8 @@ pub fn count(value: u64) -> String {
     thousands(value as f64)
 }
 
-/// A rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for nothing at all.
+/// A rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for nothing at
+/// all.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
@@ -94,7 +95,8 @@ pub fn mebibytes(bytes_per_second: f64) -> String {
     rate(bytes_per_second / Bytes::MIB as f64)
 }
 
-/// A throughput and its unit apart, in the unit in which systems of many hosts are spoken of: `("18.3", "GB/s")`.
+/// A throughput and its unit apart, in the unit in which systems of many hosts are spoken of:
+/// `("18.3", "GB/s")`.
 pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
     let (unit, name) = if bytes_per_second < 999.5e6 { (1e6, "MB/s") } else { (1e9, "GB/s") };
     (rate(bytes_per_second / unit), name)

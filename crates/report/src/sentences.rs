@@ -11,8 +11,8 @@ const TOLD_BELOW: f64 = 0.95;
 /// Nor of so much more as a journal writes.
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
-/// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet printable.
-/// The phases of a check are always the same: nothing needs to be said of them.
+/// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet
+/// printable. The phases of a check are always the same: nothing needs to be said of them.
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if document.is_check() {
@@ -38,13 +38,13 @@ pub(crate) fn unmeasured(document: &RunDocument) -> Vec<String> {
     labelled.filter(|(_, target)| !is_method(document, target)).filter_map(words).collect()
 }
 
-/// Whether the target measures what a durable write costs.
+/// Returns true if the target measures what a durable write costs.
 pub(crate) fn is_method(document: &RunDocument, target: &RunTarget) -> bool {
     document.job_of(target).is_some_and(|job| job.method.is_some())
 }
 
-/// The balances that tell something: of what did not wholly reach the devices, or made them move much more. What a
-/// verdict rests on is told there.
+/// The balances that tell something: of what did not wholly reach the devices, or made them move much more.
+/// What a verdict rests on is told there.
 pub(crate) fn balances(document: &RunDocument) -> Vec<String> {
     let mut lines = all_balances(document);
     lines.retain(|line| !document.verdicts.iter().any(|finding| finding.evidence.contains(line)));
@@ -186,7 +186,8 @@ fn of_span(span: &RunSpan) -> Vec<String> {
     lines
 }
 
-/// The measured latency at the percentile of the span's target, if a depth was chosen to keep that and did not.
+/// The measured latency at the percentile of the span's target, if a depth was chosen to keep that and did
+/// not.
 pub(crate) fn measured_beyond(span: &RunSpan) -> Option<f64> {
     let target = span.latency_target.as_ref().filter(|target| target.depth.is_some())?;
     let latency = span.total.application.latency.as_ref()?;

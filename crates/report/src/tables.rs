@@ -10,8 +10,8 @@ use crate::quantity::{bytes, count, duration, or_dash, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 use crate::wording::method as method_name;
 
-/// The flushes of the targets that made something durable, and what is to be said of them: why they are not known, or
-/// those of each device.
+/// The flushes of the targets that made something durable, and what is to be said of them: why they are not
+/// known, or those of each device.
 pub(crate) fn flushes(document: &RunDocument) -> Option<(Table, Vec<String>)> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let asks = |target: &RunTarget| {

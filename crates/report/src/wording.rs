@@ -51,8 +51,8 @@ pub const fn flush(flush: Flush) -> &'static str {
     }
 }
 
-/// What becomes of FUA at `layer`, in a word. Where a flush ends because there is nothing that it could empty, so does
-/// FUA, and no harm is done. Applications and the page cache have no FUA.
+/// What becomes of FUA at `layer`, in a word. Where a flush ends because there is nothing that it could
+/// empty, so does FUA, and no harm is done. Applications and the page cache have no FUA.
 pub fn fua(layer: &Layer) -> &'static str {
     match layer.fua {
         _ if matches!(layer.kind, LayerKind::Application | LayerKind::PageCache) => NONE,
@@ -117,12 +117,12 @@ pub const fn kind(kind: LayerKind) -> &'static str {
     }
 }
 
-/// Whether what is inside this layer cannot be seen from this machine.
+/// Returns true if what is inside this layer cannot be seen from this machine.
 pub const fn is_beyond_sight(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller | LayerKind::Unknown)
 }
 
-/// Whether this layer lies above the block devices.
+/// Returns true if this layer lies above the block devices.
 pub const fn is_above_devices(kind: LayerKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,5 @@
-//! The exports, read by the programs that they are for. Each is skipped, aloud, where its program is not installed.
+//! The exports, read by the programs that they are for. Each is skipped, aloud, where its program is not
+//! installed.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! Documents from elsewhere: guards against arithmetic that overflows, and against a field that is trusted to be sound.
-//! Whatever can be read as a document makes every format.
+//! Documents from elsewhere: guards against arithmetic that overflows, and against a field that is trusted to
+//! be sound. Whatever can be read as a document makes every format.
 
 use crate::common;
 use plumb_report::{Format, RunDocument, RunRecording, Style, render, verdict};
@@ -90,7 +90,8 @@ fn nothing_negative_and_tiny_numbers_everywhere() {
     }
 }
 
-/// Returns true if the path leads through the first two items of arrays only: the others are shaped and read as they are.
+/// Returns true if the path leads through the first two items of arrays only: the others are shaped and read
+/// as they are.
 fn is_of_first_items(pointer: &str) -> bool {
     pointer.split('/').filter_map(|part| part.parse::<usize>().ok()).all(|index| index < 2)
 }

@@ -1,4 +1,5 @@
-//! The page in a real browser: it draws without an error, asks for nothing, and nothing in a name becomes markup.
+//! The page in a real browser: it draws without an error, asks for nothing, and nothing in a name becomes
+//! markup.
 //!
 //! Skipped, aloud, where there is no Chromium.
 
@@ -68,8 +69,8 @@ fn title(dom: &str) -> &str {
     &dom[start..end]
 }
 
-/// How many charts a page has: one of distributions; of every target that did something rates, throughput and latency,
-/// and the latency of its syncs where that was recorded.
+/// How many charts a page has: one of distributions; of every target that did something rates, throughput and
+/// latency, and the latency of its syncs where that was recorded.
 fn charts(recording: &RunRecording) -> usize {
     let document = &recording.document;
     let is_method =

@@ -1,4 +1,5 @@
-//! Every format is made again from a run directory alone, and a run that was cut short is reported as far as it came.
+//! Every format is made again from a run directory alone, and a run that was cut short is reported as far as
+//! it came.
 
 use std::path::Path;
 
@@ -98,7 +99,8 @@ fn a_document_alone_still_makes_every_format() {
     }
 }
 
-/// Every figure of the tables of a check that an earlier version recorded is written again as it was, and read again.
+/// Every figure of the tables of a check that an earlier version recorded is written again as it was, and
+/// read again.
 #[test]
 fn a_check_is_written_as_it_was_read() {
     for name in common::NAMES {

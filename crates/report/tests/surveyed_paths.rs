@@ -1,6 +1,6 @@
-//! The rules on paths that were recorded on real kernels: guards against rules that fit only paths made by hand. A
-//! survey ends below the drives, in an adapter or a hypervisor, and a rule that looked for the drive at the end of the
-//! path accused every drive that takes FUA itself.
+//! The rules on paths that were recorded on real kernels: guards against rules that fit only paths made by
+//! hand. A survey ends below the drives, in an adapter or a hypervisor, and a rule that looked for the drive
+//! at the end of the path accused every drive that takes FUA itself.
 
 use std::path::PathBuf;
 

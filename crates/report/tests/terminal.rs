@@ -1,4 +1,5 @@
-//! The terminal report of every sample at three widths, in UTF-8 and in ASCII: what a reader sees is reviewed as text.
+//! The terminal report of every sample at three widths, in UTF-8 and in ASCII: what a reader sees is reviewed
+//! as text.
 
 use crate::common;
 use plumb_path::Survey;

@@ -1,5 +1,6 @@
-//! What the kernel's block layer asks of a device that is to be a block device of this machine, and the grid of logical blocks that
-//! its requests are held against. Taken when it is made one: a change of size is not followed.
+//! What the kernel's block layer asks of a device that is to be a block device of this machine, and the grid
+//! of logical blocks that its requests are held against. Taken when it is made one: a change of size is not
+//! followed.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
@@ -27,7 +28,8 @@ impl Grid {
     /// Of a device, from which at most `limit` is asked at a time. `how` says what is to be done with it.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
+    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less
+    /// than a page at a time.
     pub(crate) fn new(info: &DeviceInfo, how: &'static str, limit: Bytes) -> Result<Self> {
         let refused = |why| Err(ExportError::Geometry { device: info.name.clone(), how, why });
         let block = info.logical_block;

@@ -1,18 +1,20 @@
 //! Busy polling: looking for what comes next for a moment before sleeping, where that pays.
 //!
-//! Whoever waits for each answer sends its next request some microseconds after it: an NBD client, which sends the payload of
-//! a write right behind its header, too, and the kernel for a program that does one thing after the other. The only request
-//! that a fast device has ends as soon. To put the serving thread to sleep and to wake it takes longer than that on most
-//! machines, and it is the sender who pays for the waking. So the thread first polls for a moment. Where nothing came that was
-//! for nothing, and the next waits sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until looking again pays once
-//! more. So an idle sender, a slow device, or a sender that needs this very processor in order to send, costs next to nothing.
+//! Whoever waits for each answer sends its next request some microseconds after it: an NBD client, which
+//! sends the payload of a write right behind its header, too, and the kernel for a program that does one
+//! thing after the other. The only request that a fast device has ends as soon. To put the serving thread to
+//! sleep and to wake it takes longer than that on most machines, and it is the sender who pays for the
+//! waking. So the thread first polls for a moment. Where nothing came that was for nothing, and the next
+//! waits sleep at once: one, then 3, 7 and so on up to [`SLEEPS_MAX`], until looking again pays once more. So
+//! an idle sender, a slow device, or a sender that needs this very processor in order to send, costs next to
+//! nothing.
 
 use std::time::{Duration, Instant};
 
 /// How long is looked again.
 const POLL_FOR: Duration = Duration::from_micros(50);
-/// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking without a
-/// break would contend with the sender for the locks between the two.
+/// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking
+/// without a break would contend with the sender for the locks between the two.
 const PAUSES: u32 = 30;
 /// How many waits at most sleep at once before looking again is tried anew.
 const SLEEPS_MAX: u32 = 1023;

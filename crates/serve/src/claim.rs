@@ -1,5 +1,5 @@
-//! Claiming a block device of ours before it is taken away, or given to new users after a loss of power, so that nobody begins to
-//! use it in the last moment.
+//! Claiming a block device of ours before it is taken away, or given to new users after a loss of power, so
+//! that nobody begins to use it in the last moment.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,14 @@ use crate::error::{ExportError, Result, at};
 use crate::holders;
 use crate::served_device::KnownLosses;
 
-/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a user.
+/// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a
+/// user.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The kernel has no event for "closed by everybody".
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Opens `/dev/DISK` so that no other can claim it (mount it, or build upon it), when nobody uses it but the descriptors
-/// `own` of this process.
+/// Opens `/dev/DISK` so that no other can claim it (mount it, or build upon it), when nobody uses it but the
+/// descriptors `own` of this process.
 ///
 /// # Errors
 /// [`Held`](ExportError::Held) with the users.
@@ -43,7 +44,7 @@ pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Resul
     Ok(claim)
 }
 
-/// Whether the loop device lets go of `disk` within the time for those who only look.
+/// Returns true if the loop device lets go of `disk` within the time for those who only look.
 pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
     let until = Instant::now() + PROBE_TIMEOUT;
     while holders::backing_file(number).as_deref() == Some(disk) {
@@ -55,9 +56,9 @@ pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
     true
 }
 
-/// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who may have had it open
-/// then. Those who must close it first; none also while the power is off. Each time the kernel forgets what it has cached of
-/// the device, which is of before the loss: what is dirty fails.
+/// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who
+/// may have had it open then. Those who must close it first; none also while the power is off. Each time the
+/// kernel forgets what it has cached of the device, which is of before the loss: what is dirty fails.
 pub(crate) fn readmit(
     disk: &str,
     own: &[BorrowedFd<'_>],

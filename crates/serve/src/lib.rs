@@ -1,5 +1,5 @@
-//! Serves any [`Device`](plumb_block::Device) to other programs over NBD, through FUSE and loop, or through ublk, and opens
-//! an NBD export as a device.
+//! Serves any [`Device`](plumb_block::Device) to other programs over NBD, through FUSE and loop, or through
+//! ublk, and opens an NBD export as a device.
 
 pub mod attach;
 mod block_layer;

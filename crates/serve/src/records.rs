@@ -1,6 +1,8 @@
-//! Directories of this user's alone where processes keep records of what they serve, for those that come after them.
+//! Directories of this user's alone where processes keep records of what they serve, for those that come
+//! after them.
 //!
-//! A record is a [`LockedRecord`](plumb_state::LockedRecord). A directory is locked while records come and go.
+//! A record is a [`LockedRecord`](plumb_state::LockedRecord). A directory is locked while records come and
+//! go.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -74,7 +76,7 @@ pub(crate) fn remove_if_there(path: &Path, remove: impl FnOnce(&Path) -> io::Res
 pub struct Swept {
     /// What is gone: names of attachments, `/dev/ublkbN`.
     pub removed: Vec<String>,
-    /// What had to stay although its server is dead, each with the reason: somebody uses it. It goes with the next sweep after that
-    /// has ended.
+    /// What had to stay although its server is dead, each with the reason: somebody uses it. It goes with the
+    /// next sweep after that has ended.
     pub kept: Vec<(String, String)>,
 }

@@ -1,18 +1,19 @@
-//! The serving core: the requests that one front end (an NBD connection, a FUSE thread, a ublk queue) has at the device. A
-//! front end decodes what it is asked, submits it here, and encodes the answer from what [ends](Requests::next_ended).
+//! The serving core: the requests that one front end (an NBD connection, a FUSE thread, a ublk queue) has at
+//! the device. A front end decodes what it is asked, submits it here, and encodes the answer from what
+//! [ends](Requests::next_ended).
 //!
 //! # Invariants
 //! - Every request that is submitted ends exactly once.
-//! - Every request at the device has a slot of its own, whose number is its tag; a slot is free again when the device has
-//!   answered.
-//! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given up: it ends as
-//!   unanswered, as a driver of the kernel does it. Its slot and its memory stay the device's, which may still act on it. Once
-//!   all slots are so, the device is off line: what comes fails at once.
-//! - Once the device has lost its power nothing that was asked before succeeds, nor anything that comes later from those who
-//!   used it then ([`KnownLosses`]): it ends as unanswered, also when the power is on again.
-//! - What promises durability (a flush, a write with FUA) never succeeds after one that failed, on whichever queue, nor beside
-//!   it: nobody knows which writes the failed one has cost. Whatever fails of them latches, unless the device
-//!   refused it without doing anything.
+//! - Every request at the device has a slot of its own, whose number is its tag; a slot is free again when
+//!   the device has answered.
+//! - A request that the device leaves unanswered for too long ([`ServedDevice::request_timeout`]) is given
+//!   up: it ends as unanswered, as a driver of the kernel does it. Its slot and its memory stay the device's,
+//!   which may still act on it. Once all slots are so, the device is off line: what comes fails at once.
+//! - Once the device has lost its power nothing that was asked before succeeds, nor anything that comes later
+//!   from those who used it then ([`KnownLosses`]): it ends as unanswered, also when the power is on again.
+//! - What promises durability (a flush, a write with FUA) never succeeds after one that failed, on whichever
+//!   queue, nor beside it: nobody knows which writes the failed one has cost. Whatever fails of them latches,
+//!   unless the device refused it without doing anything.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -135,12 +136,12 @@ impl<T> Requests<T> {
         self.in_flight() - self.given_up
     }
 
-    /// Whether another request can be taken, if only to fail because the device is off line.
+    /// Returns true if another request can be taken, if only to fail because the device is off line.
     pub(crate) fn has_room(&self) -> bool {
         self.backlog.is_empty() && (!self.free.is_empty() || self.given_up == self.slots.len())
     }
 
-    /// Whether the device may not have seen all that was submitted: poll before waiting.
+    /// Returns true if the device may not have seen all that was submitted: poll before waiting.
     pub(crate) const fn is_unpolled(&self) -> bool {
         self.is_unpolled
     }
@@ -176,7 +177,7 @@ impl<T> Requests<T> {
         self.submit_backlog();
     }
 
-    /// Whether the power went since those who ask here were last told.
+    /// Returns true if the power went since those who ask here were last told.
     fn has_lost_power(&self) -> bool {
         !self.known.is_all(&*self.served.device)
     }
@@ -200,7 +201,8 @@ impl<T> Requests<T> {
         let is_broken = self.queue.poll(wait, &mut completions).is_err();
         self.polls = self.polls.wrapping_add(1);
         let is_quiet = completions.is_empty();
-        // Looked at after the device has answered: an answer from after a loss is as worthless as one that the loss made so.
+        // Looked at after the device has answered: an answer from after a loss is as worthless as one that
+        // the loss made so.
         let has_lost_power = !(is_quiet && self.backlog.is_empty()) && self.has_lost_power();
         for mut completion in completions.drain(..) {
             if has_lost_power {
@@ -310,18 +312,20 @@ fn patrol_every(timeout: Duration) -> Duration {
     (timeout / 4).clamp(Duration::from_millis(1), PATROL_EVERY)
 }
 
-/// Whether success promises that something is durable.
+/// Returns true if success promises that something is durable.
 const fn promises_durability(op: Op) -> bool {
     matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. })
 }
 
-/// Whether a write with FUA was refused, so that nothing was written and nothing can have failed to become durable.
+/// Returns true if a write with FUA was refused, so that nothing was written and nothing can have failed to
+/// become durable.
 const fn is_refusal(op: Op, outcome: Outcome) -> bool {
     !matches!(op, Op::Flush)
         && matches!(outcome, Outcome::Failed(Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP))
 }
 
-/// What whoever asked is told. Only what it acts upon differs from EIO: no space, and what the device cannot do.
+/// What whoever asked is told. Only what it acts upon differs from EIO: no space, and what the device cannot
+/// do.
 const fn told(op: Op, errno: Errno) -> Errno {
     match (op, errno) {
         (Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard, Errno::ENOSPC) => Errno::ENOSPC,
@@ -353,8 +357,9 @@ impl Memory {
         self.pool.take(length)
     }
 
-    /// A buffer of `length`, where none can come back soon: requests without an answer keep all that there was. That memory is left
-    /// to the device, which may still write into it, and new memory takes its place. `None` if there is no more.
+    /// A buffer of `length`, where none can come back soon: requests without an answer keep all that there
+    /// was. That memory is left to the device, which may still write into it, and new memory takes its place.
+    /// `None` if there is no more.
     pub(crate) fn take_or_renew(&mut self, length: Bytes) -> Option<BufferMut> {
         if let Some(buffer) = self.pool.take(length) {
             return Some(buffer);
@@ -364,8 +369,8 @@ impl Memory {
     }
 }
 
-/// Lets the memory that this thread needs not wait for writes to the very device that it serves (prctl(2), `PR_SET_IO_FLUSHER`).
-/// Without the privilege (`CAP_SYS_RESOURCE`) it serves none the less.
+/// Lets the memory that this thread needs not wait for writes to the very device that it serves (prctl(2),
+/// `PR_SET_IO_FLUSHER`). Without the privilege (`CAP_SYS_RESOURCE`) it serves none the less.
 pub(crate) fn become_io_flusher() {
     rustix::process::configure_io_flusher_behavior(true).unwrap_or_default();
 }

@@ -1,5 +1,5 @@
-//! A device that is served, as all who serve it share it: whether a flush of it has failed, how long it may take for a
-//! request, and which losses of power its users know of.
+//! A device that is served, as all who serve it share it: whether a flush of it has failed, how long it may
+//! take for a request, and which losses of power its users know of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use plumb_block::{Device, Outcome, Power};
 
-/// How long the device may take for a request: as long as the kernel gives a SCSI disk (`/sys/block/*/device/timeout`) and
-/// an NVMe one (`nvme_core.io_timeout`).
+/// How long the device may take for a request: as long as the kernel gives a SCSI disk
+/// (`/sys/block/*/device/timeout`) and an NVMe one (`nvme_core.io_timeout`).
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same once the device has to be taken away in any case.
 pub(crate) const REQUEST_TIMEOUT_CLOSING: Duration = Duration::from_secs(3);
@@ -17,8 +17,9 @@ const NONE_FAILED: u64 = u64::MAX;
 
 /// A device that is served.
 ///
-/// A device latches by itself after a failed flush. The latch here is for what fails between it and whoever asked. It ends when
-/// the device has lost its [power](plumb_block::Power): then nothing that was not durable can be vouched for, or need be.
+/// A device latches by itself after a failed flush. The latch here is for what fails between it and whoever
+/// asked. It ends when the device has lost its [power](plumb_block::Power): then nothing that was not durable
+/// can be vouched for, or need be.
 pub(crate) struct ServedDevice {
     pub(crate) device: Arc<dyn Device>,
     /// How often the power had been lost when a flush failed.
@@ -44,12 +45,12 @@ impl ServedDevice {
         Self { is_lossy, ..self }
     }
 
-    /// Whether acknowledged writes were lost before it was served.
+    /// Returns true if acknowledged writes were lost before it was served.
     pub(crate) const fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 
-    /// Whether a flush has failed, here or on another way to the device, so that none may succeed.
+    /// Returns true if a flush has failed, here or on another way to the device, so that none may succeed.
     pub(crate) fn has_failed_flush(&self) -> bool {
         let failed_after = self.flush_failed_after.load(Ordering::Acquire);
         self.is_lossy
@@ -57,8 +58,8 @@ impl ServedDevice {
             || failed_after != NONE_FAILED && failed_after == self.device.power().losses
     }
 
-    /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a flush may
-    /// succeed in that one is the device's to say.
+    /// Latches. A loss of power does not: what comes after it is another life of the device, and whether a
+    /// flush may succeed in that one is the device's to say.
     pub(crate) fn note_failed_flush(&self, outcome: Outcome) {
         if outcome != Outcome::PowerLost {
             self.flush_failed_after.store(self.device.power().losses, Ordering::Release);
@@ -76,8 +77,8 @@ impl ServedDevice {
     }
 }
 
-/// The losses of power that the users of a front end have been told of. After one more they hold what may be gone: all that
-/// they ask fails, until they are gone and their successors are [let in](Self::update).
+/// The losses of power that the users of a front end have been told of. After one more they hold what may be
+/// gone: all that they ask fails, until they are gone and their successors are [let in](Self::update).
 #[derive(Debug)]
 pub(crate) struct KnownLosses(AtomicU64);
 
@@ -87,7 +88,7 @@ impl KnownLosses {
         Arc::new(Self(AtomicU64::new(device.power().losses)))
     }
 
-    /// Whether there was none since.
+    /// Returns true if there was none since.
     pub(crate) fn is_all(&self, device: &dyn Device) -> bool {
         self.0.load(Ordering::Acquire) == device.power().losses
     }

@@ -1,8 +1,9 @@
 //! A unix socket that listens at a path, and its place there.
 //!
-//! The socket is made under another name and renamed into place when it listens: so nobody ever finds one that is
-//! not ready or not protected. What is at the path is replaced: whoever calls looks first whether a living server
-//! listens there, under a lock of the directory, so that two servers that start at once do not both find it dead.
+//! The socket is made under another name and renamed into place when it listens: so nobody ever finds one
+//! that is not ready or not protected. What is at the path is replaced: whoever calls looks first whether a
+//! living server listens there, under a lock of the directory, so that two servers that start at once do not
+//! both find it dead.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -20,8 +21,8 @@ const BACKLOG: i32 = 1024;
 /// How long the path of a unix socket may be: what `sun_path` holds with the zero behind it (unix(7)).
 pub const PATH_MAX_BYTES: usize = 107;
 
-/// A unix socket that listens. Dropping it removes it from its path, unless it [`stays`](Self::stays) or another
-/// one is there by then.
+/// A unix socket that listens. Dropping it removes it from its path, unless it [`stays`](Self::stays) or
+/// another one is there by then.
 #[derive(Debug)]
 pub(crate) struct UnixSocket {
     fd: OwnedFd,
@@ -86,8 +87,8 @@ impl Drop for UnixSocket {
     }
 }
 
-/// Makes a socket that listens at `path`, where another one of this process may have been left. Nobody else may
-/// connect, not even before its permissions are set: until then it does not listen.
+/// Makes a socket that listens at `path`, where another one of this process may have been left. Nobody else
+/// may connect, not even before its permissions are set: until then it does not listen.
 fn listen_at(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

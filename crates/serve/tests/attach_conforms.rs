@@ -1,5 +1,5 @@
-//! An attached device keeps the contract of the waist, seen through the loop device, and the device below sees requests
-//! as they were made: whole, on its grid, side by side.
+//! An attached device keeps the contract of the waist, seen through the loop device, and the device below
+//! sees requests as they were made: whole, on its grid, side by side.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -38,8 +38,8 @@ impl Rig for LoopRig {
         format!("{} past the page cache", self.path.display())
     }
 
-    /// Another program that looks for a free loop device claims this one for a moment, before the kernel tells it that it is bound
-    /// (loop_configure in drivers/block/loop.c).
+    /// Another program that looks for a free loop device claims this one for a moment, before the kernel
+    /// tells it that it is bound (loop_configure in drivers/block/loop.c).
     fn renew(&mut self) -> Result<Arc<dyn Device>> {
         let until = self.clock.now() + Nanos::secs(10);
         loop {

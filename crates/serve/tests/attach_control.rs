@@ -1,5 +1,5 @@
-//! The control file of an attachment: what is written there is handed on before the write returns, and none of it reaches the
-//! device.
+//! The control file of an attachment: what is written there is handed on before the write returns, and none
+//! of it reaches the device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! How attachments end: detached, refused because somebody uses them, dropped, and killed. Nothing is left behind, and
-//! nothing of anybody else's is taken.
+//! How attachments end: detached, refused because somebody uses them, dropped, and killed. Nothing is left
+//! behind, and nothing of anybody else's is taken.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};

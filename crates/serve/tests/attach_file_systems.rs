@@ -1,5 +1,5 @@
-//! Real file systems on an attached device: they are made, mounted, written and checked, their fsync reaches the device as a
-//! flush, and what they free reaches it as a discard.
+//! Real file systems on an attached device: they are made, mounted, written and checked, their fsync reaches
+//! the device as a flush, and what they free reaches it as a discard.
 
 use std::fs::{self, File};
 use std::io::Write as _;

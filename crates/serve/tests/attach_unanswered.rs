@@ -1,5 +1,5 @@
-//! Devices that leave requests unanswered: whoever waits for them gets an error in time, and nothing of the process hangs, not
-//! even when it is killed while it flushes.
+//! Devices that leave requests unanswered: whoever waits for them gets an error in time, and nothing of the
+//! process hangs, not even when it is killed while it flushes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -38,7 +38,7 @@ impl Sectors {
         Bytes(self.count * SECTOR.0)
     }
 
-    /// Whether the two have a sector in common.
+    /// Returns true if the two have a sector in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.first < other.end() && other.first < self.end()
     }

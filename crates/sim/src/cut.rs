@@ -1,8 +1,8 @@
 //! When the power goes: now, at a command, or in the window between two named events.
 //!
-//! Written as `now`, `write=7` (as the 7th write from now arrives), `flush=3`, or `EVENT..EVENT`, where an event is
-//! `write:7:submitted` or `flush:3:completed`. Random times alone are not enough: there are losses that show in one
-//! window only (openzfs #18996).
+//! Written as `now`, `write=7` (as the 7th write from now arrives), `flush=3`, or `EVENT..EVENT`, where an
+//! event is `write:7:submitted` or `flush:3:completed`. Random times alone are not enough: there are losses
+//! that show in one window only (openzfs #18996).
 
 use std::str::FromStr;
 
@@ -33,9 +33,9 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Whether it certainly does not come after `other`, whatever the host does. Of two commands the second may be
-    /// answered before the first, so no more is certain than that there are at least as many of any kind as of one, and at
-    /// least as many submitted as answered.
+    /// Returns true if it certainly does not come after `other`, whatever the host does. Of two commands the
+    /// second may be answered before the first, so no more is certain than that there are at least as many of
+    /// any kind as of one, and at least as many submitted as answered.
     fn comes_no_later_than(self, other: Self) -> bool {
         let counts_all = self.kind == other.kind || self.kind == CommandKind::Any;
         let is_in_time = self.edge == other.edge || self.edge == Edge::Submitted;
@@ -48,7 +48,8 @@ impl Mark {
 pub enum CutWhen {
     /// At once.
     Now,
-    /// As this happens: a submitted command has arrived and is in flight, a completed one is not answered any more.
+    /// As this happens: a submitted command has arrived and is in flight, a completed one is not answered any
+    /// more.
     At(Mark),
     /// At a random moment after the first and no later than the second.
     Between(Mark, Mark),
@@ -163,7 +164,8 @@ impl Armed {
     }
 }
 
-/// A delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be hit inside.
+/// A delay of 1 us to 100 ms, as likely in each decade: windows are short or long, and both are to be hit
+/// inside.
 fn delay(chance: &mut Xoshiro256PlusPlus) -> Nanos {
     let unit = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     Nanos((1e3 * libm::pow(WINDOW_MAX / 1e3, unit)) as u64)

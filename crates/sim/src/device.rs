@@ -1,7 +1,8 @@
 //! A drive as a [`Device`]: any number of queues on one drive, in virtual or in real time.
 //!
-//! Nothing runs in the background. In virtual time the clock advances the drive. In real time whoever polls does, and fires
-//! the timers of the other queues that have completions then; a queue's timer also fires at the drive's next event.
+//! Nothing runs in the background. In virtual time the clock advances the drive. In real time whoever polls
+//! does, and fires the timers of the other queues that have completions then; a queue's timer also fires at
+//! the drive's next event.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,13 +32,15 @@ struct State {
     drive: Drive,
     /// By port: what wakes its queue in real time.
     timers: Vec<Option<Timer>>,
-    /// The port whose queue wakes ahead of the next event; the other queues wake when it is due, or their timers are fired.
+    /// The port whose queue wakes ahead of the next event; the other queues wake when it is due, or their
+    /// timers are fired.
     wakes_ahead: Option<PortNumber>,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still report on.
+        // Whoever panicked holding the lock has left a drive that no test may trust, but a server may still
+        // report on.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +82,8 @@ impl State {
 }
 
 impl Handle {
-    /// A drive that goes by this time. By the real clock its completions come when a drive of its model would bring them.
+    /// A drive that goes by this time. By the real clock its completions come when a drive of its model would
+    /// bring them.
     pub fn new(drive: Drive, time: Time) -> Self {
         let state = State { drive, timers: Vec::new(), wakes_ahead: None };
         let shared = Arc::new(Shared(Mutex::new(state)));
@@ -117,8 +121,8 @@ impl Handle {
         (state, now)
     }
 
-    /// The same, and advanced further to what is due so soon that a sleep would take longer. The drive is not locked
-    /// meanwhile, so that others get on.
+    /// The same, and advanced further to what is due so soon that a sleep would take longer. The drive is not
+    /// locked meanwhile, so that others get on.
     fn advanced_to_near(&self) -> (MutexGuard<'_, State>, Nanos) {
         let (mut state, mut now) = self.advanced();
         let end = now.saturating_add(NEAR);
@@ -279,7 +283,8 @@ mod tests {
     /// Long after everything that is asked here is done.
     const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
-    /// Reads one block after the other, and waits for each as a server does, for the descriptor; how many were read.
+    /// Reads one block after the other, and waits for each as a server does, for the descriptor; how many
+    /// were read.
     fn read_in_turn(mut queue: Box<dyn Queue>, count: u64) -> usize {
         let mut completions = Vec::new();
         for block in 0..count {

@@ -6,9 +6,9 @@
 //! |---|---|---|
 //! | `read`, `write`, `flush`, `discard`, `any` | `eio`, `enospc`, `timeout`, `slow=50ms` | `nth=7`, `every=100`, `p=0.01`, `lba=1000-1999`, `times=3` |
 //!
-//! All conditions must hold, each may be given once. Without any, every such command is meant. `lba` is in logical blocks
-//! of the drive, of which a command must touch one. `nth` and `every` count from when the fault was set, and with `lba`
-//! only the commands that touch it.
+//! All conditions must hold, each may be given once. Without any, every such command is meant. `lba` is in
+//! logical blocks of the drive, of which a command must touch one. `nth` and `every` count from when the
+//! fault was set, and with `lba` only the commands that touch it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ pub enum CommandKind {
 }
 
 impl CommandKind {
-    /// Whether `op` is of this kind.
+    /// Returns true if `op` is of this kind.
     pub const fn is(self, op: Op) -> bool {
         match self {
             Self::Any => true,

@@ -8,9 +8,9 @@
 //!               Completion      device::Handle: queues, in virtual or in real time
 //! ```
 //!
-//! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a clock, and
-//! everything random follows from one seed, so the same seed gives the same run on every machine. Mathematics come from
-//! the `libm` crate, never from the system.
+//! A [`Drive`](drive::Drive) is a state machine: submit(now), next_event, advance(now). Nothing in it reads a
+//! clock, and everything random follows from one seed, so the same seed gives the same run on every machine.
+//! Mathematics come from the `libm` crate, never from the system.
 
 pub mod command;
 pub mod contents;

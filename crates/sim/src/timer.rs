@@ -1,4 +1,5 @@
-//! What wakes a queue in real time: a timerfd(2), on which its owner can wait together with other descriptors.
+//! What wakes a queue in real time: a timerfd(2), on which its owner can wait together with other
+//! descriptors.
 //!
 //! It goes off when it is set to, without the slack that the kernel allows itself for a sleeping thread.
 

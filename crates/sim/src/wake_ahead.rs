@@ -1,13 +1,13 @@
 //! How long before an event a queue in real time wakes for it.
 //!
-//! A sleeping thread is woken late: by some microseconds on an idle processor of one's own, by a hundred on a virtual one
-//! that the hypervisor had put to sleep as well. So the timer goes off early by about as much as recent wake-ups were late.
-//! Its owner finds it gone off for as long as the event is not due, and polls again and again until then, together with
-//! whatever else it waits for.
+//! A sleeping thread is woken late: by some microseconds on an idle processor of one's own, by a hundred on a
+//! virtual one that the hypervisor had put to sleep as well. So the timer goes off early by about as much as
+//! recent wake-ups were late. Its owner finds it gone off for as long as the event is not due, and polls
+//! again and again until then, together with whatever else it waits for.
 //!
 //! Invariants:
-//! - Being awake early takes a quarter of a processor at most, over any time longer than some milliseconds; where that is
-//!   not enough the thread sleeps for longer and wakes late.
+//! - Being awake early takes a quarter of a processor at most, over any time longer than some milliseconds;
+//!   where that is not enough the thread sleeps for longer and wakes late.
 //! - The wake-up time of one event stays the same, however often it is asked for.
 
 use plumb_block::Nanos;
@@ -42,7 +42,7 @@ struct WakeUp {
     event: Nanos,
     /// When to wake.
     at: Nanos,
-    /// Whether that was still to come when it was decided, so that the wake-up says how late they are.
+    /// True if that was still to come when it was decided, so that the wake-up says how late they are.
     is_sleep: bool,
     /// When its owner was last seen awake since then.
     awake_at: Option<Nanos>,
@@ -103,7 +103,8 @@ impl WakeAhead {
 mod tests {
     use super::*;
 
-    /// Lets `count` events pass, one every `every`, each woken for `late` too late; how long before the last it woke.
+    /// Lets `count` events pass, one every `every`, each woken for `late` too late; how long before the last
+    /// it woke.
     fn pass(ahead: &mut WakeAhead, from: Nanos, count: u64, every: Nanos, late: Nanos) -> Nanos {
         let mut last = Nanos::ZERO;
         for n in 0..count {

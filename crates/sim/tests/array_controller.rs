@@ -1,5 +1,5 @@
-//! A controller with a cache of its own in front of an array: what its battery is worth to a write, to a flush and to a
-//! power cut.
+//! A controller with a cache of its own in front of an array: what its battery is worth to a write, to a
+//! flush and to a power cut.
 use std::sync::Arc;
 
 use plumb_block::{

@@ -17,7 +17,7 @@ const SEEDS: u64 = 3;
 /// A drive in virtual time.
 struct Simulated {
     model: Model,
-    /// Whether a kernel stands above it.
+    /// True if a kernel stands above it.
     has_kernel: bool,
     wce: Option<bool>,
     seed: u64,
@@ -143,7 +143,7 @@ impl Rig for Served {
     }
 }
 
-/// Whether the model keeps to the contract: no lies, and no damage beyond what a cut may do.
+/// Returns true if the model keeps to the contract: no lies, and no damage beyond what a cut may do.
 fn is_honest(behaviour: &Behaviour) -> bool {
     let damage = &behaviour.damage;
     behaviour.ignores_flush == IgnoresFlush::Never

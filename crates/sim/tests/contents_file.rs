@@ -1,5 +1,5 @@
-//! Contents behind a file: what is durable, and nothing else, is in the file; it is there after the drive was dropped
-//! without a word; failures of the file come out as errors and stay.
+//! Contents behind a file: what is durable, and nothing else, is in the file; it is there after the drive was
+//! dropped without a word; failures of the file come out as errors and stay.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -70,7 +70,8 @@ fn what_is_durable_and_nothing_else_is_in_the_file() {
     contents.sync_backing().unwrap();
 }
 
-/// The flush waits for nothing that is still in flight, and what it covers is in the file when it is answered.
+/// The flush waits for nothing that is still in flight, and what it covers is in the file when it is
+/// answered.
 #[test]
 fn what_is_durable_is_in_the_file_beside_a_write_in_flight() {
     for (seed, is_discarded) in (0..8).flat_map(|seed| [(seed, false), (seed, true)]) {

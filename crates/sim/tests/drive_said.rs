@@ -1,5 +1,5 @@
-//! What a drive said, and what it does about it: lies are lost and accounted, a cache that is turned off is empty, a switch
-//! lasts as long as the power, and FUA of a drive without it goes by the rules of a flush.
+//! What a drive said, and what it does about it: lies are lost and accounted, a cache that is turned off is
+//! empty, a switch lasts as long as the power, and FUA of a drive without it goes by the rules of a flush.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -113,7 +113,8 @@ fn ignoring(text: &str, which: &str) -> Model {
     Model::from_text("mine.toml", &text).unwrap()
 }
 
-/// In how many of 40 cuts, each `after` 100 commits, flushed blocks were lost; each such loss must be in the account.
+/// In how many of 40 cuts, each `after` 100 commits, flushed blocks were lost; each such loss must be in the
+/// account.
 fn cuts_that_lose(model: &Model, after: Nanos) -> usize {
     let loses = |seed: &u64| {
         let mut bench = Bench::new(model, *seed);

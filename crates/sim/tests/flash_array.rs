@@ -1,5 +1,5 @@
-//! Arrays: article A's cluster disk is as fast with the cache off, article C's columns add up, and a quorum does not wait
-//! for the slowest copy.
+//! Arrays: article A's cluster disk is as fast with the cache off, article C's columns add up, and a quorum
+//! does not wait for the slowest copy.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::Sectors;
 use plumb_sim::figures::probe::{Probe, Taken};

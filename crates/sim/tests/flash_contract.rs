@@ -1,5 +1,5 @@
-//! What any timing promises to the drive around it, held against every model: each command is answered once, Persisted
-//! comes after Completed, a flush after the Persisted of all that it covers, and a cut forgets.
+//! What any timing promises to the drive around it, held against every model: each command is answered once,
+//! Persisted comes after Completed, a flush after the Persisted of all that it covers, and a cut forgets.
 use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Nanos, Op};
@@ -120,8 +120,8 @@ fn host(model: &Model, seed: u64) -> Host {
     }
 }
 
-/// All shipped models but the disks, and three copies on volatile drives of which two suffice for an answer, over a
-/// network that is far from even: as they are, and behind a controller with a cache, volatile or not.
+/// All shipped models but the disks, and three copies on volatile drives of which two suffice for an answer,
+/// over a network that is far from even: as they are, and behind a controller with a cache, volatile or not.
 fn models() -> Vec<Model> {
     let quorum = include_str!("../models/hdd-space.toml")
         .replace("\"hdd-space\"", "\"quorum\"")

@@ -1,5 +1,5 @@
-//! The SSD models have the shape that such drives have: reads against depth, a cliff behind the SLC buffer, steady state
-//! below fresh, and flushes that cost with what is dirty, or nothing if the buffer is protected.
+//! The SSD models have the shape that such drives have: reads against depth, a cliff behind the SLC buffer,
+//! steady state below fresh, and flushes that cost with what is dirty, or nothing if the buffer is protected.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::command::Sectors;
 use plumb_sim::figures::flash::{FlashFigure, FlashProbe};

@@ -1,5 +1,5 @@
-//! What is wrong with a user's model is said with file, line, field, value and what was expected; and no file, however
-//! wrong, makes anything panic or run for ever.
+//! What is wrong with a user's model is said with file, line, field, value and what was expected; and no
+//! file, however wrong, makes anything panic or run for ever.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::model::{ContentError, Model};
 use plumb_sim::{Command, CommandId, Sectors};

@@ -1,5 +1,5 @@
-//! A model is read from a file that the user names, which may be anything: none of it hangs the program or fills its
-//! memory, and the error says what was found, what is read, and where.
+//! A model is read from a file that the user names, which may be anything: none of it hangs the program or
+//! fills its memory, and the error says what was found, what is read, and where.
 use std::fs::File;
 use std::path::Path;
 

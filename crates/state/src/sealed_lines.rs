@@ -1,6 +1,6 @@
 //! Records in a file that is appended to, one a line: `SUM JSON`, where the sum is the first 16 hexadecimal
-//! digits of SHA-256 over the JSON. Each is to be durable before the next is begun; so only the last may be torn,
-//! and everything else that does not match its sum is damage.
+//! digits of SHA-256 over the JSON. Each is to be durable before the next is begun; so only the last may be
+//! torn, and everything else that does not match its sum is damage.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,8 +72,8 @@ pub fn decode<T: DeserializeOwned>(
     Ok(decoded)
 }
 
-/// Returns whether a whole record stands behind the start of `torn`: then the end of the record before it was damaged, for a
-/// record is begun only when the one before it is whole.
+/// Returns whether a whole record stands behind the start of `torn`: then the end of the record before it was
+/// damaged, for a record is begun only when the one before it is whole.
 fn holds_a_record<T: DeserializeOwned>(torn: &[u8]) -> bool {
     let begins = |at: usize| torn[at..].get(SUM_DIGITS..SUM_DIGITS + 2) == Some(b" {");
     (1..torn.len()).any(|at| begins(at) && decode_line::<T>(&torn[at..]).is_ok())

@@ -23,7 +23,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The exit code of a program that ends with it: 2 for what was typed, 4 for a refusal, 5 for the system's failures.
+    /// The exit code of a program that ends with it: 2 for what was typed, 4 for a refusal, 5 for the
+    /// system's failures.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Usage | Self::NotFound | Self::Unsupported => 2,
@@ -106,7 +107,7 @@ impl Error {
         self
     }
 
-    /// Whether it is a device that is not there, or does not answer.
+    /// Returns true if it is a device that is not there, or does not answer.
     pub(crate) fn is_gone(&self) -> bool {
         match self.kind {
             Kind::NotFound => true,

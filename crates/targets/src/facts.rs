@@ -67,7 +67,7 @@ pub struct BlockFacts {
     pub size: Bytes,
     /// How it can be named to be destroyed; the first is the one to show.
     pub identities: Vec<String>,
-    /// Whether the kernel takes no writes to it.
+    /// True if the kernel takes no writes to it.
     pub read_only: bool,
     /// What is on it.
     pub contents: Contents,
@@ -99,25 +99,25 @@ impl Contents {
     /// No signature.
     pub const BLANK: Self = Self::Read(Vec::new());
 
-    /// The name of the first thing that was found of which it is not known how long it is. A copy that was left of
-    /// something that is gone takes no room.
+    /// The name of the first thing that was found of which it is not known how long it is. A copy that was
+    /// left of something that is gone takes no room.
     pub fn of_unknown_length(&self) -> Option<&'static str> {
         let Self::Read(found) = self else { return None };
         let mut names = found.iter().filter(|found| !found.is_copy).map(|found| found.name);
         names.find(|name| !signature::OF_KNOWN_LENGTH.contains(name))
     }
 
-    /// Whether it begins as the log of a cache, and shows no sign of anything else.
+    /// Returns true if it begins as the log of a cache, and shows no sign of anything else.
     pub fn is_log(&self) -> bool {
         matches!(self, Self::Read(found) if matches!(found[..], [Signature { name: signature::CACHE_LOG, at: 0 | 4096, .. }]))
     }
 
-    /// Whether the log of a cache is on it, beside whatever else.
+    /// Returns true if the log of a cache is on it, beside whatever else.
     pub fn is_of_a_log(&self) -> bool {
         self.is_any_of(&[signature::CACHE_LOG])
     }
 
-    /// Whether a write-back cache of plumb needs it: it may have the only copy of what was written.
+    /// Returns true if a write-back cache of plumb needs it: it may have the only copy of what was written.
     pub fn is_of_a_cache(&self) -> bool {
         self.is_any_of(&[signature::CACHE_LOG, signature::CACHE_BACKING])
     }

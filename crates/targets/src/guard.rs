@@ -19,11 +19,11 @@
 //!
 //! A signature is what [`crate::signature`] knows, and whatever else blkid(8) names where it is installed.
 //!
-//! A device that is to be cached keeps what is on it, so only a log of another cache is in the way there: that takes `--destroy`. Which cache
-//! a device needs is for its marker to say ([`crate::cache`]).
+//! A device that is to be cached keeps what is on it, so only a log of another cache is in the way there:
+//! that takes `--destroy`. Which cache a device needs is for its marker to say ([`crate::cache`]).
 //!
-//! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made and that somebody
-//! has put a file system into is no longer plumb's alone, so its mark does not count.
+//! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made
+//! and that somebody has put a file system into is no longer plumb's alone, so its mark does not count.
 
 use plumb_block::Bytes;
 
@@ -177,8 +177,8 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
     Ok(Allowed::Write { exclusive: true })
 }
 
-/// Whether what is on a device may be taken for the contents of a cached one: not the log of another cache, which may have the only copy
-/// of what was written.
+/// Whether what is on a device may be taken for the contents of a cached one: not the log of another cache,
+/// which may have the only copy of what was written.
 pub(crate) fn judge_cached(
     target: &str,
     contents: &Contents,

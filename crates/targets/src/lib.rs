@@ -1,4 +1,5 @@
-//! Targets: the names that a user can give, how each is opened as a device, and the guard that refuses unsafe writes.
+//! Targets: the names that a user can give, how each is opened as a device, and the guard that refuses unsafe
+//! writes.
 //!
 //! ```text
 //! Name ──locate──► a path, or what a `#N` stands for
@@ -13,17 +14,18 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing is written to an existing target before the rules have allowed it twice: before it was opened, and on the
-//!    descriptor that will be written, with the device claimed.
-//! 2. What cannot be seen is refused, not assumed: a device without its directory in /sys, an unreadable mount table.
+//! 1. Nothing is written to an existing target before the rules have allowed it twice: before it was opened,
+//!    and on the descriptor that will be written, with the device claimed.
+//! 2. What cannot be seen is refused, not assumed: a device without its directory in /sys, an unreadable
+//!    mount table.
 //! 3. Of several targets all are judged before any is opened for writing, and missing files are made last.
 //! 4. A device that is opened for reading can never be written: the descriptor itself is read-only.
 //!
 //! # Limitations
-//! A file that another program has open (a running virtual machine, a database) is not recognised; it was not made by
-//! plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here. Mounts of another
-//! mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock on a file of btrfs or
-//! overlayfs beneath a loop device is not found.
+//! A file that another program has open (a running virtual machine, a database) is not recognised; it was not
+//! made by plumb, so it needs `--overwrite`. A disk that another host shares carries no sign of it here.
+//! Mounts of another mount namespace are seen only by the kernel, whose EBUSY is then a refusal too. A lock
+//! on a file of btrfs or overlayfs beneath a loop device is not found.
 
 mod blkid;
 pub mod cache;

@@ -18,15 +18,15 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
     /// In which way there is nothing, if there is nothing.
     pub(crate) missing: Option<Missing>,
-    /// Whether it was named by its number among the disks.
+    /// True if it was named by its number among the disks.
     pub(crate) by_number: bool,
 }
 
 /// Where `name` leads. Nothing is opened.
 ///
 /// # Errors
-/// [`Kind::Unsupported`] for schemes, [`Kind::NotFound`] for a number beyond the last disk, and the system's own errors
-/// where a path cannot be walked.
+/// [`Kind::Unsupported`] for schemes, [`Kind::NotFound`] for a number beyond the last disk, and the system's
+/// own errors where a path cannot be walked.
 pub(crate) fn locate(machine: &Machine<'_>, name: &Name) -> Result<Located> {
     match name {
         Name::Path(path) => locate_path(path, name.to_string()),

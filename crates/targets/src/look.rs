@@ -18,8 +18,8 @@ use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource};
 use crate::{blkid, cache};
 
-/// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
-/// other file can take them.
+/// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is
+/// open, no other file can take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) device: u64,
@@ -33,7 +33,8 @@ impl Key {
     }
 }
 
-/// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the key holds.
+/// A target that was looked at. The descriptor is read-only and through the page cache; while it is open the
+/// key holds.
 pub(crate) struct Sight {
     pub(crate) found: Found,
     pub(crate) open: Option<(OwnedFd, Key)>,
@@ -57,7 +58,8 @@ impl Sight {
     }
 }
 
-/// Looks at `located`. Only regular files and block devices are opened: opening other things may already do something.
+/// Looks at `located`. Only regular files and block devices are opened: opening other things may already do
+/// something.
 ///
 /// # Errors
 /// The system's, where it cannot be opened for reading.

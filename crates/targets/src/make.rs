@@ -1,8 +1,8 @@
 //! Making a file, or making one longer or shorter, and undoing that (but for what was cut off).
 //!
 //! # Limitations
-//! After SIGKILL before it is laid out, a new file stays, marked and full of holes; whoever measures it can see them by
-//! [`Device::extents`](plumb_block::Device::extents).
+//! After SIGKILL before it is laid out, a new file stays, marked and full of holes; whoever measures it can
+//! see them by [`Device::extents`](plumb_block::Device::extents).
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::look::{Key, open_same};
 use crate::mark::mark_as_made;
 
-/// A file that this run has made, or to which it gave another length. What is new in it are holes, until it is laid out.
+/// A file that this run has made, or to which it gave another length. What is new in it are holes, until it
+/// is laid out.
 #[derive(Debug)]
 pub(crate) struct Making {
     shown: String,
@@ -110,8 +111,8 @@ impl Making {
         rustix::fs::ftruncate(&self.file, self.size.0).map_err(|errno| Error::os(&self.shown, "size", errno))
     }
 
-    /// The bytes that the file system has left for this user, if it says. Asked here, because a file of full length
-    /// looks to all who come later as if it had its room.
+    /// The bytes that the file system has left for this user, if it says. Asked here, because a file of full
+    /// length looks to all who come later as if it had its room.
     fn room(&self) -> Option<u64> {
         let system = rustix::fs::fstatvfs(&self.file).ok()?;
         let room = system.f_bavail.checked_mul(system.f_frsize)?;
@@ -119,7 +120,7 @@ impl Making {
         (system.f_blocks > 0).then_some(room)
     }
 
-    /// Whether the file is new.
+    /// Returns true if the file is new.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.undo, Undo::Remove(_))
     }
@@ -143,8 +144,8 @@ impl Making {
         Ok(Key::of(&stat))
     }
 
-    /// Removes the file if it was made, cuts it to its former length if it was made longer. A name that belongs to
-    /// another file by now is left alone.
+    /// Removes the file if it was made, cuts it to its former length if it was made longer. A name that
+    /// belongs to another file by now is left alone.
     ///
     /// # Errors
     /// As unlink(2) and ftruncate(2).

@@ -1,6 +1,7 @@
 //! The file in which a simulated drive keeps what is durable: made, or taken if it is such a medium already.
 //!
-//! Whoever uses the drive writes over all of the file, so the rules are those for any file that is to be written:
+//! Whoever uses the drive writes over all of the file, so the rules are those for any file that is to be
+//! written:
 //!
 //! | found | |
 //! |---|---|
@@ -12,10 +13,11 @@
 //! | a file of another length | refused |
 //! | active swap, a file behind a loop device, one whose uses cannot be seen, a block device | refused, whatever is said |
 //!
-//! The mark is the extended attribute [`MEDIUM`]. The file itself stays a raw image. A copy that took the attribute
-//! along is somebody's: the mark names its inode. Where there are no such attributes a file with data in it always
-//! takes the word. What a medium holds may be the device of a cache, as the drive was used; then the cache needs the drive, and the
-//! medium is taken as any. A file that a cache takes itself is no medium any more ([`crate::cache`]).
+//! The mark is the extended attribute [`MEDIUM`]. The file itself stays a raw image. A copy that took the
+//! attribute along is somebody's: the mark names its inode. Where there are no such attributes a file with
+//! data in it always takes the word. What a medium holds may be the device of a cache, as the drive was used;
+//! then the cache needs the drive, and the medium is taken as any. A file that a cache takes itself is no
+//! medium any more ([`crate::cache`]).
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -39,8 +41,9 @@ use crate::machine::Machine;
 use crate::make::NewName;
 use crate::permission::Permission;
 
-/// The extended attribute that says that a file is the medium of a drive. Its value: the version of plumb that marked
-/// it, the number of its inode, the logical block in bytes, and the model, with a space between each.
+/// The extended attribute that says that a file is the medium of a drive. Its value: the version of plumb
+/// that marked it, the number of its inode, the logical block in bytes, and the model, with a space between
+/// each.
 pub const MEDIUM: &str = "user.plumb.medium";
 
 /// The medium that a drive wants.
@@ -52,7 +55,8 @@ pub struct MediumWanted<'a> {
     pub block: Bytes,
     /// The name of the drive's model.
     pub model: &'a str,
-    /// What the user allows: `--overwrite` that a file that is no medium yet becomes one, `--destroy` also one that a cache needs.
+    /// What the user allows: `--overwrite` that a file that is no medium yet becomes one, `--destroy` also
+    /// one that a cache needs.
     pub permission: &'a Permission,
 }
 
@@ -116,7 +120,8 @@ impl Medium {
 }
 
 impl PendingMedium {
-    /// The drive came to be: marks the medium, if it has no mark. Says what the user should know where that cannot be.
+    /// The drive came to be: marks the medium, if it has no mark. Says what the user should know where that
+    /// cannot be.
     pub fn settle(self) -> Option<String> {
         if let Err(why) = cache::forget_marker(&self.file) {
             return Some(format!("{}: it says still that it needs a cache: {why}", self.shown));
@@ -133,8 +138,9 @@ impl PendingMedium {
         ))
     }
 
-    /// The drive came to nothing: a file that was made is removed, one that was empty is empty again. A name that belongs
-    /// to another file by now is left alone. What stays if that fails is a file of zeroes without a mark.
+    /// The drive came to nothing: a file that was made is removed, one that was empty is empty again. A name
+    /// that belongs to another file by now is left alone. What stays if that fails is a file of zeroes
+    /// without a mark.
     pub fn undo(self) {
         match &self.undo {
             Undo::Nothing => {}

@@ -1,7 +1,7 @@
 //! What a user types for a target: a path, `#N`, or a scheme.
 //!
-//! A name is only read here, nothing is looked at. A file whose name looks like one of the other forms is named with a
-//! path before it: `./#0`, `./sim:x`, `./C:`.
+//! A name is only read here, nothing is looked at. A file whose name looks like one of the other forms is
+//! named with a path before it: `./#0`, `./sim:x`, `./C:`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 pub enum Name {
     /// A path to a file or a block device. Symbolic links are followed when it is opened.
     Path(PathBuf),
-    /// `#N`: the disk of this number, from 0, in the order of the kernel's names, as the kernel hands them out.
+    /// `#N`: the disk of this number, from 0, in the order of the kernel's names, as the kernel hands them
+    /// out.
     Disk(usize),
     /// Another kind of device.
     Scheme {
@@ -63,8 +64,8 @@ impl Name {
     /// Reads what was typed.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::Kind::Usage) for nothing, for a `#` without a number, for a zero byte, and for names of
-    /// Windows, with what to type instead.
+    /// [`Kind::Usage`](crate::Kind::Usage) for nothing, for a `#` without a number, for a zero byte, and for
+    /// names of Windows, with what to type instead.
     pub fn parse(typed: impl AsRef<OsStr>) -> Result<Self> {
         let typed = typed.as_ref();
         let text = typed.to_string_lossy();

@@ -1,7 +1,8 @@
 //! `nbd+unix:///name?socket=...`, `nbd://`, `nbds://`: what an NBD server exports, opened as a device.
 //!
-//! What uses an export on the server's side cannot be seen from here, so the rules for a block device hold with what can:
-//! the signatures on it, and its URI in place of a serial. Connecting and looking write nothing.
+//! What uses an export on the server's side cannot be seen from here, so the rules for a block device hold
+//! with what can: the signatures on it, and its URI in place of a serial. Connecting and looking write
+//! nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use crate::opened::{Opened, Origin, Route, TargetKind};
 use crate::permission::Permission;
 use crate::signature::{Source, find};
 
-/// Whether `name` is that of an export.
+/// Returns true if `name` is that of an export.
 pub(crate) fn is_meant(name: &Name) -> bool {
     use Scheme::{Nbd, NbdUnix, Nbds, NbdsUnix};
     matches!(name, Name::Scheme { scheme: Nbd | NbdUnix | Nbds | NbdsUnix, .. })
 }
 
-/// Connects to the exports that are wanted, each with its place in the list, and judges what is to be written.
+/// Connects to the exports that are wanted, each with its place in the list, and judges what is to be
+/// written.
 ///
 /// # Errors
 /// If a URI makes no sense, a server does not answer, or the rules refuse.

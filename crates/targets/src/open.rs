@@ -3,8 +3,9 @@
 //! The order is what makes it safe:
 //! 1. every target is located, looked at and judged; nothing is open but for reading;
 //! 2. every word typed for `--destroy` must name one of them;
-//! 3. block devices are claimed, and every target that is to be written is looked at and judged again, on the descriptor
-//!    from step 1 with the claim held: who comes later is refused by the kernel; files that a cache or a drive is served from are refused;
+//! 3. block devices are claimed, and every target that is to be written is looked at and judged again, on the
+//!    descriptor from step 1 with the claim held: who comes later is refused by the kernel; files that a
+//!    cache or a drive is served from are refused;
 //! 4. files are made, or made longer;
 //! 5. all are opened as devices.
 //!
@@ -67,8 +68,8 @@ pub fn open(
 
 /// Opens all targets of a run, in the order given, or none.
 ///
-/// The same file or device may be wanted more than once: if it is wanted in the same way, the device is shared, else
-/// it is opened again beside the first.
+/// The same file or device may be wanted more than once: if it is wanted in the same way, the device is
+/// shared, else it is opened again beside the first.
 ///
 /// # Errors
 /// The first refusal or failure. Nothing was written then, and nothing that was made is left behind.
@@ -126,7 +127,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Whether it is a file that plumb may write over without being asked.
+    /// Returns true if it is a file that plumb may write over without being asked.
     fn is_ours(&self) -> bool {
         let found = &self.sight.found;
         matches!(found, Found::File(_))
@@ -231,7 +232,8 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
 /// What is wrong with a file that a cache or a simulated drive has a lock on.
 pub(crate) const HELD: &str = "another cache or drive has it, or it was named twice";
 
-/// Refuses a file that a cache or a simulated drive is served from, which holds a lock on it: what the kernel does for block devices.
+/// Refuses a file that a cache or a simulated drive is served from, which holds a lock on it: what the kernel
+/// does for block devices.
 fn nobody_serves(file: BorrowedFd<'_>, shown: &str) -> Result<()> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => Err(Error::refused(

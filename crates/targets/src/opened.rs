@@ -86,7 +86,7 @@ impl Route {
         }
     }
 
-    /// Whether one reading of the clock serves several completions.
+    /// Returns true if one reading of the clock serves several completions.
     pub fn batches(&self) -> bool {
         match self {
             Self::Kernel(engine) => engine.depth_max().is_none(),
@@ -98,7 +98,8 @@ impl Route {
 
 /// A target that may be used as was intended.
 pub struct Opened {
-    /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it lives.
+    /// The target. It can be shared by any number of jobs, and keeps a block device claimed for as long as it
+    /// lives.
     pub device: Arc<dyn Device>,
     /// How requests reach it.
     pub route: Route,
@@ -106,9 +107,9 @@ pub struct Opened {
     pub shown: String,
     /// What it is.
     pub kind: TargetKind,
-    /// Whether this run has made the file.
+    /// True if this run has made the file.
     pub made: bool,
-    /// Whether this run or an earlier one has made the file, and nobody has used it since.
+    /// True if this run or an earlier one has made the file, and nobody has used it since.
     pub ours: bool,
     /// Its capacity.
     pub size: Bytes,
@@ -116,9 +117,10 @@ pub struct Opened {
     pub identity: Option<String>,
     /// What the user should be told: what `#N` became, what is destroyed, which option was changed.
     pub notes: Vec<String>,
-    /// The bytes of the file that are holes and have to be laid out before it is measured, from block to block of the
-    /// device: all of a file that was made, the end of one that was made longer. [`lay_out`](Self::lay_out) does it;
-    /// where it is done in another way and fails, call [`remove_if_made`](Self::remove_if_made).
+    /// The bytes of the file that are holes and have to be laid out before it is measured, from block to
+    /// block of the device: all of a file that was made, the end of one that was made longer.
+    /// [`lay_out`](Self::lay_out) does it; where it is done in another way and fails, call
+    /// [`remove_if_made`](Self::remove_if_made).
     pub needs_layout: Option<Range<u64>>,
     /// What reaches the target, counted there: of targets that the kernel does not know.
     pub counters: Option<Arc<dyn StorageCounters>>,
@@ -163,8 +165,8 @@ pub(crate) struct Node {
 }
 
 impl Opened {
-    /// The path by which this process can look at it: absolute and without links, of a test file below /proc. `None`
-    /// for what the kernel does not know.
+    /// The path by which this process can look at it: absolute and without links, of a test file below /proc.
+    /// `None` for what the kernel does not know.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::Node(node) => Some(&node.path),
@@ -173,20 +175,20 @@ impl Opened {
         }
     }
 
-    /// The way to what the kernel does not know: as far as the device says itself, of a cache that was made also what is below. `None`
-    /// for a file or a block device.
+    /// The way to what the kernel does not know: as far as the device says itself, of a cache that was made
+    /// also what is below. `None` for a file or a block device.
     pub fn survey(&self) -> Option<Survey> {
         let kind = self.kind.device_kind()?;
         let of_cache = cache::survey(&self.shown).ok().flatten();
         Some(of_cache.unwrap_or_else(|| survey_device(&self.shown, &self.device.info(), kind)))
     }
 
-    /// Whether it is a file or a device that others find by its name.
+    /// Returns true if it is a file or a device that others find by its name.
     pub fn has_name(&self) -> bool {
         self.origin.node().is_some()
     }
 
-    /// Whether this run has claimed it: a block device that nobody else can mount or claim meanwhile.
+    /// Returns true if this run has claimed it: a block device that nobody else can mount or claim meanwhile.
     pub fn is_claimed(&self) -> bool {
         self.origin.node().is_some_and(|node| node.claim.is_some())
     }
@@ -196,8 +198,8 @@ impl Opened {
         self.origin.test_file().map_or_else(|| self.path(), |made| Some(&made.directory))
     }
 
-    /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes it
-    /// durable. Does nothing if there is nothing to lay out.
+    /// Lays out what [`needs_layout`](Self::needs_layout), in blocks of the device's logical block, and makes
+    /// it durable. Does nothing if there is nothing to lay out.
     ///
     /// # Errors
     /// As [`layout::write`](plumb_linux::layout::write), EINTR when stopped; what was made is then undone.
@@ -258,9 +260,9 @@ impl Opened {
         }
     }
 
-    /// Marks a file of plumb's own as left by this run, so that the next one may write over it without being asked: to be
-    /// called when a run that may have written to it has ended. Does nothing to other targets. A mark that cannot be set
-    /// stays as it was, and the contents then say whose they are.
+    /// Marks a file of plumb's own as left by this run, so that the next one may write over it without being
+    /// asked: to be called when a run that may have written to it has ended. Does nothing to other targets. A
+    /// mark that cannot be set stays as it was, and the contents then say whose they are.
     pub fn mark_as_left(&self) {
         let Some(node) = self.origin.node() else { return };
         if !self.ours || self.kind != TargetKind::RegularFile || node.options.access == Access::ReadOnly {
@@ -272,9 +274,9 @@ impl Opened {
         }
     }
 
-    /// Undoes what opening has made, when laying out failed or was interrupted: a new file is removed, one that was
-    /// made longer is cut to its former length. Does nothing to other targets, nor after [`laid_out`](Self::laid_out).
-    /// The device is of no use then.
+    /// Undoes what opening has made, when laying out failed or was interrupted: a new file is removed, one
+    /// that was made longer is cut to its former length. Does nothing to other targets, nor after
+    /// [`laid_out`](Self::laid_out). The device is of no use then.
     ///
     /// # Errors
     /// As unlink(2) and ftruncate(2).
@@ -283,8 +285,8 @@ impl Opened {
         self.making.take().map_or(Ok(()), Making::undo)
     }
 
-    /// Removes the file if plumb has made it for itself, and says whether it did: for a run that leaves nothing behind.
-    /// A name that belongs to another file by now is left alone.
+    /// Removes the file if plumb has made it for itself, and says whether it did: for a run that leaves
+    /// nothing behind. A name that belongs to another file by now is left alone.
     ///
     /// # Errors
     /// As unlink(2).
@@ -303,11 +305,12 @@ impl Opened {
         Ok(true)
     }
 
-    /// The same target opened once more in another way, for a job that wants, say, the page cache where others go past
-    /// it. It may be written if this one may. The claim on a block device is shared, for the kernel grants only one.
+    /// The same target opened once more in another way, for a job that wants, say, the page cache where
+    /// others go past it. It may be written if this one may. The claim on a block device is shared, for the
+    /// kernel grants only one.
     ///
-    /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches them all,
-    /// while each device that is opened here latches alone.
+    /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches
+    /// them all, while each device that is opened here latches alone.
     ///
     /// What the kernel does not know has no other way: the same device is given again.
     ///

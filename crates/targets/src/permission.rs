@@ -6,10 +6,10 @@ use plumb_linux::inventory::single_spaced;
 /// What is to be done with a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// Whether it is to be written. Without it the target is opened read-only.
+    /// True if it is to be written. Without it the target is opened read-only.
     pub writes: bool,
-    /// The user asks for a file of this size: it is made if it is missing, and made longer if it is shorter. For a block
-    /// device it is the size that it must have at least.
+    /// The user asks for a file of this size: it is made if it is missing, and made longer if it is shorter.
+    /// For a block device it is the size that it must have at least.
     pub size: Option<Bytes>,
     /// A longer file is cut to the size.
     pub cuts: bool,
@@ -32,10 +32,12 @@ impl Intent {
 /// What the user has allowed, for all targets of a run together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
-    /// `--overwrite`: files that plumb did not make, and block devices, may be written if they show no sign of use.
+    /// `--overwrite`: files that plumb did not make, and block devices, may be written if they show no sign
+    /// of use.
     pub overwrite: bool,
-    /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a disk, the
-    /// absolute path of a file. For that target it implies `overwrite`, and that signs of use do not matter.
+    /// `--destroy ID`: what the user typed, each naming one target by what does not change: the serial of a
+    /// disk, the absolute path of a file. For that target it implies `overwrite`, and that signs of use do
+    /// not matter.
     pub destroy: Vec<String>,
     /// How a size is typed in the language that was used, for what the user is told to give.
     pub size_words: &'static str,
@@ -48,13 +50,13 @@ impl Default for Permission {
 }
 
 impl Permission {
-    /// Whether one of `identities` was typed to be destroyed. White space at the ends and runs of it do not matter;
-    /// everything else does.
+    /// Returns true if one of `identities` was typed to be destroyed. White space at the ends and runs of it
+    /// do not matter; everything else does.
     pub fn destroys(&self, identities: &[String]) -> bool {
         self.destroy.iter().any(|typed| Self::is_one_of(typed, identities))
     }
 
-    /// Whether `typed` is one of `identities`.
+    /// Returns true if `typed` is one of `identities`.
     pub(crate) fn is_one_of(typed: &str, identities: &[String]) -> bool {
         let typed = single_spaced(typed);
         !typed.is_empty() && identities.iter().any(|identity| single_spaced(identity) == typed)

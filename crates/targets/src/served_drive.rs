@@ -1,5 +1,5 @@
-//! A simulated drive that is served under a name: what only such a drive can be told (power, cuts, faults, its cache), and how
-//! it is.
+//! A simulated drive that is served under a name: what only such a drive can be told (power, cuts, faults,
+//! its cache), and how it is.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct DriveStatus {
     pub name: String,
     /// Its model.
     pub model: String,
-    /// Whether it has power.
+    /// True if it has power.
     pub power: bool,
     /// Whether its write cache is on; null if there is none to switch.
     pub wce: Option<bool>,
@@ -83,7 +83,7 @@ pub struct DriveStatus {
     pub lost_although_durable_blocks: Option<u64>,
     /// What else the last power cut did; null before the first.
     pub last_cut: Option<LastCut>,
-    /// Whether a flush has failed since the power came on, so that no later one succeeds.
+    /// True if a flush has failed since the power came on, so that no later one succeeds.
     pub latched: bool,
     /// The faults that are set.
     pub faults: Vec<String>,
@@ -95,8 +95,8 @@ pub struct DriveStatus {
     pub nbd_clients: u64,
     /// The loop device, if it is attached.
     pub device: Option<String>,
-    /// Who has had that device open since before a loss of power, each in words: every request to it fails until they have
-    /// closed it.
+    /// Who has had that device open since before a loss of power, each in words: every request to it fails
+    /// until they have closed it.
     pub device_open_across_cut: Vec<String>,
     /// The control socket.
     pub control: String,

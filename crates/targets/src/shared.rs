@@ -1,8 +1,10 @@
-//! A device together with what it needs for as long as it lives: the claim on it, or the cache whose mark follows its sessions.
+//! A device together with what it needs for as long as it lives: the claim on it, or the cache whose mark
+//! follows its sessions.
 //!
-//! The kernel grants O_EXCL on a block device once: a second exclusive open fails with EBUSY, in the same process too.
-//! So one descriptor holds the claim and is never used for anything else; every [`Device`] of that target is opened
-//! beside it without O_EXCL, which the kernel allows, and keeps the claim for as long as it lives.
+//! The kernel grants O_EXCL on a block device once: a second exclusive open fails with EBUSY, in the same
+//! process too. So one descriptor holds the claim and is never used for anything else; every [`Device`] of
+//! that target is opened beside it without O_EXCL, which the kernel allows, and keeps the claim for as long
+//! as it lives.
 
 use std::ops::Deref;
 use std::os::fd::OwnedFd;

@@ -19,18 +19,19 @@ use crate::opened::{Opened, Origin, Route, TargetKind};
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";
 
-/// Whether `name` is that of a simulated drive.
+/// Returns true if `name` is that of a simulated drive.
 pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Sim, .. })
 }
 
-/// Whether `name` is that of a simulated drive, or of a cache over such drives alone.
+/// Returns true if `name` is that of a simulated drive, or of a cache over such drives alone.
 pub(crate) fn is_wholly(name: &Name) -> bool {
     is_meant(name) || cache::drives_of(name).is_some()
 }
 
-/// The seed that all random choices of a run derive from whose targets are simulated drives, so that the same names give
-/// the same run: that of the first drive, mixed, for the drive itself draws from it. `None` if there are other targets.
+/// The seed that all random choices of a run derive from whose targets are simulated drives, so that the same
+/// names give the same run: that of the first drive, mixed, for the drive itself draws from it. `None` if
+/// there are other targets.
 pub fn seed_of<'a>(names: impl IntoIterator<Item = &'a Name>) -> Option<u64> {
     let drives = |name: &Name| cache::drives_of(name).unwrap_or_else(|| vec![name.clone()]);
     let mut seeds = names.into_iter().flat_map(drives).map(|name| match name {

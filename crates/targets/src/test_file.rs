@@ -1,7 +1,7 @@
 //! A directory that is named with a size: a file of plumb's own in it, which is gone when the run ends.
 //!
-//! Nothing of anybody else's is written, so nothing has to be allowed. What is wanted of one directory is one file,
-//! opened once for each way in which it is wanted, and another one for appends.
+//! Nothing of anybody else's is written, so nothing has to be allowed. What is wanted of one directory is one
+//! file, opened once for each way in which it is wanted, and another one for appends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Block devices: loop devices of our own, so only root can run this. It guards against the worst that plumb could do:
-//! to write over a disk that somebody uses.
+//! Block devices: loop devices of our own, so only root can run this. It guards against the worst that plumb
+//! could do: to write over a disk that somebody uses.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

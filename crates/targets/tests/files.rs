@@ -18,7 +18,7 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Whether files can be marked where the tests are; else says that the test cannot run.
+/// Returns true if files can be marked where the tests are; else says that the test cannot run.
 fn marks_are_kept(directory: &Path) -> bool {
     let probe = fs::File::create(directory.join("probe")).unwrap();
     let kept = mark_as_made(&probe).unwrap();

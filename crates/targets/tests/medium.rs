@@ -1,5 +1,5 @@
-//! The medium of a served drive: nobody's file becomes one unasked. It guards against writing a drive over an image that
-//! somebody has mounted, or merely keeps.
+//! The medium of a served drive: nobody's file becomes one unasked. It guards against writing a drive over an
+//! image that somebody has mounted, or merely keeps.
 
 use std::fs::{self, File};
 use std::path::Path;

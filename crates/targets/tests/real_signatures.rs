@@ -1,5 +1,5 @@
-//! What mkfs and its like leave is found, by the tools that are installed here. It guards against a table that only
-//! agrees with itself.
+//! What mkfs and its like leave is found, by the tools that are installed here. It guards against a table
+//! that only agrees with itself.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -10,8 +10,8 @@ use plumb_targets::signature::{FileSource, find};
 
 use crate::support::alone;
 
-/// The names of what is in a file of `mib` MiB after `command`, in which `{}` stands for the file; `None` if the
-/// command is not here or fails.
+/// The names of what is in a file of `mib` MiB after `command`, in which `{}` stands for the file; `None` if
+/// the command is not here or fails.
 fn made_with(mib: u64, command: &[&str]) -> Option<Vec<&'static str>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");

@@ -1,4 +1,5 @@
-//! Requests beyond the largest transfer of a simulated drive: they are done in pieces, as the kernel does it for a disk.
+//! Requests beyond the largest transfer of a simulated drive: they are done in pieces, as the kernel does it
+//! for a disk.
 
 use std::sync::Arc;
 

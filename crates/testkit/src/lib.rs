@@ -1,7 +1,7 @@
 //! How a test reports that it cannot run on this machine; and hosts that are reached by ssh.
 //!
-//! A test that cannot run on this machine calls [`skip`] and returns. It says so on stderr, and `cargo xtask test`
-//! counts it as skipped, not as passed.
+//! A test that cannot run on this machine calls [`skip`] and returns. It says so on stderr, and
+//! `cargo xtask test` counts it as skipped, not as passed.
 
 pub mod schema;
 pub mod sshd;

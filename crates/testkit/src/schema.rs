@@ -1,7 +1,8 @@
 //! JSON documents, held against the schemas that are shipped.
 //!
-//! Debian's python3-jsonschema does it, in one process for all tests of a program: as a library of Rust a validator brings more than
-//! fifty crates, most of them for text in all languages, which take longer to build than all of the checks to run.
+//! Debian's python3-jsonschema does it, in one process for all tests of a program: as a library of Rust a
+//! validator brings more than fifty crates, most of them for text in all languages, which take longer to
+//! build than all of the checks to run.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,7 +17,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The schema of that name, as it is: what a document must hold, now and later. `report/load` is that of the crate in `crates/report`.
+    /// The schema of that name, as it is: what a document must hold, now and later. `report/load` is that of
+    /// the crate in `crates/report`.
     ///
     /// # Panics
     /// If there is none.
@@ -63,7 +65,8 @@ impl Schema {
         assert_eq!(self.complaints(document), [""; 0], "{}: {document:#}", self.name);
     }
 
-    /// Asserts that a key that is missing in the object at `pointer` is noticed, whichever it is but one of the `optional`.
+    /// Asserts that a key that is missing in the object at `pointer` is noticed, whichever it is but one of
+    /// the `optional`.
     ///
     /// # Panics
     /// If one is not.

@@ -19,8 +19,8 @@ pub(crate) struct CheckBegun {
     pub(crate) file_bytes: u64,
 }
 
-/// What the devices beneath were handed, phase by phase. The bookings follow one another without a gap, so their sum is
-/// what an outside observer of the counters sees.
+/// What the devices beneath were handed, phase by phase. The bookings follow one another without a gap, so
+/// their sum is what an outside observer of the counters sees.
 pub(crate) struct Accounts {
     pub(crate) watch: StorageWatch,
     /// The reading with which the last account ended.

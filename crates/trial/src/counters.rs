@@ -56,7 +56,8 @@ pub(crate) struct Counted {
 }
 
 impl Beneath {
-    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what was surveyed.
+    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what was
+    /// surveyed.
     pub(crate) fn of(target: &Opened, surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
         match (&target.counters, target.kind) {
             (Some(counters), _) => Self {
@@ -115,7 +116,8 @@ impl Beneath {
         Self { devices: Vec::new(), watch, above: None, whose }
     }
 
-    /// Traces from now on whose flushes reach the devices, where that is possible. The thread `except` measures nothing.
+    /// Traces from now on whose flushes reach the devices, where that is possible. The thread `except`
+    /// measures nothing.
     pub(crate) fn trace_flushes(&mut self, except: Option<u32>) {
         self.whose.trace(except);
     }
@@ -147,9 +149,9 @@ impl Beneath {
         Ok(StorageSide { above: above.unwrap_or_default(), attribution: Some(attribution), ..side })
     }
 
-    /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable. On a busy disk
-    /// most readings show the requests of others as well: each flush is read by itself, and those count that show
-    /// nothing else.
+    /// Learns how this kernel counts empty flushes, from some on `device`, of which everything is durable. On
+    /// a busy disk most readings show the requests of others as well: each flush is read by itself, and those
+    /// count that show nothing else.
     ///
     /// # Errors
     /// If a flush fails.
@@ -164,7 +166,8 @@ impl Beneath {
                 break;
             }
         }
-        // One flush of another program beside ours looks like ours; something else is not taken for an answer.
+        // One flush of another program beside ours looks like ours; something else is not taken for an
+        // answer.
         if let [first, .., _] = found[..]
             && found.iter().all(|one| *one == first)
         {
@@ -174,7 +177,7 @@ impl Beneath {
     }
 }
 
-/// Whether the device at `path` is the only one whose counters are read.
+/// Returns true if the device at `path` is the only one whose counters are read.
 fn is_only(devices: &[String], path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     matches!(devices, [one] if name == Some(one))

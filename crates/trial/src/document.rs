@@ -28,7 +28,7 @@ pub(crate) struct Facts {
     pub(crate) dirty_after: Option<u64>,
     /// The share of processor time that the hypervisor took away.
     pub(crate) steal: Option<f64>,
-    /// Whether all its data goes to one device once, and that of no other target of the span.
+    /// True if all its data goes to one device once, and that of no other target of the span.
     pub(crate) is_alone: bool,
     /// The depth that was found to keep a latency, if one was looked for.
     pub(crate) depth_found: Option<u32>,
@@ -36,8 +36,8 @@ pub(crate) struct Facts {
     pub(crate) cpu: Option<CpuUse>,
 }
 
-/// The share of a target that was written before, where that matters: a simulated drive reads what was never written
-/// like anything else.
+/// The share of a target that was written before, where that matters: a simulated drive reads what was never
+/// written like anything else.
 fn share_written(target: &Opened) -> Option<f64> {
     if target.kind == TargetKind::Simulated {
         return None;
@@ -261,8 +261,8 @@ pub fn sides(outcome: &LoadOutcome, storage: Result<StorageSide, String>, cpu: O
     }
 }
 
-/// For each target the processor time of the threads that worked on it and on no other; `None` where a thread worked on
-/// others as well, or its time is not known.
+/// For each target the processor time of the threads that worked on it and on no other; `None` where a thread
+/// worked on others as well, or its time is not known.
 fn cpu_by_target(result: &SpanResult) -> Vec<Option<CpuUse>> {
     let mut all = vec![Some(CpuUse::default()); result.targets.len()];
     for thread in &result.threads {
@@ -285,8 +285,8 @@ pub(crate) fn cpu_seconds(cpu: CpuUse) -> CpuSeconds {
     CpuSeconds { user: cpu.user.as_secs_f64(), system: cpu.system.as_secs_f64() }
 }
 
-/// What a file system may write to its journal for one sync: the description of a transaction, some blocks of metadata
-/// and the record that ends it.
+/// What a file system may write to its journal for one sync: the description of a transaction, some blocks of
+/// metadata and the record that ends it.
 const JOURNAL_BYTES_MAX: u64 = 32 << 10;
 /// File systems that write new trees of metadata for a sync, of any size.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
@@ -295,8 +295,9 @@ const FLUSHES_EACH_MAX: u64 = 3;
 /// A journal ends its transaction every so many seconds (jbd2: `commit=5`), also when nobody syncs.
 const JOURNAL_SECONDS: f64 = 5.0;
 
-/// Bytes that the device beneath moved beyond what the load can account for, so others did; `None` where the load's own
-/// share cannot be bounded, because the page cache writes when it likes, or the file system as much as it likes.
+/// Bytes that the device beneath moved beyond what the load can account for, so others did; `None` where the
+/// load's own share cannot be bounded, because the page cache writes when it likes, or the file system as
+/// much as it likes.
 fn foreign_bytes(sides: &Sides, one: &Use, job: &Job) -> Option<u64> {
     let storage = sides.storage.as_ref()?;
     let flushes = job.workload.durability.flush_every.is_some();

@@ -140,7 +140,8 @@ mod tests {
         assert!(matches!(ended(Errno::EROFS), TrialEnded::NotMeasured(_)));
         assert!(matches!(ended(Errno::EIO), TrialEnded::Failed(_)));
         assert_eq!(ended(Errno::EINTR), TrialEnded::Interrupted);
-        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and trusted.
+        // A failed sync is a failure also where its number speaks of space: it cannot be repeated and
+        // trusted.
         let latched =
             Error::new(ErrorKind::FlushLatched, "sync", "a file").because("No space left on device");
         let target = "a file".to_owned();

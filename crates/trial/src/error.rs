@@ -42,7 +42,8 @@ pub enum TrialError {
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
     Application(#[from] plumb_application::Error),
-    /// What was asked for does not fit the targets or the machine, a check could not begin, or what a turn needs could not be set on the machine, or not be put back.
+    /// What was asked for does not fit the targets or the machine, a check could not begin, or what a turn
+    /// needs could not be set on the machine, or not be put back.
     #[error("{problem}")]
     Problem {
         /// What, why, and what to do.

@@ -1,8 +1,9 @@
-//! Runs a scenario: opens its targets through the guard, measures the application and the storage, judges and records.
+//! Runs a scenario: opens its targets through the guard, measures the application and the storage, judges and
+//! records.
 //!
-//! The order is always the same: every target is judged and opened before anything is written; files that were made
-//! are laid out; then span after span runs between two readings of the storage's counters; what was written is read
-//! back if that was asked for; and what was measured is recorded, also when it ended early.
+//! The order is always the same: every target is judged and opened before anything is written; files that
+//! were made are laid out; then span after span runs between two readings of the storage's counters; what was
+//! written is read back if that was asked for; and what was measured is recorded, also when it ended early.
 
 mod accounts;
 mod check;

@@ -1,9 +1,9 @@
-//! What was seen of a target over time from outside its workers: the counters of the storage beneath it, and how long its
-//! syncs took.
+//! What was seen of a target over time from outside its workers: the counters of the storage beneath it, and
+//! how long its syncs took.
 //!
-//! A look is a reading of running totals, so what happened between two looks is their difference, and leaving looks out
-//! only makes the steps wider. So memory is bounded: at [`CAPACITY`] every second look goes, and they are taken half as
-//! often from then on.
+//! A look is a reading of running totals, so what happened between two looks is their difference, and leaving
+//! looks out only makes the steps wider. So memory is bounded: at [`CAPACITY`] every second look goes, and
+//! they are taken half as often from then on.
 
 use plumb_block::{Nanos, StorageSnapshot};
 use plumb_load::{LiveLatency, Totals};
@@ -33,7 +33,7 @@ struct Look {
 }
 
 impl Looks {
-    /// Whether a look at `at` since the start of the window would be kept.
+    /// Returns true if a look at `at` since the start of the window would be kept.
     pub(crate) fn is_due(&self, at: Nanos) -> bool {
         self.looks.last().is_none_or(|last| at > last.at && at.since(last.at) >= self.apart)
     }
@@ -64,8 +64,8 @@ impl Looks {
         }
     }
 
-    /// What happened between the looks, of the target with this place in the document, in a window that began at
-    /// `began`. An application that shows no operations of its own is seen by its transactions.
+    /// What happened between the looks, of the target with this place in the document, in a window that began
+    /// at `began`. An application that shows no operations of its own is seen by its transactions.
     pub(crate) fn rows(&self, target: usize, began: Nanos, shows_operations: bool) -> Vec<TimeseriesRow> {
         let between = |part: Part, of: &dyn Fn(&Look, &Look) -> Option<TimeseriesRow>| {
             let phase = tag(target, part);

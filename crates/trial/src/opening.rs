@@ -11,7 +11,8 @@ const BLOCK_MAX: u64 = 64 << 10;
 /// The shortest part that holds a stamp.
 const BLOCK_MIN: u64 = 32;
 
-/// How the targets of `job`, one of `span`, are opened, for writing or not, where all offsets and lengths are multiples of `unit`.
+/// How the targets of `job`, one of `span`, are opened, for writing or not, where all offsets and lengths are
+/// multiples of `unit`.
 pub(crate) fn options(span: &Span, job: &Job, writes: bool, unit: Bytes) -> FileOptions {
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
     FileOptions {
@@ -21,9 +22,10 @@ pub(crate) fn options(span: &Span, job: &Job, writes: bool, unit: Bytes) -> File
     }
 }
 
-/// Through the page cache, one at a time, requests are calls, as applications make them. Most file systems cannot begin a cached write
-/// without waiting; io_uring then hands it to a kernel thread, which takes many times as long as the copy: 45 µs against 2.3 µs on
-/// ext4, Linux 6.18. A search varies the depth, and needs a queue.
+/// Through the page cache, one at a time, requests are calls, as applications make them. Most file systems
+/// cannot begin a cached write without waiting; io_uring then hands it to a kernel thread, which takes many
+/// times as long as the copy: 45 µs against 2.3 µs on ext4, Linux 6.18. A search varies the depth, and needs
+/// a queue.
 fn engine(span: &Span, job: &Job) -> EngineChoice {
     let is_one_at_a_time = job.workload.depth == 1 && span.latency_target.is_none();
     match job.opening {
@@ -34,7 +36,8 @@ fn engine(span: &Span, job: &Job) -> EngineChoice {
     }
 }
 
-/// The blocks in which to address, if not sectors. Past the page cache they are the device's, whatever is said.
+/// The blocks in which to address, if not sectors. Past the page cache they are the device's, whatever is
+/// said.
 fn logical_block(unit: Bytes) -> Option<Bytes> {
     if unit.0.is_multiple_of(SECTOR.0) {
         return None;

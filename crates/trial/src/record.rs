@@ -14,7 +14,8 @@ use crate::ending::TrialEnded;
 use crate::error::TrialError;
 use crate::request::Request;
 
-/// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which says that it has not ended.
+/// Makes the run directory that is asked for, so that also a run that is killed leaves its manifest, which
+/// says that it has not ended.
 ///
 /// # Errors
 /// If there is no place for it.
@@ -41,12 +42,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Whether there is a recording.
+    /// Returns true if there is a recording.
     pub(crate) fn is_open(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// How a run ends that is complete, where it cannot be recorded any more. What was recorded before stays as it is.
+    /// How a run ends that is complete, where it cannot be recorded any more. What was recorded before stays
+    /// as it is.
     pub(crate) fn lost(&self) -> Option<&TrialEnded> {
         self.lost.as_ref()
     }
@@ -70,9 +72,9 @@ impl Recorder {
         directory.write_result(&document.as_json())
     }
 
-    /// Writes what targets have measured until now, as [`add`](Self::add), in the place of what was written so before. Not
-    /// durable: the devices that are measured see no flush of it. What cannot be written now is written the next time, or at
-    /// the end, which says why not.
+    /// Writes what targets have measured until now, as [`add`](Self::add), in the place of what was written
+    /// so before. Not durable: the devices that are measured see no flush of it. What cannot be written now
+    /// is written the next time, or at the end, which says why not.
     pub(crate) fn add_so_far(
         &mut self,
         document: &mut RunDocument,
@@ -89,9 +91,9 @@ impl Recorder {
         drop(directory.write_so_far(&document.as_json(), &histograms, rows));
     }
 
-    /// Adds the distributions and the time series of targets, the first of which is the `first` of the document, with
-    /// what else was seen `over_time`, and writes the document. A recording that cannot be written any more is given
-    /// up; what was recorded stays as it is.
+    /// Adds the distributions and the time series of targets, the first of which is the `first` of the
+    /// document, with what else was seen `over_time`, and writes the document. A recording that cannot be
+    /// written any more is given up; what was recorded stays as it is.
     pub(crate) fn add(
         &mut self,
         document: &mut RunDocument,
@@ -114,8 +116,8 @@ impl Recorder {
         }
     }
 
-    /// Writes the last document, and the page that is made from the recording, as anybody can make it again. `None`
-    /// without a recording.
+    /// Writes the last document, and the page that is made from the recording, as anybody can make it again.
+    /// `None` without a recording.
     pub(crate) fn finish(
         &mut self,
         document: &mut RunDocument,

@@ -55,7 +55,7 @@ pub struct Turn {
     pub round: u64,
     /// How long it runs before it is measured, if not as the span says.
     pub warmup: Option<Nanos>,
-    /// Whether it is one of many that are compared: what earlier turns have written is made durable first, so
+    /// True if it is one of many that are compared: what earlier turns have written is made durable first, so
     /// that this one does not pay for it; and the run goes on if nothing completes in it.
     pub is_block: bool,
     /// Which it is, and what earlier turns have shown, a line each, for whoever watches.

@@ -1,5 +1,5 @@
-//! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the run leaves
-//! a recording that can be read.
+//! A run in progress: what was measured so far, judged and saved after every span, so that whatever ends the
+//! run leaves a recording that can be read.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -317,7 +317,8 @@ impl<'a> Session<'a> {
         (0..result.targets.len()).map(|index| result.of_target(index)).collect()
     }
 
-    /// Returns whether the figures of a phase are left out of the result, because its jobs only make targets ready.
+    /// Returns whether the figures of a phase are left out of the result, because its jobs only make targets
+    /// ready.
     fn leaves_out(&self, phase: &Phase) -> bool {
         let jobs = &self.request.scenario.spans[phase.number].jobs;
         jobs.iter().all(|job| job.role == Role::Prepare)
@@ -338,8 +339,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does not take
-    /// the result with it.
+    /// Judges what was learnt and writes the last of the recording. A recording that cannot be completed does
+    /// not take the result with it.
     ///
     /// # Errors
     /// If a place that was asked for does not take it.

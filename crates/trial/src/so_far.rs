@@ -1,5 +1,5 @@
-//! What was measured until now, on its way to the recording while the run goes on: a run that is killed loses ten seconds
-//! at most.
+//! What was measured until now, on its way to the recording while the run goes on: a run that is killed loses
+//! ten seconds at most.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
@@ -21,8 +21,9 @@ pub struct Outlet<T> {
     sent: Instant,
 }
 
-/// Calls `run`, and meanwhile `write` on a thread of its own with what `run` sends; not if nothing `is_recorded`. `write`
-/// may be slow: what comes meanwhile is left out. When it returns, all that was sent is written.
+/// Calls `run`, and meanwhile `write` on a thread of its own with what `run` sends; not if nothing
+/// `is_recorded`. `write` may be slow: what comes meanwhile is left out. When it returns, all that was sent
+/// is written.
 pub fn recorded<T: Send, R>(
     is_recorded: bool,
     write: impl FnMut(T) + Send,
@@ -39,7 +40,7 @@ pub fn recorded<T: Send, R>(
 }
 
 impl<T> Outlet<T> {
-    /// Whether it is time to record again; if so, the time until the next begins.
+    /// Returns true if it is time to record again; if so, the time until the next begins.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_due = self.to.is_some() && self.sent.elapsed() >= RECORDED_EVERY;
         if is_due {

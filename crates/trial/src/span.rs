@@ -150,8 +150,8 @@ struct OfSpan<'a> {
     posts: &'a [Post],
 }
 
-/// Puts the figures of the teams into `result`; returns what is to be verified. Where each write is durable when it
-/// completes, its latency is that of a durable write.
+/// Puts the figures of the teams into `result`; returns what is to be verified. Where each write is durable
+/// when it completes, its latency is that of a durable write.
 fn take_in(
     result: &mut SpanResult,
     teams: Vec<TeamOutcome>,
@@ -183,7 +183,7 @@ struct Sides<'a> {
     span: OfSpan<'a>,
     observer: &'a mut dyn Observer,
     so_far: Option<&'a mut SoFar>,
-    /// Whether the figures that were asked for last are to be recorded.
+    /// True if the figures that were asked for last are to be recorded.
     is_recorded: bool,
     duration: Option<Nanos>,
     cooldown: Nanos,

@@ -24,7 +24,7 @@ pub struct Ran {
     pub result: SpanResult,
     /// How it ended.
     pub ended: Ended,
-    /// Whether the rate had settled when measuring began, if that was waited for.
+    /// True if the rate had settled when measuring began, if that was waited for.
     pub settled: bool,
     /// Whether all that was written was read back, if that was asked for.
     pub read_back: Option<bool>,

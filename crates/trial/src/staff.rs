@@ -41,9 +41,9 @@ pub(crate) struct Variation {
     pub(crate) depth: Option<u32>,
     /// Which round it is: each draws other places.
     pub(crate) round: u64,
-    /// Whether latencies are shown while it runs.
+    /// True if latencies are shown while it runs.
     pub(crate) shows_latency: bool,
-    /// Whether it only makes targets ready: traces are not replayed then.
+    /// True if it only makes targets ready: traces are not replayed then.
     pub(crate) prepares: bool,
 }
 

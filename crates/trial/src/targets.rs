@@ -1,4 +1,5 @@
-//! The targets of a scenario: all judged and opened before anything is written, and those that were made filled.
+//! The targets of a scenario: all judged and opened before anything is written, and those that were made
+//! filled.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ pub(crate) struct Use {
     pub(crate) beneath: usize,
     /// What a trace does to it, if the job replays one.
     pub(crate) recorded: Option<Recorded>,
-    /// Whether its job writes to it.
+    /// True if its job writes to it.
     pub(crate) is_written: bool,
     /// How much of the range is in the page cache, if it was loaded: the rest is left out.
     pub(crate) loaded: OnceLock<Bytes>,
@@ -273,7 +274,8 @@ impl Targets {
         self.uses.iter().enumerate().filter(move |(_, one)| one.span == span)
     }
 
-    /// Whether all that a span writes is at the devices soon: past the page cache, or synced write by write.
+    /// Returns true if all that a span writes is at the devices soon: past the page cache, or synced write by
+    /// write.
     pub(crate) fn is_written_at_once(&self, span: usize) -> bool {
         !self.written_back.contains(&span)
     }
@@ -324,8 +326,8 @@ impl Targets {
         })
     }
 
-    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes, and traces from then on
-    /// whose they are.
+    /// Learns how the kernel counts flushes, beneath files that the scenario writes and flushes, and traces
+    /// from then on whose they are.
     ///
     /// # Errors
     /// If a flush fails.
@@ -352,7 +354,8 @@ impl Targets {
     }
 }
 
-/// What is beneath the targets so far. Those on the same devices have it in common: their counters are read once.
+/// What is beneath the targets so far. Those on the same devices have it in common: their counters are read
+/// once.
 #[derive(Default)]
 struct Known {
     by_name: HashMap<String, (usize, Arc<Surveyed>)>,
@@ -427,7 +430,8 @@ fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<
     places.iter().map(of).collect()
 }
 
-/// `asked` on a target. What is left over after the last whole block of the range or the target is not touched.
+/// `asked` on a target. What is left over after the last whole block of the range or the target is not
+/// touched.
 fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     let ByteRange { offset, length } = asked.range;
     let whole = length.round_down(opened.device.info().logical_block);

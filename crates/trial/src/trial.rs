@@ -38,7 +38,8 @@ pub type Course<'a> = dyn FnMut(&Interim<'_>) -> Result<Option<Turn>, TrialError
 /// Runs a trial: each span once, in order.
 ///
 /// # Errors
-/// If nothing could be measured at all: a refusal, a workload that does not fit, a stop while files were made ready.
+/// If nothing could be measured at all: a refusal, a workload that does not fit, a stop while files were made
+/// ready.
 pub fn run(
     request: &Request,
     context: &Context<'_>,

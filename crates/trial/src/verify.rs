@@ -17,7 +17,7 @@ use crate::targets::Use;
 pub(crate) struct Found {
     /// In all, what was read while the load ran included.
     pub(crate) verified: Verified,
-    /// Whether all of it was read back.
+    /// True if all of it was read back.
     pub(crate) whole: bool,
 }
 
@@ -42,8 +42,9 @@ pub(crate) fn verify(
     Ok(Found { verified: ledger.into_verified(), whole })
 }
 
-/// The target past the page cache, so that not the writer's own memory is compared. Where that cannot be, or blocks
-/// are counted in another length there, as it was opened, written back and with nothing clean left in the page cache.
+/// The target past the page cache, so that not the writer's own memory is compared. Where that cannot be, or
+/// blocks are counted in another length there, as it was opened, written back and with nothing clean left in
+/// the page cache.
 ///
 /// # Errors
 /// If what was written cannot be written back.

@@ -1,8 +1,9 @@
 //! Whose the requests were that the devices beneath a target counted.
 //!
-//! Counters tell what all programs asked for. A device that this run alone can use is its own: a simulated one, or a
-//! block device that it has claimed. A mounted file system never is: sync(2) of any program flushes it. There flushes are
-//! traced to the threads that asked, which takes root; without that they are of all programs, and prove nothing.
+//! Counters tell what all programs asked for. A device that this run alone can use is its own: a simulated
+//! one, or a block device that it has claimed. A mounted file system never is: sync(2) of any program flushes
+//! it. There flushes are traced to the threads that asked, which takes root; without that they are of all
+//! programs, and prove nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,9 +16,10 @@ use plumb_measure::{Attribution, BytesBy, FlushesOf, StorageSide};
 /// Whose they are.
 pub(crate) struct Whose {
     owner: Owner,
-    /// The first block devices beneath the target: there a thread of this process asks, further down the kernel's do.
+    /// The first block devices beneath the target: there a thread of this process asks, further down the
+    /// kernel's do.
     first: Vec<String>,
-    /// Whether nothing is between those and the devices that are counted.
+    /// True if nothing is between those and the devices that are counted.
     is_direct: bool,
 }
 
@@ -80,8 +82,8 @@ impl Whose {
         trace.lock().unwrap_or_else(PoisonError::into_inner).read().ok()
     }
 
-    /// Reads what is this run's own on `devices`. What the process wrote is a bound only where it is `written_at_once`,
-    /// rather than when the page cache likes.
+    /// Reads what is this run's own on `devices`. What the process wrote is a bound only where it is
+    /// `written_at_once`, rather than when the page cache likes.
     pub(crate) fn count(&self, devices: &[String], written_at_once: bool) -> OwnCounts {
         match self.owner {
             Owner::Run(_) => OwnCounts::default(),

@@ -67,7 +67,7 @@ pub(crate) fn content(content: &Content) -> String {
     }
 }
 
-/// Whether what is written compresses or repeats.
+/// Returns true if what is written compresses or repeats.
 pub(crate) fn is_reducible(content: &Content) -> bool {
     match content {
         Content::Pattern => false,
@@ -77,7 +77,8 @@ pub(crate) fn is_reducible(content: &Content) -> bool {
     }
 }
 
-/// How many requests the job at `number` of a span keeps in flight on one of its targets, all threads together.
+/// How many requests the job at `number` of a span keeps in flight on one of its targets, all threads
+/// together.
 pub(crate) fn depth_on_each(span: &Span, number: usize, depth: u32) -> Option<u64> {
     let job = &span.jobs[number];
     let joined = job.same_threads || span.jobs.get(number + 1).is_some_and(|next| next.same_threads);

@@ -26,8 +26,8 @@ pub struct Random {
     pub runs: Runs,
 }
 
-/// How many operations follow one another from a drawn place. Each run is all reads, all writes or all trims, and ends
-/// at the end of the range or of its zone at the latest.
+/// How many operations follow one another from a drawn place. Each run is all reads, all writes or all trims,
+/// and ends at the end of the range or of its zone at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runs {
@@ -49,16 +49,18 @@ pub enum Runs {
 pub enum Distribution {
     /// All places alike.
     Uniform,
-    /// Every place once, in random order, before any comes again: a permutation, without memory for each place.
-    /// Each pass is in an order of its own. Only for single operations: runs go over places that have a turn already.
+    /// Every place once, in random order, before any comes again: a permutation, without memory for each
+    /// place. Each pass is in an order of its own. Only for single operations: runs go over places that have
+    /// a turn already.
     EachOnce,
-    /// Zipf's law: the k-th most likely place has the weight k^-theta. The likely ones are spread over the range.
+    /// Zipf's law: the k-th most likely place has the weight k^-theta. The likely ones are spread over the
+    /// range.
     Zipf {
         /// Above 0, not 1; 0.99 to 1.2 are common.
         theta: f64,
     },
-    /// Pareto's 80/20 rule in fio's form: `power` 0.2 sends 80 % of operations to 20 % of the places. The likely ones
-    /// are spread over the range.
+    /// Pareto's 80/20 rule in fio's form: `power` 0.2 sends 80 % of operations to 20 % of the places. The
+    /// likely ones are spread over the range.
     Pareto {
         /// Between 0 and 1.
         power: f64,
@@ -68,8 +70,8 @@ pub enum Distribution {
         /// The standard deviation in percent of the range, above 0, at most 100.
         deviation_percent: f64,
     },
-    /// Zones one after the other from the start of the range, each with a share of the operations, uniform within.
-    /// What the last zone leaves over of the range gets the remaining share.
+    /// Zones one after the other from the start of the range, each with a share of the operations, uniform
+    /// within. What the last zone leaves over of the range gets the remaining share.
     Zoned(Vec<Zone>),
 }
 
@@ -97,8 +99,8 @@ pub enum ZoneLength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequential {
-    /// From the start of one operation to the start of the next; `None`: the length of the operation. Zero stays in
-    /// place.
+    /// From the start of one operation to the start of the next; `None`: the length of the operation. Zero
+    /// stays in place.
     pub stride: Option<Bytes>,
     /// Who advances.
     pub walk: Walk,
@@ -110,7 +112,8 @@ pub struct Sequential {
 pub enum Walk {
     /// Each worker on its own.
     Each,
-    /// All workers together take the next place from one position (DiskSpd `-si`). Needs an overlapping share.
+    /// All workers together take the next place from one position (DiskSpd `-si`). Needs an overlapping
+    /// share.
     Interlocked,
     /// Each of the requests that a worker has in flight walks for itself, all from the same start: so `depth`
     /// operations go to each place (DiskSpd `-p`).
@@ -124,7 +127,7 @@ impl Access {
     /// One block after the other.
     pub const SEQUENTIAL: Self = Self::Sequential(Sequential { stride: None, walk: Walk::Each });
 
-    /// Whether places are drawn.
+    /// Returns true if places are drawn.
     pub const fn is_random(&self) -> bool {
         matches!(self, Self::Random(_))
     }

@@ -1,23 +1,24 @@
 //! From a workload to its operations: a pure, endless (or counted) stream.
 //!
-//! Each operation takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The draw, taken
-//! as a fraction of 2^64, is spread over the places; the whole part of the product is the place, and what is left
-//! over, still evenly spread, decides between read, write and trim. Skewed distributions, runs and lengths that differ
-//! take further draws. All workers' streams follow from the workload alone, except that interlocked workers divide
-//! the places among them as they happen to come.
+//! Each operation takes one draw from xoshiro256++, seeded from the run's seed and the worker's index. The
+//! draw, taken as a fraction of 2^64, is spread over the places; the whole part of the product is the place,
+//! and what is left over, still evenly spread, decides between read, write and trim. Skewed distributions,
+//! runs and lengths that differ take further draws. All workers' streams follow from the workload alone,
+//! except that interlocked workers divide the places among them as they happen to come.
 //!
 //! # Generations, and what verification can promise
 //!
-//! Payloads regenerate from (seed, LBA, generation). The generation of a write is the ordinal of the operation among
-//! its worker's reads, writes and trims, counted from 1. It needs no memory per block, every rewrite of a block by that
-//! worker takes a higher one, and 0 is free to mean "never written". Which generation a block should hold after `n`
-//! operations follows from running a fresh generator over `n` operations.
+//! Payloads regenerate from (seed, LBA, generation). The generation of a write is the ordinal of the
+//! operation among its worker's reads, writes and trims, counted from 1. It needs no memory per block, every
+//! rewrite of a block by that worker takes a higher one, and 0 is free to mean "never written". Which
+//! generation a block should hold after `n` operations follows from running a fresh generator over `n`
+//! operations.
 //!
-//! Where workers share the range, the `i`th of `m` workers takes the generations `i + 1`, `i + 1 + m`, `i + 1 + 2m` and
-//! so on instead, so that no two writes of a run ever leave the same bytes in a block. A block that was read then says
-//! which write it holds, but not whether that was the last one: nobody knows in which order the writes of different
-//! workers arrived. So a stale block could pass for a fresh one, and verification with several overlapping workers is
-//! refused.
+//! Where workers share the range, the `i`th of `m` workers takes the generations `i + 1`, `i + 1 + m`,
+//! `i + 1 + 2m` and so on instead, so that no two writes of a run ever leave the same bytes in a block. A
+//! block that was read then says which write it holds, but not whether that was the last one: nobody knows in
+//! which order the writes of different workers arrived. So a stale block could pass for a fresh one, and
+//! verification with several overlapping workers is refused.
 
 mod mix;
 mod permutation;
@@ -63,10 +64,10 @@ pub enum Operation {
         offset: Bytes,
         /// How much.
         length: Bytes,
-        /// The version that the blocks take: higher than any that this worker gave them before, and no other worker
-        /// of the job gives it to them.
+        /// The version that the blocks take: higher than any that this worker gave them before, and no other
+        /// worker of the job gives it to them.
         generation: u64,
-        /// Whether it is to be durable when it completes.
+        /// True if it is to be durable when it completes.
         fua: bool,
     },
     /// Tell the device that what these bytes hold is no longer needed.
@@ -76,14 +77,15 @@ pub enum Operation {
         /// How much.
         length: Bytes,
     },
-    /// Wait until the writes before this have completed, then make them durable. Operations after it wait for it.
+    /// Wait until the writes before this have completed, then make them durable. Operations after it wait for
+    /// it.
     Flush,
 }
 
 /// The operations of one worker, in order.
 ///
-/// It ends after its share of `stop.operations` or `stop.bytes` (the operation that reaches the bytes is the last), and
-/// after the flush that is then due. How long it lasts is for the one to say who has a clock.
+/// It ends after its share of `stop.operations` or `stop.bytes` (the operation that reaches the bytes is the
+/// last), and after the flush that is then due. How long it lasts is for the one to say who has a clock.
 #[derive(Debug, Clone)]
 pub struct Generator {
     random: Xoshiro256PlusPlus,
@@ -125,8 +127,8 @@ struct Durable {
 }
 
 impl Generator {
-    /// The operations of `share` of `workload`, whose range is resolved: see [`Workload::within`]. Interlocked workers
-    /// of a target share `cursor`; others do not look at it.
+    /// The operations of `share` of `workload`, whose range is resolved: see [`Workload::within`].
+    /// Interlocked workers of a target share `cursor`; others do not look at it.
     ///
     /// # Errors
     /// If the workload is invalid, its range is open-ended, or there is no room for so many workers.
@@ -165,8 +167,8 @@ impl Generator {
         self.ordinal
     }
 
-    /// How many reads, writes and trims it hands out in all; `None` if it is endless, or ended by bytes in operations
-    /// of different lengths.
+    /// How many reads, writes and trims it hands out in all; `None` if it is endless, or ended by bytes in
+    /// operations of different lengths.
     pub fn limit(&self) -> Option<u64> {
         Some(self.limits.operations).filter(|operations| *operations < u64::MAX)
     }
@@ -272,7 +274,8 @@ impl Durable {
         fua
     }
 
-    /// What is left to do at the end: a flush, once, if it was asked for and anything was written since the last.
+    /// What is left to do at the end: a flush, once, if it was asked for and anything was written since the
+    /// last.
     fn at_end(&mut self) -> Option<Operation> {
         let due = self.flush_at_end && self.unflushed > 0;
         if due {

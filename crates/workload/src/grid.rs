@@ -20,11 +20,12 @@ impl Grid {
         length.checked_sub(self.longest).map_or(0, |room| room / self.step + 1)
     }
 
-    /// The part of `range` that is `share`'s. The parts are disjoint, begin on the grid and cover the range; `None` if
-    /// this one has no room for an operation.
+    /// The part of `range` that is `share`'s. The parts are disjoint, begin on the grid and cover the range;
+    /// `None` if this one has no room for an operation.
     pub(crate) fn part(self, range: ByteRange, share: Share) -> Option<ByteRange> {
         let length = range.length.0;
-        // Where starts are further apart than operations are long, the last start is enough of a unit for a part.
+        // Where starts are further apart than operations are long, the last start is enough of a unit for a
+        // part.
         let units = if self.step >= self.longest { self.places(length) } else { length / self.step };
         let (index, of) = (share.index(), share.of().get());
         let start = self.step * share.start_of(units, index);
@@ -34,7 +35,8 @@ impl Grid {
         (self.places(part.length.0) > 0).then_some(part)
     }
 
-    /// `range` without what comes before the first multiple of the step from `origin`; empty if nothing is left.
+    /// `range` without what comes before the first multiple of the step from `origin`; empty if nothing is
+    /// left.
     pub(crate) fn aligned(self, range: ByteRange, origin: u64) -> ByteRange {
         let end = range.offset.0 + range.length.0;
         let start = (range.offset.0 - origin).checked_next_multiple_of(self.step);

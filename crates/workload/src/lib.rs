@@ -1,8 +1,8 @@
 //! Workloads: a [`Scenario`] is plain data, and all operations follow from it alone.
 //!
-//! Nothing here knows a device, a clock or a thread. The same workload with the same seed gives the same operations
-//! on every machine: no system libm, no addresses, no time. That is what lets a reader of a recording, a verifier or
-//! a prover rebuild what was written without keeping it.
+//! Nothing here knows a device, a clock or a thread. The same workload with the same seed gives the same
+//! operations on every machine: no system libm, no addresses, no time. That is what lets a reader of a
+//! recording, a verifier or a prover rebuild what was written without keeping it.
 
 pub mod access;
 pub mod block_sizes;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Rate {
     /// As soon as the depth allows.
     Unlimited,
-    /// On a schedule made in advance. An operation that could not start in time starts late and its lateness is
-    /// measured; the schedule does not move.
+    /// On a schedule made in advance. An operation that could not start in time starts late and its lateness
+    /// is measured; the schedule does not move.
     Scheduled {
         /// How many.
         amount: Amount,

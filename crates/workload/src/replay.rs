@@ -1,7 +1,8 @@
-//! From a trace to what each target is asked: the events of one target in order, and a workload that stands for them
-//! wherever only sizes, shares and rates matter.
+//! From a trace to what each target is asked: the events of one target in order, and a workload that stands
+//! for them wherever only sizes, shares and rates matter.
 //!
-//! All targets of a trace share one list of events, sorted by target and then by time; nothing is copied for a worker.
+//! All targets of a trace share one list of events, sorted by target and then by time; nothing is copied for
+//! a worker.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -40,11 +41,11 @@ pub struct Replay {
 pub type Replays = BTreeMap<(usize, usize), Replay>;
 
 impl Replay {
-    /// What `job`, which names a trace, does with that `trace`: the job with its targets and a workload that stands for
-    /// the events, and the events.
+    /// What `job`, which names a trace, does with that `trace`: the job with its targets and a workload that
+    /// stands for the events, and the events.
     ///
-    /// A job that names no target has those of the trace; one target takes all that the trace does, and of several,
-    /// each takes what the trace does to the target in its place.
+    /// A job that names no target has those of the trace; one target takes all that the trace does, and of
+    /// several, each takes what the trace does to the target in its place.
     ///
     /// # Errors
     /// If the trace does nothing, or the job names another number of targets.
@@ -103,7 +104,7 @@ impl Recorded {
         &self.events[self.mine.clone()]
     }
 
-    /// Whether each event has its time, rather than the next room.
+    /// Returns true if each event has its time, rather than the next room.
     pub fn is_paced(&self) -> bool {
         self.how.is_paced()
     }
@@ -113,7 +114,7 @@ impl Recorded {
         &self.how
     }
 
-    /// Whether anything is written or trimmed.
+    /// Returns true if anything is written or trimmed.
     pub fn changes(&self) -> bool {
         self.sums.write.count + self.sums.trim.count > 0
     }
@@ -149,8 +150,8 @@ impl Recorded {
         })
     }
 
-    /// A workload that stands for the events: with lengths, shares, rates and range as theirs are, or in the mean; with
-    /// the depth, the seed, the content and the time limit of `job`.
+    /// A workload that stands for the events: with lengths, shares, rates and range as theirs are, or in the
+    /// mean; with the depth, the seed, the content and the time limit of `job`.
     pub fn stand_in(&self, job: &Workload) -> Workload {
         self.sums.stand_in(job, self.is_paced())
     }

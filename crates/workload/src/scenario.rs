@@ -1,8 +1,8 @@
 //! A scenario: what one run consists of, whatever language it was typed in.
 //!
-//! Spans follow one another; the jobs of a span run at the same time; a job has targets and threads, and says what
-//! its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it is all that
-//! the engine knows.
+//! Spans follow one another; the jobs of a span run at the same time; a job has targets and threads, and says
+//! what its threads do to each target. The native form, DiskSpd, SQLIO and fio are all read into this, and it
+//! is all that the engine knows.
 
 use std::num::NonZeroU32;
 
@@ -29,8 +29,8 @@ pub struct Span {
     pub warmup: Warmup,
     /// How long they run on after they were measured.
     pub cooldown: Nanos,
-    /// Write each target twice from end to end with 128 KiB blocks before (SNIA PTS 2.0.2, workload independent
-    /// preconditioning).
+    /// Write each target twice from end to end with 128 KiB blocks before (SNIA PTS 2.0.2, workload
+    /// independent preconditioning).
     pub precondition: bool,
     /// Repeat in rounds until the rounds agree, and report those.
     pub steady: Option<Steady>,
@@ -50,8 +50,8 @@ pub enum Warmup {
     Auto,
 }
 
-/// Steady state by SNIA PTS 2.0.2: over five rounds, the largest and the smallest rate are within 20 % of the mean and
-/// the fitted line changes by less than 10 % of it.
+/// Steady state by SNIA PTS 2.0.2: over five rounds, the largest and the smallest rate are within 20 % of the
+/// mean and the fitted line changes by less than 10 % of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steady {
@@ -84,23 +84,23 @@ pub struct Job {
     pub threads: u32,
     /// Every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
     pub threads_shared: bool,
-    /// Its threads are those of the job before it, which work on the targets of both: for targets that one thread treats
-    /// differently. A shared depth is then that over the targets of all these jobs.
+    /// Its threads are those of the job before it, which work on the targets of both: for targets that one
+    /// thread treats differently. A shared depth is then that over the targets of all these jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_threads: bool,
-    /// With shared threads: the depth of the workload is that of a thread over all its targets together (DiskSpd `-O`,
-    /// fio), rather than on each.
+    /// With shared threads: the depth of the workload is that of a thread over all its targets together
+    /// (DiskSpd `-O`, fio), rather than on each.
     pub depth_shared: bool,
-    /// Make missing target files of this size, and bring those that are shorter to it, and those that are longer if the
-    /// range goes on to the end.
+    /// Make missing target files of this size, and bring those that are shorter to it, and those that are
+    /// longer if the range goes on to the end.
     pub size: Option<Bytes>,
     /// What missing files are made of, and what is added to shorter ones.
     #[serde(default, skip_serializing_if = "Layout::is_written")]
     pub layout: Layout,
     /// How targets are opened.
     pub opening: Opening,
-    /// Target files are empty at first and grow to the size with each write; full, they start again. Other targets
-    /// are written in the same order.
+    /// Target files are empty at first and grow to the size with each write; full, they start again. Other
+    /// targets are written in the same order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub append: bool,
     /// What of target files is in the page cache when the span begins.
@@ -114,7 +114,8 @@ pub struct Job {
     pub continue_on_error: bool,
     /// Wait so long after the start of the span before this job begins.
     pub start_delay: Nanos,
-    /// A trace that says what they do, in place of the workload; its targets are those of the trace if none are named.
+    /// A trace that says what they do, in place of the workload; its targets are those of the trace if none
+    /// are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceUse>,
     /// A program that works on files, in place of the workload; its only target is a directory. Of the
@@ -138,7 +139,8 @@ pub struct Program {
     pub scale: Option<f64>,
 }
 
-/// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their names.
+/// Part that a job plays in its run. A check gives its jobs roles; nothing else has to know them by their
+/// names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -177,15 +179,16 @@ pub struct TargetUse {
 
 /// What a file is made of before a load begins.
 ///
-/// A sync after the first write to a block that is not written yet also has to make the file system's own records durable, which costs
-/// another flush.
+/// A sync after the first write to a block that is not written yet also has to make the file system's own
+/// records durable, which costs another flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Every block is written.
     #[default]
     Written,
-    /// Blocks are reserved by fallocate(2) and not written; holes where a file system cannot reserve. A shorter file is emptied first.
+    /// Blocks are reserved by fallocate(2) and not written; holes where a file system cannot reserve. A
+    /// shorter file is emptied first.
     Reserved,
     /// Nothing is reserved. A shorter file is emptied first.
     Holes,
@@ -204,11 +207,11 @@ pub enum PageCache {
     /// Whatever is there.
     #[default]
     AsIs,
-    /// Nothing. Cached pages cost each direct request an invalidation, and each buffered write a walk through the large
-    /// folio that a read had made.
+    /// Nothing. Cached pages cost each direct request an invalidation, and each buffered write a walk through
+    /// the large folio that a read had made.
     Evicted,
-    /// All of the range, read in order for at most half of the duration; what was not read until then is left out of the
-    /// range. That time is taken from the duration, of which a quarter stays.
+    /// All of the range, read in order for at most half of the duration; what was not read until then is left
+    /// out of the range. That time is taken from the duration, of which a quarter stays.
     Loaded,
 }
 

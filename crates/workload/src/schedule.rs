@@ -1,12 +1,12 @@
 //! When operations are meant to start.
 //!
-//! The schedule is made in advance and never moves: an operation that could not start in time is late, and its
-//! lateness counts. A load that waits for the device before it looks at the clock hides exactly the moments when the
-//! device stalled (coordinated omission).
+//! The schedule is made in advance and never moves: an operation that could not start in time is late, and
+//! its lateness counts. A load that waits for the device before it looks at the clock hides exactly the
+//! moments when the device stalled (coordinated omission).
 //!
-//! The rate is that of all workers together. At fixed intervals their starts interleave into one schedule. Poisson
-//! processes need no such care: several independent ones, each at its fraction of the rate, are together one at the
-//! whole rate.
+//! The rate is that of all workers together. At fixed intervals their starts interleave into one schedule.
+//! Poisson processes need no such care: several independent ones, each at its fraction of the rate, are
+//! together one at the whole rate.
 
 use plumb_block::{Bytes, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -72,13 +72,14 @@ impl Schedule {
         self.step(self.bytes_mean.map_or(1, |_| length.0));
     }
 
-    /// The mean time between two starts of this worker: that of an operation of mean length, if bytes are scheduled.
+    /// The mean time between two starts of this worker: that of an operation of mean length, if bytes are
+    /// scheduled.
     pub fn interval(&self) -> Nanos {
         Nanos((self.mean() as f64 * self.scale()) as u64)
     }
 
-    /// How many operations from the next one on are meant to start before `time`, counted up to `most`. If bytes are
-    /// scheduled, those after the next one are taken to be of mean length.
+    /// How many operations from the next one on are meant to start before `time`, counted up to `most`. If
+    /// bytes are scheduled, those after the next one are taken to be of mean length.
     pub fn due_before(&self, time: Nanos, most: u64) -> u64 {
         match self.arrival {
             Process::Fixed => {
@@ -108,8 +109,8 @@ impl Schedule {
         }
     }
 
-    /// The start of what comes after `taken`, on the schedule of all workers. Multiplication and division alone: exact
-    /// as far as the numbers are, without drift, and the same on every machine.
+    /// The start of what comes after `taken`, on the schedule of all workers. Multiplication and division
+    /// alone: exact as far as the numbers are, without drift, and the same on every machine.
     fn fixed(&self, taken: u64) -> Nanos {
         let of = u64::from(self.share.of().get());
         let mine = u64::from(self.share.index()).saturating_mul(self.mean());

@@ -1,7 +1,8 @@
 //! Independent random streams from one seed.
 //!
-//! A run has one seed. Each worker's operations, each worker's arrivals and the places that a skewed distribution
-//! likes follow from it, each by a stream of its own, so that none changes when another draws more or less.
+//! A run has one seed. Each worker's operations, each worker's arrivals and the places that a skewed
+//! distribution likes follow from it, each by a stream of its own, so that none changes when another draws
+//! more or less.
 
 /// Sets the arrivals apart from the operations.
 pub(crate) const ARRIVALS: u64 = 0x6172_7269_7661_6c73;

@@ -1,9 +1,9 @@
 //! How one workload is divided among several workers.
 //!
-//! Each worker gets its own random stream, and its fraction of the operations, of the bytes and of the rate. Whether
-//! it also gets a part of the range of its own is for the workload's [`Division`](crate::Division) to say: where it
-//! does, two workers never write the same block, and what a block should hold follows from one worker's operations
-//! alone. Depth, flushes and bursts are per worker and not divided.
+//! Each worker gets its own random stream, and its fraction of the operations, of the bytes and of the rate.
+//! Whether it also gets a part of the range of its own is for the workload's [`Division`](crate::Division) to
+//! say: where it does, two workers never write the same block, and what a block should hold follows from one
+//! worker's operations alone. Depth, flushes and bursts are per worker and not divided.
 
 use std::num::NonZeroU32;
 

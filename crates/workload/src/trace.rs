@@ -1,7 +1,8 @@
 //! Traces of what others did, and how they are to be replayed.
 //!
-//! A [`Trace`] says which targets there were and what was asked of which of them when. It can hold millions of events,
-//! so an event is kept in 24 bytes: ten million of them are 240 MB, and [`Trace::EVENTS_MAX`] is where it ends.
+//! A [`Trace`] says which targets there were and what was asked of which of them when. It can hold millions
+//! of events, so an event is kept in 24 bytes: ten million of them are 240 MB, and [`Trace::EVENTS_MAX`] is
+//! where it ends.
 
 use plumb_block::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,8 @@ pub struct TraceUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceSpeed {
-    /// Every request at its own time, at so many percent of the speed of the trace: 200 is twice as fast. At least 1.
+    /// Every request at its own time, at so many percent of the speed of the trace: 200 is twice as fast. At
+    /// least 1.
     Percent(u32),
     /// One after the other as fast as the depth allows.
     Unpaced,
@@ -108,7 +110,7 @@ impl TraceEvent {
 }
 
 impl Skip {
-    /// Whether `op` is one of them.
+    /// Returns true if `op` is one of them.
     pub const fn leaves_out(self, op: TraceOp) -> bool {
         match op {
             TraceOp::Read => self.reads,
@@ -126,7 +128,7 @@ impl TraceUse {
         Self { path: path.to_owned(), speed, scale: 1, align: Bytes(1), skip: Skip::default() }
     }
 
-    /// Whether requests have times of their own.
+    /// Returns true if requests have times of their own.
     pub fn is_paced(&self) -> bool {
         self.speed != TraceSpeed::Unpaced
     }

@@ -1,4 +1,5 @@
-//! What all offsets and lengths are multiples of: how fine the addresses of a device must be to be asked for them.
+//! What all offsets and lengths are multiples of: how fine the addresses of a device must be to be asked for
+//! them.
 
 use plumb_block::Bytes;
 
@@ -23,8 +24,8 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 }
 
 impl Workload {
-    /// The lengths of operations that occur and the steps between places, each with its field. Offsets are sums of
-    /// these from the start of the range on.
+    /// The lengths of operations that occur and the steps between places, each with its field. Offsets are
+    /// sums of these from the start of the range on.
     pub fn steps(&self) -> Vec<(&'static str, Bytes)> {
         let lengths = self.splits().flat_map(|(split, _)| &split.0);
         let mut steps: Vec<_> = lengths.map(|(length, _)| ("block", *length)).collect();

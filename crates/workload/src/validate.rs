@@ -1,7 +1,7 @@
 //! What it takes for a workload to be valid.
 //!
-//! Everything that makes no sense is refused before anything runs, and nothing is quietly changed into something that
-//! does: a run that did something else than was asked for is worse than none.
+//! Everything that makes no sense is refused before anything runs, and nothing is quietly changed into
+//! something that does: a run that did something else than was asked for is worse than none.
 
 mod access;
 mod scenario;

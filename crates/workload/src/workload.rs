@@ -1,8 +1,8 @@
 //! The description of a workload.
 //!
-//! It is what a person means by "4 KiB random writes at depth 32 with a flush after each": plain data that goes into
-//! recordings and over the wire to other hosts. Offsets and lengths are bytes; whether they fit a device's blocks is
-//! for the one to say who knows the device.
+//! It is what a person means by "4 KiB random writes at depth 32 with a flush after each": plain data that
+//! goes into recordings and over the wire to other hosts. Offsets and lengths are bytes; whether they fit a
+//! device's blocks is for the one to say who knows the device.
 
 use std::num::NonZeroU32;
 
@@ -35,7 +35,8 @@ pub struct Workload {
     pub stop: Stop,
     /// When writes are made durable.
     pub durability: Durability,
-    /// How fast operations start, over all workers together. Flushes are not limited: each belongs to its writes.
+    /// How fast operations start, over all workers together. Flushes are not limited: each belongs to its
+    /// writes.
     pub rate: Rate,
     /// Bursts with pauses between them.
     pub burst: Option<Burst>,
@@ -47,8 +48,8 @@ pub struct Workload {
     pub division: Division,
     /// What writes consist of.
     pub content: Content,
-    /// Check every byte read against what was written, and read back all that was written at the end. Blocks that an
-    /// earlier run of the same seed wrote are held against their own stamps.
+    /// Check every byte read against what was written, and read back all that was written at the end. Blocks
+    /// that an earlier run of the same seed wrote are held against their own stamps.
     pub verify: bool,
 }
 
@@ -56,12 +57,13 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Durability {
-    /// After how many writes of a worker these are made durable: the worker waits until they have completed, flushes,
-    /// and only then goes on. `None`: never.
+    /// After how many writes of a worker these are made durable: the worker waits until they have completed,
+    /// flushes, and only then goes on. `None`: never.
     pub flush_every: Option<NonZeroU32>,
     /// Flush once more when the workload is over, if anything was written since the last flush.
     pub flush_at_end: bool,
-    /// Every how many writes of a worker one is to be durable when it completes (force unit access); 1 is each.
+    /// Every how many writes of a worker one is to be durable when it completes (force unit access); 1 is
+    /// each.
     pub fua_every: Option<NonZeroU32>,
 }
 
@@ -69,12 +71,13 @@ pub struct Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Division {
-    /// Each worker has a part of its own; no two write the same block. A distribution applies to each part by itself,
-    /// but each zone is divided, so that all workers together have the zones of the range.
+    /// Each worker has a part of its own; no two write the same block. A distribution applies to each part by
+    /// itself, but each zone is divided, so that all workers together have the zones of the range.
     Parts,
     /// Each works on the whole range, and sequential ones start at the same place.
     Overlap,
-    /// Each works on the whole range, and the n-th sequential one starts n times so far from the start (DiskSpd `-T`).
+    /// Each works on the whole range, and the n-th sequential one starts n times so far from the start
+    /// (DiskSpd `-T`).
     Offset(Bytes),
 }
 
@@ -82,11 +85,11 @@ pub enum Division {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Stamped noise that differs in every block of every write, does not compress or deduplicate, and regenerates:
-    /// see [`Pattern`](plumb_block::Pattern).
+    /// Stamped noise that differs in every block of every write, does not compress or deduplicate, and
+    /// regenerates: see [`Pattern`](plumb_block::Pattern).
     Pattern,
-    /// The same, but so much of each block is zeroes after the noise, and so many blocks of 100 are copies of others:
-    /// to show a path that reduces data what it may reduce.
+    /// The same, but so much of each block is zeroes after the noise, and so many blocks of 100 are copies of
+    /// others: to show a path that reduces data what it may reduce.
     Reducible {
         /// How many of 100 bytes of a block compress to nothing, 0 to 99.
         compress_percent: u8,
@@ -101,7 +104,8 @@ pub enum Content {
     Counting,
     /// From a buffer of noise of this size, each write from another place in it (DiskSpd `-Z<size>`).
     Buffer(Bytes),
-    /// From a buffer of this size filled from a file, each write from another place in it (DiskSpd `-Z<size>,file`).
+    /// From a buffer of this size filled from a file, each write from another place in it (DiskSpd
+    /// `-Z<size>,file`).
     File {
         /// How much of it.
         size: Bytes,
@@ -120,7 +124,7 @@ impl Durability {
         Self { flush_every: Some(writes), flush_at_end: false, fua_every: None }
     }
 
-    /// Whether anything is made durable at all.
+    /// Returns true if anything is made durable at all.
     pub fn is_any(&self) -> bool {
         *self != Self::default()
     }
@@ -132,7 +136,8 @@ impl Workload {
     /// The largest block.
     pub const BLOCK_MAX: Bytes = Bytes::gib(1);
 
-    /// A single-depth random read of `block`s all over `range`, for one second: what other workloads are made from.
+    /// A single-depth random read of `block`s all over `range`, for one second: what other workloads are made
+    /// from.
     pub fn over(range: ByteRange, block: Bytes) -> Self {
         Self {
             blocks: BlockSizes::one(block),
@@ -175,12 +180,12 @@ impl Workload {
         Ok(Self { range: ByteRange { length, ..self.range }, ..self.clone() })
     }
 
-    /// Whether any operation writes.
+    /// Returns true if any operation writes.
     pub fn writes(&self) -> bool {
         self.write_percent > 0
     }
 
-    /// Whether any operation changes the target.
+    /// Returns true if any operation changes the target.
     pub fn changes(&self) -> bool {
         self.writes() || self.trim_percent > 0
     }

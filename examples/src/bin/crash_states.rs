@@ -1,12 +1,12 @@
-//! Enumerates every state that a power cut may leave after ten commands of a small journal, and counts those in which
-//! the journal would be read wrongly.
+//! Enumerates every state that a power cut may leave after ten commands of a small journal, and counts those
+//! in which the journal would be read wrongly.
 //!
 //! ```sh
 //! cargo run -p plumb-examples --bin crash_states
 //! ```
 //!
-//! The journal occupies blocks 1 to 4, its head is in block 0. An entry is written, and then the head that counts it.
-//! Between the two there is a flush, or there is none: that is the argument.
+//! The journal occupies blocks 1 to 4, its head is in block 0. An entry is written, and then the head that
+//! counts it. Between the two there is a flush, or there is none: that is the argument.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -73,7 +73,8 @@ impl Drive {
     }
 }
 
-/// Writes entries until there were ten commands; prints and returns how many states there are, and how many are wrong.
+/// Writes entries until there were ten commands; prints and returns how many states there are, and how many
+/// are wrong.
 fn run(flushes_before_head: bool) -> (usize, usize) {
     let (mut drive, mut all, mut wrong) = (Drive::new(), BTreeSet::new(), BTreeSet::new());
     for entry in 1.. {

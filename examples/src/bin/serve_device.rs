@@ -1,5 +1,5 @@
-//! Serves a device of one's own over NBD: a disk whose every block reads as its own number, and that forgets what is
-//! written.
+//! Serves a device of one's own over NBD: a disk whose every block reads as its own number, and that forgets
+//! what is written.
 //!
 //! ```sh
 //! cargo run -p plumb-examples --bin serve_device -- ./socket &

@@ -58,8 +58,8 @@ pub(super) fn run(plumb: &Path, directory: &Path, pairs: usize) -> Result<()> {
     for pair in 1..=pairs {
         eprintln!("pair {pair} of {pairs}");
         let document = check(plumb, place.path())?;
-        // Storage may be faster on blocks that were written long ago, and reads of blocks that never were come from
-        // nothing: both begin with a new file, wholly written.
+        // Storage may be faster on blocks that were written long ago, and reads of blocks that never were
+        // come from nothing: both begin with a new file, wholly written.
         remove_if_there(&place.path().join(PEER))?;
         fio(&["--rw=write", "--bs=1M", "--end_fsync=1"], place.path())?;
         for (pattern, ratios) in PATTERNS.iter().zip(&mut ratios) {

@@ -1,4 +1,5 @@
-//! A drive in memory as a loop device (FUSE below it) against a loop device over a file in memory: fio, in turn.
+//! A drive in memory as a loop device (FUSE below it) against a loop device over a file in memory: fio, in
+//! turn.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::guest;
 
-/// What one subject got: operations per second, and the 99th percentile in milliseconds with that of the sync.
+/// What one subject got: operations per second, and the 99th percentile in milliseconds with that of the
+/// sync.
 #[derive(Clone, Copy)]
 struct Figures {
     rate: f64,

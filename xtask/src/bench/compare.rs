@@ -1,5 +1,6 @@
-//! Whether `plumb compare` says the right thing on this machine, as often as it says that it does: a difference that is there, and its
-//! cause; and a level against itself, in spite of whatever else goes on here.
+//! Whether `plumb compare` says the right thing on this machine, as often as it says that it does: a
+//! difference that is there, and its cause; and a level against itself, in spite of whatever else goes on
+//! here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,8 @@ use serde_json::Value;
 /// So many times a level is compared with itself for each time that two are compared.
 const SAME_EACH: usize = 5;
 
-/// Counts what `runs` comparisons of cached with direct random writes say, and five times as many of a level with itself at 99 %.
+/// Counts what `runs` comparisons of cached with direct random writes say, and five times as many of a level
+/// with itself at 99 %.
 pub(super) fn run(plumb: &Path, directory: &Path, runs: usize) -> Result<()> {
     let place = tempfile::tempdir_in(directory).context("making a directory for the test file")?;
     let factor = ["--factor", "buffering=cached,direct", "--budget", "30s"];

@@ -12,7 +12,8 @@ use crate::process;
 pub(super) struct Measured {
     /// Operations per second.
     pub(super) rate: f64,
-    /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in seconds.
+    /// The 99th percentile of the time that an operation took, and of the sync after it if there was one, in
+    /// seconds.
     pub(super) p99: f64,
 }
 

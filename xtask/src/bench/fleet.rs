@@ -1,4 +1,5 @@
-//! Many hosts: how late they start, how long a survey over ssh and a change by Ansible take, and what they cost the controller.
+//! Many hosts: how late they start, how long a survey over ssh and a change by Ansible take, and what they
+//! cost the controller.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `plumb load`: its speed against fio, its memory, and whether its figures are true.
 //!
-//! Every bar is printed as met or not met. A machine that does something else at the same time misses bars that it
-//! meets when idle; so look at the load first.
+//! Every bar is printed as met or not met. A machine that does something else at the same time misses bars
+//! that it meets when idle; so look at the load first.
 
 mod article;
 mod figures;

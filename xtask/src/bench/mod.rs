@@ -32,9 +32,9 @@ const ALL: [&str; 9] =
 /// Which benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// agreement, load, nbd, realtime, attach, observe, prove, cache, fleet; all without a name. Of cache also one part alone:
-    /// cache-burst, cache-overhead, cache-recovery, cache-simulated. Beside all: compare (--pairs 20 takes an hour and a half, --pairs 1 five minutes), and in a guest
-    /// cache-guest
+    /// agreement, load, nbd, realtime, attach, observe, prove, cache, fleet; all without a name. Of cache
+    /// also one part alone: cache-burst, cache-overhead, cache-recovery, cache-simulated. Beside all: compare
+    /// (--pairs 20 takes an hour and a half, --pairs 1 five minutes), and in a guest cache-guest
     names: Vec<String>,
 
     /// Where to put test files: a directory on the storage that is meant

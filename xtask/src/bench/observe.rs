@@ -1,7 +1,9 @@
-//! What observing costs: fio on a loop device over a file in memory, with `plumb observe` beside it and without, in turn.
+//! What observing costs: fio on a loop device over a file in memory, with `plumb observe` beside it and
+//! without, in turn.
 //!
-//! The processor that the load has is saturated: fio and what it asks of the kernel run on one. The cost is plumb's own processor time against
-//! the time that the load had, and the rate that the load loses, which holds what the kernel needs to put events down.
+//! The processor that the load has is saturated: fio and what it asks of the kernel run on one. The cost is
+//! plumb's own processor time against the time that the load had, and the rate that the load loses, which
+//! holds what the kernel needs to put events down.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

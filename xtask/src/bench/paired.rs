@@ -24,7 +24,8 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Measures one pair more. Who comes first changes from pair to pair, so that neither has the other's wake always.
+    /// Measures one pair more. Who comes first changes from pair to pair, so that neither has the other's
+    /// wake always.
     pub(super) fn measure(&mut self, mut one: impl FnMut(Side) -> Result<f64>) -> Result<()> {
         if self.ours.len().is_multiple_of(2) {
             self.ours.push(one(Side::Ours)?);
@@ -64,8 +65,9 @@ pub(super) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The interval that covers the median of the population with at least 95 % (order statistics of the binomial, which
-/// need no assumption about the distribution); the whole range where the pairs are too few for that.
+/// The interval that covers the median of the population with at least 95 % (order statistics of the
+/// binomial, which need no assumption about the distribution); the whole range where the pairs are too few
+/// for that.
 pub(super) fn median_interval(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! How fast the prover explores and checks states, and in how much memory. The rates of one processor are by processor time.
+//! How fast the prover explores and checks states, and in how much memory. The rates of one processor are by
+//! processor time.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,14 +1,15 @@
 //! Whether a drive in real time, over NBD, answers as its model does in virtual time.
 //!
-//! The same load with the same seed runs on `sim:MODEL` in virtual time, and in turn on the null drive and on the drive
-//! over NBD. What the null drive's answers take is the way there and back in the same run, which the model does not have;
-//! so what is expected of the drive is the model's answers with such a journey each.
+//! The same load with the same seed runs on `sim:MODEL` in virtual time, and in turn on the null drive and on
+//! the drive over NBD. What the null drive's answers take is the way there and back in the same run, which
+//! the model does not have; so what is expected of the drive is the model's answers with such a journey each.
 //!
-//! - Requests come at random intervals, as of many clients. At equal ones they would keep step with a disk that turns:
-//!   every so many requests would find it at the same angle, which in real time is another one than in the model.
+//! - Requests come at random intervals, as of many clients. At equal ones they would keep step with a disk
+//!   that turns: every so many requests would find it at the same angle, which in real time is another one
+//!   than in the model.
 //! - For the same reason the model of such a disk is run from several angles.
-//! - At low rates processors are kept awake, since nobody can say how late a hypervisor wakes one. Two loads are measured
-//!   with sleeping processors as well.
+//! - At low rates processors are kept awake, since nobody can say how late a hypervisor wakes one. Two loads
+//!   are measured with sleeping processors as well.
 
 mod answers;
 mod processors;
@@ -30,8 +31,8 @@ use crate::process;
 const SIZE: &str = "4GiB";
 /// For how long the null drive is measured at most, in seconds: its answers differ less than a disk's.
 const NULL_SECONDS_MAX: f64 = 1.0;
-/// From how many angles a disk that turns is modelled, and how far apart in microseconds: spread over a revolution of
-/// 4 ms as well as of 8.3 ms.
+/// From how many angles a disk that turns is modelled, and how far apart in microseconds: spread over a
+/// revolution of 4 ms as well as of 8.3 ms.
 const ANGLES: u32 = 5;
 const ANGLE_MICROSECONDS: u32 = 3_200;
 /// At this rate and above no processor sleeps, and what keeps them awake would only be in the way.

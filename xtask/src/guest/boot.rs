@@ -1,8 +1,9 @@
-//! One boot from power-on to power-off: QEMU, the guest's frames, and the samples taken while the guest waits.
+//! One boot from power-on to power-off: QEMU, the guest's frames, and the samples taken while the guest
+//! waits.
 //!
-//! Everything that can happen arrives as an event on one channel and is waited for with a limit, so a guest that hangs,
-//! a QEMU that dies and a person at the keyboard all end the same way: QEMU is killed and reaped, the temporary files go,
-//! and each scenario that has no result gets the reason as its result.
+//! Everything that can happen arrives as an event on one channel and is waited for with a limit, so a guest
+//! that hangs, a QEMU that dies and a person at the keyboard all end the same way: QEMU is killed and reaped,
+//! the temporary files go, and each scenario that has no result gets the reason as its result.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -316,8 +317,8 @@ impl Guest<'_> {
         Ok(&run.scenario.name)
     }
 
-    /// The script's status decides, unless the script has said more. What the console says of a failure is shown now, before the
-    /// next scenario writes there.
+    /// The script's status decides, unless the script has said more. What the console says of a failure is
+    /// shown now, before the next scenario writes there.
     fn end(&mut self, status: i32) -> Result<()> {
         let name = self.pause()?;
         let console = self.console;

@@ -1,5 +1,5 @@
-//! What a guest finds in its first root directory: laid out in a directory of this machine, and packed by busybox into the
-//! cpio archive that the kernel unpacks.
+//! What a guest finds in its first root directory: laid out in a directory of this machine, and packed by
+//! busybox into the cpio archive that the kernel unpacks.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use crate::process;
 
-/// The archive before it is packed; paths are relative to the root, without a leading slash. Parents are made.
+/// The archive before it is packed; paths are relative to the root, without a leading slash. Parents are
+/// made.
 #[derive(Debug)]
 pub(crate) struct Archive {
     root: TempDir,

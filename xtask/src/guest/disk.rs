@@ -1,7 +1,7 @@
 //! The emulated drives of a guest, and how QEMU is told about them.
 //!
-//! A drive's name is its serial number, so that the guest finds it whatever the kernel calls it, and it is QEMU's name
-//! for it, so that QEMU's counters can be asked for it.
+//! A drive's name is its serial number, so that the guest finds it whatever the kernel calls it, and it is
+//! QEMU's name for it, so that QEMU's counters can be asked for it.
 
 use std::fmt;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub(crate) struct Disk {
     pub name: String,
     /// How it is attached.
     pub bus: Bus,
-    /// Whether it is powered on with its volatile write cache off.
+    /// True if it is powered on with its volatile write cache off.
     #[serde(default)]
     cache_off: bool,
     #[serde(default)]
@@ -67,14 +67,14 @@ pub(crate) struct Disk {
     /// Its capacity in MiB.
     #[serde(default = "usual_size")]
     size_mib: u64,
-    /// Whether QEMU lets it do no more than 150 operations and 150 MiB a second.
+    /// True if QEMU lets it do no more than 150 operations and 150 MiB a second.
     #[serde(default)]
     slow: bool,
     /// The model that plumb simulates, if not the usual one.
     pub model: Option<String>,
     /// A World Wide Name beside its serial number: SCSI and SATA.
     wwn: Option<u64>,
-    /// Whether it is reached over two controllers of one subsystem: NVMe.
+    /// True if it is reached over two controllers of one subsystem: NVMe.
     #[serde(default)]
     two_controllers: bool,
 }
@@ -87,12 +87,13 @@ impl Disk {
     /// The usual capacity in MiB.
     pub(crate) const SIZE_MIB: u64 = 512;
 
-    /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not provided for.
+    /// QEMU's name of the device that has to go so that this drive is unplugged; none where that is not
+    /// provided for.
     pub(crate) fn unplugged_as(&self) -> Option<String> {
         (self.bus == Bus::VirtioScsi).then(|| format!("{}-disk", self.name))
     }
 
-    /// Whether plumb simulates it.
+    /// Returns true if plumb simulates it.
     pub(crate) fn is_simulated(&self) -> bool {
         self.medium == Medium::Simulated
     }
@@ -116,8 +117,8 @@ impl Disk {
         Ok(())
     }
 
-    /// The `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe): QEMU's counters
-    /// count a flush when the emulated drive receives it, whatever becomes of it later.
+    /// The `-drive` of this disk. Writes of the guest need not be durable on the host (cache=unsafe): QEMU's
+    /// counters count a flush when the emulated drive receives it, whatever becomes of it later.
     fn drive(&self, directory: &Path) -> String {
         let name = &self.name;
         match self.medium {
@@ -204,8 +205,8 @@ impl fmt::Display for Bus {
 }
 
 impl Bus {
-    /// What it needs: controllers that must be there before a disk, and kernel modules with their parameters. SCSI disks need
-    /// sd_mod besides.
+    /// What it needs: controllers that must be there before a disk, and kernel modules with their parameters.
+    /// SCSI disks need sd_mod besides.
     const fn needs(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Ahci => (&[], &["ahci"]),
@@ -219,7 +220,7 @@ impl Bus {
         }
     }
 
-    /// Whether its disks are SCSI disks for the kernel.
+    /// Returns true if its disks are SCSI disks for the kernel.
     pub(crate) const fn is_scsi(self) -> bool {
         matches!(self, Self::Ahci | Self::VirtioScsi | Self::Megasas | Self::UsbStorage | Self::Uas)
     }

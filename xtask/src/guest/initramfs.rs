@@ -1,4 +1,5 @@
-//! The guest's first and only root: busybox, the tools that build stacks, modules, and the scenarios as shell scripts.
+//! The guest's first and only root: busybox, the tools that build stacks, modules, and the scenarios as shell
+//! scripts.
 //!
 //! ```text
 //! /init /bin/busybox             the first process, and every small command
@@ -129,8 +130,8 @@ fn add_scenarios(archive: &Archive, lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module may be
-/// followed by its parameters.
+/// Adds modules and what they need, and the list of their files in the order to insert them. A wanted module
+/// may be followed by its parameters.
 fn add_modules(archive: &Archive, lab: &Lab, list: &str, wanted: &[impl AsRef<str>]) -> Result<()> {
     let wanted: Vec<(&str, &str)> =
         wanted.iter().map(AsRef::as_ref).map(|text| text.split_once(' ').unwrap_or((text, ""))).collect();

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM: every boot in progress hears of it and ends its QEMU.
 //!
-//! The boots wait for events on a channel each; an interrupt is one more event. A second interrupt ends this process at
-//! once; QEMU then dies with it, because it is started to die with its parent.
+//! The boots wait for events on a channel each; an interrupt is one more event. A second interrupt ends this
+//! process at once; QEMU then dies with it, because it is started to die with its parent.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,8 @@ impl Interrupts {
         let seen = Arc::new(AtomicBool::new(false));
         let (mut woken, wake) = UnixStream::pair().context("making a pair of sockets")?;
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds `seen` false and goes on, the second one ends the process.
+            // In this order: the first signal finds `seen` false and goes on, the second one ends the
+            // process.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)))
                 .and_then(|_| signal_hook::low_level::pipe::register(signal, wake.try_clone()?))
@@ -49,7 +50,7 @@ impl Interrupts {
         Ok(Self { seen, listeners })
     }
 
-    /// Whether one has come.
+    /// Returns true if one has come.
     pub(crate) fn seen(&self) -> bool {
         self.seen.load(Ordering::SeqCst)
     }

@@ -1,8 +1,8 @@
 //! Debian's kernels: found with apt, downloaded and unpacked into the cache, never installed.
 //!
-//! The guests run what people run: the stable kernel of Debian 12 (6.1) and the newer one of its security archive
-//! (6.12). Both matter because the two treat a disabled write cache differently. A kernel once unpacked is used
-//! again without asking the network.
+//! The guests run what people run: the stable kernel of Debian 12 (6.1) and the newer one of its security
+//! archive (6.12). Both matter because the two treat a disabled write cache differently. A kernel once
+//! unpacked is used again without asking the network.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -26,7 +26,8 @@ pub(crate) struct Lab<'a> {
     pub interactive: bool,
 }
 
-/// On a busy host the emulated timer may be late when the kernel tests it, which is a panic without `no_timer_check`.
+/// On a busy host the emulated timer may be late when the kernel tests it, which is a panic without
+/// `no_timer_check`.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 mitigations=off nokaslr audit=0 no_timer_check quiet loglevel=6 scsi_mod.scan=sync rdinit=/init";
 
 /// The files of a boot outside the guest.
@@ -69,15 +70,15 @@ impl Lab<'_> {
 
     /// The command that boots this laboratory with `drives`, QEMU's arguments for the disks.
     ///
-    /// QEMU runs in a process group of its own, so that Ctrl-C comes to us alone, and under setpriv, which makes the
-    /// kernel kill it when we die without having ended it.
+    /// QEMU runs in a process group of its own, so that Ctrl-C comes to us alone, and under setpriv, which
+    /// makes the kernel kill it when we die without having ended it.
     pub(crate) fn command(&self, files: &Files, drives: &[String]) -> Command {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
             .args(["-machine", "q35", "-accel", "tcg,thread=multi", "-smp", "1", "-m", "1024"])
-            // With an instruction for random numbers nothing in the guest waits for entropy. Without SSE 4.2: QEMU emulates its CRC-32C bit
-            // by bit, which takes longer than the tables that are used instead.
+            // With an instruction for random numbers nothing in the guest waits for entropy. Without SSE 4.2:
+            // QEMU emulates its CRC-32C bit by bit, which takes longer than the tables that are used instead.
             .args(["-cpu", "qemu64,+rdrand,+ssse3,+sse4.1,+popcnt"])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")

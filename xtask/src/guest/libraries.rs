@@ -1,7 +1,7 @@
 //! Programs of this machine for the guest, with the shared libraries that they need.
 //!
-//! The guest's root has nothing but busybox; dmsetup, lvm, mdadm and the like are copied from here, with what `ldd`
-//! says they load, to the same paths.
+//! The guest's root has nothing but busybox; dmsetup, lvm, mdadm and the like are copied from here, with what
+//! `ldd` says they load, to the same paths.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

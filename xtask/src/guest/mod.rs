@@ -1,18 +1,20 @@
 //! Guests: real kernels on emulated drives, where the truth about a flush can be counted.
 //!
-//! A survey says what becomes of a flush by reading a system's description of itself. Here the same system is built
-//! inside an emulated machine, a few writes are synced, and the emulated drives are asked how many flushes came: the
-//! oracle against which the survey's verdict is tested. The traps of a disabled, shadowed or misreported write cache
-//! are built on purpose.
+//! A survey says what becomes of a flush by reading a system's description of itself. Here the same system is
+//! built inside an emulated machine, a few writes are synced, and the emulated drives are asked how many
+//! flushes came: the oracle against which the survey's verdict is tested. The traps of a disabled, shadowed
+//! or misreported write cache are built on purpose.
 //!
 //! - `scenario`, `scenarios/`: what is built, as data. `disk`, `lab`: what it is built on.
 //! - `kernel`, `modules`, `libraries`, `cpio`, `initramfs`, `script/`: what boots.
 //! - `simulated`: drives that plumb itself serves over NBD.
 //! - `policy`: what scenarios need that change write caches, and check by themselves.
-//! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`: the command.
+//! - `boot`, `channel`, `qmp`, `nvme_trace`, `interrupt`: the boot itself. `oracle`: what it proves. `run`:
+//!   the command.
 //!
-//! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do. What QEMU
-//! cannot emulate is missing: drives that save their cache setting, NVMe without a volatile cache, real firmware.
+//! Limitations: emulation without hardware virtualisation, so a second here means nothing; only counts do.
+//! What QEMU cannot emulate is missing: drives that save their cache setting, NVMe without a volatile cache,
+//! real firmware.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

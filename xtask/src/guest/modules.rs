@@ -1,8 +1,8 @@
 //! Kernel modules: which are needed, and in which order they must be inserted, as kmod says.
 //!
-//! Debian's kernel package carries no lists of dependencies (its install script has depmod make them), so they are made in
-//! the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod wants them unpacked, so a needed
-//! module is unpacked once, into the cache.
+//! Debian's kernel package carries no lists of dependencies (its install script has depmod make them), so
+//! they are made in the cache. Modules are shipped as `.ko` (6.1) or `.ko.xz` (6.12) and the guest's insmod
+//! wants them unpacked, so a needed module is unpacked once, into the cache.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ impl Modules {
         Ok(Self { root: root.clone(), release: release.clone(), unpacked_dir: unpacked_dir.to_owned() })
     }
 
-    /// The files to insert, in order and each once, so that all of `wanted` are there. What is built in needs no file.
+    /// The files to insert, in order and each once, so that all of `wanted` are there. What is built in needs
+    /// no file.
     ///
     /// # Errors
     /// When the kernel has no such module, or it cannot be unpacked.

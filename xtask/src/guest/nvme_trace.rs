@@ -1,8 +1,9 @@
 //! Flushes that reached an emulated NVMe drive, which QEMU does not count.
 //!
-//! QEMU's NVMe device (7.2) does not account flushes in query-blockstats: they stay 0. It does trace them, one line for
-//! each, to its log: `pci_nvme_flush_ns nsid 0x1`. The line does not name the drive, so every NVMe drive of a boot
-//! gets a namespace number of its own, and its flushes are the lines with that number. The log is flushed line by line.
+//! QEMU's NVMe device (7.2) does not account flushes in query-blockstats: they stay 0. It does trace them,
+//! one line for each, to its log: `pci_nvme_flush_ns nsid 0x1`. The line does not name the drive, so every
+//! NVMe drive of a boot gets a namespace number of its own, and its flushes are the lines with that number.
+//! The log is flushed line by line.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The oracle: how many flushes arrived at each drive, counted by the emulated drive itself.
 //!
-//! Beside it stands what the guest's block layer counted for the same drive, and for every device stacked above: where
-//! the two differ, or a count stops, a flush died. Written as `oracle.json` into a scenario's recording; the survey's
-//! verdicts are tested against it.
+//! Beside it stands what the guest's block layer counted for the same drive, and for every device stacked
+//! above: where the two differ, or a count stops, a flush died. Written as `oracle.json` into a scenario's
+//! recording; the survey's verdicts are tested against it.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,9 @@ pub(crate) struct Oracle {
     syncs: u32,
     /// The drives below.
     pub disks: Vec<DiskOracle>,
-    /// Flushes that the block layer counted on other block devices, by name; those that counted none are left out.
-    /// Only devices with a request queue count (loop, multipath): most of dm, and md and bcache, never do.
+    /// Flushes that the block layer counted on other block devices, by name; those that counted none are left
+    /// out. Only devices with a request queue count (loop, multipath): most of dm, and md and bcache, never
+    /// do.
     pub stacked_block_layer_flushes: BTreeMap<String, u64>,
 }
 
@@ -39,7 +40,8 @@ pub(crate) struct DiskOracle {
     pub name: String,
     serial: &'static str,
     bus: String,
-    /// Whether the drive's volatile write cache was on while the writes were synced: the drive's truth, not the kernel's.
+    /// True if the drive's volatile write cache was on while the writes were synced: the drive's truth, not
+    /// the kernel's.
     pub write_cache: bool,
     /// Flush commands that the drive received.
     pub flushes_arrived: u64,
@@ -132,8 +134,8 @@ impl Oracle {
     }
 }
 
-/// The flushes that each block device of the guest completed between the two copies of /proc/diskstats; devices that
-/// counted none are left out.
+/// The flushes that each block device of the guest completed between the two copies of /proc/diskstats;
+/// devices that counted none are left out.
 fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
     let stats = |label: &str| -> Result<BTreeMap<String, u64>> {
         let text =
@@ -148,8 +150,8 @@ fn block_layer_flushes(evidence: &Evidence) -> Result<BTreeMap<String, u64>> {
     Ok(deltas.filter(|(_, flushes)| *flushes > 0).collect())
 }
 
-/// The name of a block device and the flushes it completed. A line is major, minor, name and 17 fields, of which the
-/// 16th counts them (Documentation/admin-guide/iostats.rst).
+/// The name of a block device and the flushes it completed. A line is major, minor, name and 17 fields, of
+/// which the 16th counts them (Documentation/admin-guide/iostats.rst).
 fn parse_diskstats(line: &str) -> Option<(String, u64)> {
     const WORDS_BEFORE_FIELD_1: usize = 3;
     let mut words = line.split_whitespace();

@@ -1,11 +1,12 @@
 //! What scenarios need that change write caches with plumb: their functions, jq, and udev.
 //!
-//! Such a scenario is a program. The guest runs it, and it checks by itself: what plumb says against what the kernel says,
-//! and both against what the drives say to the host, whom it asks (`count`, see `channel`). Each check is a note; a note
-//! that says FAIL fails the scenario.
+//! Such a scenario is a program. The guest runs it, and it checks by itself: what plumb says against what the
+//! kernel says, and both against what the drives say to the host, whom it asks (`count`, see `channel`). Each
+//! check is a note; a note that says FAIL fails the scenario.
 //!
-//! udev is Debian's own, with the rules that give disks their serial numbers, so that the rules that plumb writes are read
-//! by the program that will read them. systemd is not there: a scenario runs the command of a unit as it is written in it.
+//! udev is Debian's own, with the rules that give disks their serial numbers, so that the rules that plumb
+//! writes are read by the program that will read them. systemd is not there: a scenario runs the command of a
+//! unit as it is written in it.
 
 use anyhow::{Context, Result};
 

@@ -1,8 +1,9 @@
-//! QEMU's control protocol, for two purposes: to ask each emulated drive what it has received, and to pull one out.
+//! QEMU's control protocol, for two purposes: to ask each emulated drive what it has received, and to pull
+//! one out.
 //!
-//! The protocol runs over QEMU's standard input and output: nothing to connect to, nothing left behind, and QEMU's end
-//! is seen as the end of its output. A message is one line of JSON; answers come in the order of the commands, with
-//! events between them, which do not matter here.
+//! The protocol runs over QEMU's standard input and output: nothing to connect to, nothing left behind, and
+//! QEMU's end is seen as the end of its output. A message is one line of JSON; answers come in the order of
+//! the commands, with events between them, which do not matter here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +25,7 @@ pub(crate) struct DriveCounters {
     pub flushes: u64,
     /// Write commands.
     pub writes: u64,
-    /// Whether its volatile write cache is on now.
+    /// True if its volatile write cache is on now.
     pub write_cache: bool,
 }
 
@@ -47,7 +48,8 @@ pub(crate) struct Qmp {
 }
 
 impl Qmp {
-    /// Waits for the greeting and enters command mode. When this returns, QEMU has connected all its sockets too.
+    /// Waits for the greeting and enters command mode. When this returns, QEMU has connected all its sockets
+    /// too.
     ///
     /// # Errors
     /// When QEMU ends or is silent.

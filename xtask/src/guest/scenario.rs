@@ -1,13 +1,13 @@
-//! A scenario: a stack or a trap that a guest builds, and what must then have reached its drives. All of them are data, in
-//! `scenarios/`.
+//! A scenario: a stack or a trap that a guest builds, and what must then have reached its drives. All of them
+//! are data, in `scenarios/`.
 
 use serde::Deserialize;
 
 use super::disk::Disk;
 
-/// What the drives' own counters must say after the synced writes. The scenario fails otherwise: a trap that does not
-/// catch is no use as a fixture. Drives that are not named may do as they like, as the slow half of a cache does; with none
-/// named there is no emulated drive below, and so nothing to count.
+/// What the drives' own counters must say after the synced writes. The scenario fails otherwise: a trap that
+/// does not catch is no use as a fixture. Drives that are not named may do as they like, as the slow half of
+/// a cache does; with none named there is no emulated drive below, and so nothing to count.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Expected {
@@ -15,7 +15,8 @@ pub(crate) struct Expected {
     pub arrived: Vec<String>,
     /// No flush reached any of these drives.
     pub none: Vec<String>,
-    /// At least one flush reached each of these drives, and exactly as many as the guest's block layer counts for it.
+    /// At least one flush reached each of these drives, and exactly as many as the guest's block layer counts
+    /// for it.
     pub exactly: Vec<String>,
 }
 
@@ -27,7 +28,8 @@ pub(crate) struct Scenario {
     pub name: String,
     /// One line for people.
     pub about: String,
-    /// The drives, `$D1`, `$D2` and so on. Scenarios of one boot that name the same drive use it one after the other.
+    /// The drives, `$D1`, `$D2` and so on. Scenarios of one boot that name the same drive use it one after
+    /// the other.
     pub disks: Vec<Disk>,
     /// Kernel modules beyond those of the drives' buses, each with its parameters if it has any.
     pub modules: Vec<String>,
@@ -35,14 +37,15 @@ pub(crate) struct Scenario {
     pub setup: String,
     /// What take-down cannot know; empty for most.
     pub after: String,
-    /// What plumb is asked about and what is written to: a directory, or a device (shell text, expanded after setup).
+    /// What plumb is asked about and what is written to: a directory, or a device (shell text, expanded after
+    /// setup).
     pub target: String,
     /// How many writes are synced between the two samples.
     pub syncs: u32,
     /// What must have arrived.
     pub expected: Expected,
-    /// Instead of a setup and synced writes: what the guest runs and checks by itself, see `script/policy.sh`. It needs
-    /// plumb. Empty for most.
+    /// Instead of a setup and synced writes: what the guest runs and checks by itself, see
+    /// `script/policy.sh`. It needs plumb. Empty for most.
     pub program: String,
 }
 
@@ -65,12 +68,12 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Whether plumb must serve drives for it.
+    /// Returns true if plumb must serve drives for it.
     pub(crate) fn needs_plumb(&self) -> bool {
         self.has_program() || self.disks.iter().any(Disk::is_simulated)
     }
 
-    /// Whether the guest checks by itself.
+    /// Returns true if the guest checks by itself.
     pub(crate) fn has_program(&self) -> bool {
         !self.program.is_empty()
     }

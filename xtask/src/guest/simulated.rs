@@ -1,7 +1,9 @@
-//! Simulated drives for guests: `plumb drive serve` outside the guest, over NBD, whose own counters are the oracle.
+//! Simulated drives for guests: `plumb drive serve` outside the guest, over NBD, whose own counters are the
+//! oracle.
 //!
-//! The drive is reached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own nbd-client does,
-//! through QEMU's user network, of which one address leads to the drive's unix socket and nothing else anywhere.
+//! The drive is reached in one of two ways: QEMU's NBD client makes it a virtio disk, or the guest's own
+//! nbd-client does, through QEMU's user network, of which one address leads to the drive's unix socket and
+//! nothing else anywhere.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,8 @@ pub(crate) struct SimulatedDrive {
     name: String,
     plumb: PathBuf,
     _server: Running,
-    /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives the guest.
+    /// The last that a program in the guest has promised to be durable on it; 0 before the first. It outlives
+    /// the guest.
     pub(crate) acknowledged: Cell<u64>,
 }
 
@@ -67,7 +70,8 @@ impl SimulatedDrive {
         process::document(command.args(["drive", order, "--json", &self.name]).args(arguments))
     }
 
-    /// Has it lose its power when this says, in words of `plumb drive cut`; what was acknowledged before is settled.
+    /// Has it lose its power when this says, in words of `plumb drive cut`; what was acknowledged before is
+    /// settled.
     ///
     /// # Errors
     /// When it refuses.

@@ -1,7 +1,8 @@
 //! Numbers that may only fall: how often each crate still breaks a rule that the tree does not keep yet.
 //!
-//! `xtask/ceilings.toml` has a table for each crate with a number for each rule. More than that is refused with every
-//! place; less is refused too, with the number to write down, so that what was gained is not lost again.
+//! `xtask/ceilings.toml` has a table for each crate with a number for each rule. More than that is refused
+//! with every place; less is refused too, with the number to write down, so that what was gained is not lost
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +31,8 @@ impl Ceilings {
         Ok(Self { most: toml::from_str(&text).context(FILE)?, found: BTreeMap::new() })
     }
 
-    /// Counts one place of `file` at which `rule` is broken. The place may be a line, or a line and what stands there.
+    /// Counts one place of `file` at which `rule` is broken. The place may be a line, or a line and what
+    /// stands there.
     pub(super) fn count(&mut self, rule: &'static str, file: &str, place: impl std::fmt::Display) {
         let key = (owner_of(file).to_owned(), rule);
         self.found.entry(key).or_default().push(format!("{file}:{place}"));

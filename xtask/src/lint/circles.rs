@@ -1,8 +1,10 @@
-//! Circles of files inside a crate: a file of one cannot be understood, tested or moved without all the others.
+//! Circles of files inside a crate: a file of one cannot be understood, tested or moved without all the
+//! others.
 //!
-//! An arrow leads from a file to each other file whose item it names by a path, in a `use` or in code; a name that a
-//! module only re-exports leads to the file that defines it. Tests are left out, and so are the arguments of macros,
-//! which are not parsed. Two files that use each other, such as a module and its only child, are no circle here.
+//! An arrow leads from a file to each other file whose item it names by a path, in a `use` or in code; a name
+//! that a module only re-exports leads to the file that defines it. Tests are left out, and so are the
+//! arguments of macros, which are not parsed. Two files that use each other, such as a module and its only
+//! child, are no circle here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -42,8 +44,8 @@ type Module = Vec<String>;
 /// A file in a circle, and the files of the circle that it uses.
 type Member = (String, Vec<String>);
 
-/// Returns the circles of more than two files, each in alphabetical order. Files are given by their path below
-/// `src` and their text.
+/// Returns the circles of more than two files, each in alphabetical order. Files are given by their path
+/// below `src` and their text.
 ///
 /// # Errors
 /// If a file is not Rust.
@@ -114,7 +116,8 @@ impl CrateMap {
         }
     }
 
-    /// Returns the module that a path begins from, and how many of its segments that took. None for other crates.
+    /// Returns the module that a path begins from, and how many of its segments that took. None for other
+    /// crates.
     fn start(&self, module: &[String], path: &[String]) -> Option<(Module, usize)> {
         let supers = path.iter().take_while(|name| *name == "super").count();
         match path.first()?.as_str() {
@@ -233,7 +236,8 @@ impl<'ast> Visit<'ast> for NamedPaths<'_> {
     }
 }
 
-/// Returns the groups of files each of which leads to all others of its group (strongly connected components).
+/// Returns the groups of files each of which leads to all others of its group (strongly connected
+/// components).
 fn strongly_connected(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Vec<String>> {
     let reached = |from: &str| {
         let mut seen = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The table of crates in docs/ARCHITECTURE.md is true: each crate uses the crates named there, no others, and all of
-//! those stand above it. Its tests may use more, which have a column of their own.
+//! The table of crates in docs/ARCHITECTURE.md is true: each crate uses the crates named there, no others,
+//! and all of those stand above it. Its tests may use more, which have a column of their own.
 
 use std::collections::BTreeSet;
 use std::fs;

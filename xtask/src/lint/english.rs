@@ -1,8 +1,9 @@
-//! Rules of plain English that a machine can judge: how comments begin, how types and functions are named, how
-//! messages refuse a value, and how long lines are.
+//! Rules of plain English that a machine can judge: how comments begin, how types and functions are named,
+//! how messages refuse a value, and how long lines are.
 //!
-//! The habits that make a text hard to read are of syntax rather than of words: a clause that stands for a noun ("What
-//! was asked"), a comment that leans on the item above it ("The same, but"), a participle as the name of a type.
+//! The habits that make a text hard to read are of syntax rather than of words: a clause that stands for a
+//! noun ("What was asked"), a comment that leans on the item above it ("The same, but"), a participle as the
+//! name of a type.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The whole tree of dependencies, as cargo resolves it: licences, crates that are not wanted, crates that are there in two
-//! versions, and where crates come from.
+//! The whole tree of dependencies, as cargo resolves it: licences, crates that are not wanted, crates that
+//! are there in two versions, and where crates come from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -118,8 +118,8 @@ fn offences_of(package: &Package) -> Vec<String> {
     found
 }
 
-/// Whether an SPDX expression can be met with the allowed licences alone: AND binds closer than OR, and the older `/`
-/// means OR. Parentheses are taken from the inside out.
+/// Returns true if an SPDX expression can be met with the allowed licences alone: AND binds closer than OR,
+/// and the older `/` means OR. Parentheses are taken from the inside out.
 fn is_allowed(expression: &str) -> bool {
     const YES: &str = "MIT";
     const NO: &str = "none";

@@ -12,8 +12,8 @@ use crate::workspace::tracked;
 /// Where unsafe code may live: the crate that talks to the kernel, the aligned buffers, and exports.
 const UNSAFE_HOMES: [&str; 3] = ["crates/linux/", "crates/block/src/buffer.rs", "crates/serve/"];
 
-/// Functions in each crate that take a tuple apart in place of parameters. A number only falls: name the parts in a struct, or
-/// give each a parameter.
+/// Functions in each crate that take a tuple apart in place of parameters. A number only falls: name the
+/// parts in a struct, or give each a parameter.
 const TUPLES_MAX: [(&str, usize); 2] = [("crates/cache", 13), ("crates/targets", 6)];
 
 /// Reads every Rust source of the tree and judges it.
@@ -131,7 +131,7 @@ fn parameters(code: &str) -> Vec<&str> {
     found
 }
 
-/// Whether a line calls a flush or sync and throws its answer away.
+/// Returns true if a line calls a flush or sync and throws its answer away.
 fn drops_a_flush(code: &str) -> bool {
     let syncs = ["sync_data(", "sync_all(", "fsync(", "fdatasync(", "syncfs(", ".flush("];
     let Some(call) = syncs.iter().find_map(|call| code.find(call)) else { return false };

@@ -1,5 +1,5 @@
-//! Every test is run: the tests of a crate from outside are one program, whose `tests/main.rs` names each file beside it,
-//! and no test hides in a comment, where only rustdoc would find it.
+//! Every test is run: the tests of a crate from outside are one program, whose `tests/main.rs` names each
+//! file beside it, and no test hides in a comment, where only rustdoc would find it.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,8 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// The tests directory and the module that a file directly in it stands for: `crates/X/tests/NAME.rs` or `.../NAME/mod.rs`.
+/// The tests directory and the module that a file directly in it stands for: `crates/X/tests/NAME.rs` or
+/// `.../NAME/mod.rs`.
 fn module_of(name: &str) -> Option<(&str, &str)> {
     let at = name.find("/tests/")? + "/tests".len();
     let (directory, file) = (&name[..at], &name[at + 1..]);
@@ -42,14 +43,14 @@ fn module_of(name: &str) -> Option<(&str, &str)> {
         .then_some((directory, module))
 }
 
-/// Whether the crate itself includes a module of its tests, for the tests of others too.
+/// Returns true if the crate itself includes a module of its tests, for the tests of others too.
 fn is_in_library(root: &Path, crate_tests: &str, module: &str) -> bool {
     let library = crate_tests.strip_suffix("tests").map(|of| root.join(of).join("src/lib.rs"));
     let text = library.and_then(|library| fs::read_to_string(library).ok()).unwrap_or_default();
     text.contains(&format!("#[path = \"../tests/{module}/mod.rs\"]"))
 }
 
-/// Whether the root of a program declares a module.
+/// Returns true if the root of a program declares a module.
 fn names(main: &str, module: &str) -> bool {
     main.lines().any(|line| line.strip_suffix(';').and_then(|line| line.strip_prefix("mod ")) == Some(module))
 }

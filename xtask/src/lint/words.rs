@@ -1,5 +1,6 @@
-//! Words that were given up stay away: those of the table "Words not used" at the end of docs/GLOSSARY.md, looked for as
-//! whole identifiers or phrases in the sources of the crates, which hold the help and the messages too, and in the documents.
+//! Words that were given up stay away: those of the table "Words not used" at the end of docs/GLOSSARY.md,
+//! looked for as whole identifiers or phrases in the sources of the crates, which hold the help and the
+//! messages too, and in the documents.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +58,7 @@ fn judge(name: &str, text: &str, words: &[Word<'_>]) -> Vec<Offence> {
     found
 }
 
-/// Whether `word` stands in `line` with nothing of an identifier on either side.
+/// Returns true if `word` stands in `line` with nothing of an identifier on either side.
 fn has_word(line: &str, word: &str) -> bool {
     let of_identifier = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -1,8 +1,8 @@
 //! The tests of the workspace, compiled once: by clippy, which is a compiler that says more.
 //!
-//! `cargo clippy` checks the crates of the workspace without making code, and `cargo test` then compiles them all again. Here
-//! cargo is told to call clippy's driver in the compiler's place for our own crates, so that one pass does both. The
-//! dependencies are compiled as ever.
+//! `cargo clippy` checks the crates of the workspace without making code, and `cargo test` then compiles them
+//! all again. Here cargo is told to call clippy's driver in the compiler's place for our own crates, so that
+//! one pass does both. The dependencies are compiled as ever.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) struct Built {
     pub(super) plumb: Option<PathBuf>,
     /// What clippy and the compiler have to say; the errors have stopped the build.
     pub(super) complaints: usize,
-    /// Whether all of it was built.
+    /// True if all of it was built.
     pub(super) succeeded: bool,
 }
 
@@ -93,7 +93,7 @@ impl Built {
     }
 }
 
-/// Whether a target is of that kind, by cargo's word.
+/// Returns true if a target is of that kind, by cargo's word.
 fn is_of_kind(target: &Value, kind: &str) -> bool {
     target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
 }

@@ -1,4 +1,5 @@
-//! The tests of `integrations/`, which are Python like most of what they test. They skip what needs a program that is missing.
+//! The tests of `integrations/`, which are Python like most of what they test. They skip what needs a program
+//! that is missing.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,9 @@
 //! `cargo xtask test`: everything that must pass, on a fresh machine, with one command.
 //!
-//! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything once
-//! (`build`), runs every test of the workspace (`programs`) beside those of `integrations/`, and boots the guests. It ends with what
-//! each of these took, and one line that counts what passed, failed and was skipped.
+//! It installs what the tests need (Debian packages, as root, told aloud), then lints, compiles everything
+//! once (`build`), runs every test of the workspace (`programs`) beside those of `integrations/`, and boots
+//! the guests. It ends with what each of these took, and one line that counts what passed, failed and was
+//! skipped.
 
 mod build;
 mod integrations;
@@ -72,8 +73,8 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The plumb of the tests for the guests, without its symbols, since all of it is unpacked at each boot; and the directory
-/// that holds it. None if it could not be made.
+/// The plumb of the tests for the guests, without its symbols, since all of it is unpacked at each boot; and
+/// the directory that holds it. None if it could not be made.
 fn plumb_of_guests(built: &Built) -> Result<Option<(PathBuf, TempDir)>> {
     let Some(plumb) = &built.plumb else { return Ok(None) };
     let directory = tempfile::tempdir().context("making a directory for the plumb of the guests")?;

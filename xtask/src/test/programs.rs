@@ -1,5 +1,5 @@
-//! Programs of tests, as many at once as there are processors, the longest first. What each prints is kept until it
-//! has ended, and shown if a test failed.
+//! Programs of tests, as many at once as there are processors, the longest first. What each prints is kept
+//! until it has ended, and shown if a test failed.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,7 +18,8 @@ use crate::tally::Tally;
 /// The variable by which tests say what they skipped; `plumb_testkit::SKIPPED`.
 const SKIPPED: &str = "PLUMB_SKIPPED";
 
-/// Programs that take long, the longest first: they are started before the others, so that none is left over at the end.
+/// Programs that take long, the longest first: they are started before the others, so that none is left over
+/// at the end.
 const LONGEST: [&str; 6] = [
     "plumb/all",
     "plumb-prove/all",
@@ -62,8 +63,9 @@ pub(super) fn run(mut programs: Vec<TestProgram>) -> Result<Vec<Ran>> {
     ran.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
 }
 
-/// The program, as root with a copy of all mounts whose changes reach the copies that are made of it, as systemd has it. In a container
-/// they would not: what one program has mounted while another makes its copy would stay in use.
+/// The program, as root with a copy of all mounts whose changes reach the copies that are made of it, as
+/// systemd has it. In a container they would not: what one program has mounted while another makes its copy
+/// would stay in use.
 fn among_mounts_of_its_own(path: &Path) -> Result<Command> {
     if !packages::is_root()? {
         return Ok(Command::new(path));

@@ -1,4 +1,5 @@
-//! dbf-update: the file database of an accounting program. Records, index nodes and the header are changed in place.
+//! dbf-update: the file database of an accounting program. Records, index nodes and the header are changed in
+//! place.
 
 use std::path::PathBuf;
 

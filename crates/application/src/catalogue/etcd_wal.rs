@@ -1,4 +1,5 @@
-//! etcd-wal: the test by which etcd's users judge a disk. Records are appended and synced until a file is full.
+//! etcd-wal: the test by which etcd's users judge a disk. Records are appended and synced until a file is
+//! full.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
-//! varmail and fileserver: a set of files of which some exist, as Filebench has them. Threads delete, make, read and extend.
+//! varmail and fileserver: a set of files of which some exist, as Filebench has them. Threads delete, make,
+//! read and extend.
 //!
-//! Filebench keeps a file that one thread works on from all others. Here each thread has its own part of the files, in
-//! directories that all share, so that what a thread does follows from its own choices alone.
+//! Filebench keeps a file that one thread works on from all others. Here each thread has its own part of the
+//! files, in directories that all share, so that what a thread does follows from its own choices alone.
 
 use std::collections::HashMap;
 

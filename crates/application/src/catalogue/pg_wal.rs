@@ -22,7 +22,7 @@ const STEADY: &[(u64, u64)] = &[(1, 1)];
 pub(super) struct PgWal {
     threads: u32,
     sizes: &'static [(u64, u64)],
-    /// Whether the last page of a write is written again by the next.
+    /// True if the last page of a write is written again by the next.
     rewrites: bool,
     thinks: bool,
     segments: u64,

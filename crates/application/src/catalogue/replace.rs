@@ -1,6 +1,6 @@
-//! registry-kv and save: files that are replaced as a whole. A temporary file is written, synced and renamed over the old
-//! one; then the directory is synced, without which the old file may come back after a power cut. Variants of save leave out
-//! one of these syncs, or both.
+//! registry-kv and save: files that are replaced as a whole. A temporary file is written, synced and renamed
+//! over the old one; then the directory is synced, without which the old file may come back after a power
+//! cut. Variants of save leave out one of these syncs, or both.
 
 use std::path::PathBuf;
 

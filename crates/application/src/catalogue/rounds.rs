@@ -1,4 +1,5 @@
-//! copy and unpack: trees of files that are written, one after the other; removing an old tree is not measured.
+//! copy and unpack: trees of files that are written, one after the other; removing an old tree is not
+//! measured.
 
 use plumb_block::Nanos;
 
@@ -96,7 +97,8 @@ impl Thread<'_> {
         Tree::spread(format!("{what}{}-{round}", self.number), 100, 1)
     }
 
-    /// Removes the copy that is complete, or the tree before the one that was unpacked now, and begins another.
+    /// Removes the copy that is complete, or the tree before the one that was unpacked now, and begins
+    /// another.
     fn next_round(&mut self, hand: &mut Hand<'_>) -> Step<()> {
         self.next = 0;
         self.round += 1;

@@ -1,9 +1,10 @@
 //! Group commit: clients that want their records durable share one flusher.
 //!
-//! As in PostgreSQL (XLogFlush, LWLockAcquireOrWait): a client whose record is not durable yet becomes the flusher if
-//! nobody flushes, and flushes all records that are there by then; otherwise it waits, and when the flush is over looks
-//! again. A flush covers only records that were there when it began. How many transactions share a sync is not set
-//! anywhere: it comes from how long clients compute between commits and how long a flush takes.
+//! As in PostgreSQL (XLogFlush, LWLockAcquireOrWait): a client whose record is not durable yet becomes the
+//! flusher if nobody flushes, and flushes all records that are there by then; otherwise it waits, and when
+//! the flush is over looks again. A flush covers only records that were there when it began. How many
+//! transactions share a sync is not set anywhere: it comes from how long clients compute between commits and
+//! how long a flush takes.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -74,8 +75,8 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Returns when the record that is added now is durable, flushed by this thread with `flush` or by another one.
-    /// `halts` end the waiting.
+    /// Returns when the record that is added now is durable, flushed by this thread with `flush` or by
+    /// another one. `halts` end the waiting.
     pub(crate) fn commit(&self, halts: &Halts<'_>, flush: impl FnOnce() -> Step<()>) -> Step<()> {
         let mut flush = Some(flush);
         let mut rounds = lock(&self.rounds);

@@ -40,7 +40,7 @@ impl<'a> Halts<'a> {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Whether the run was told to stop.
+    /// Returns true if the run was told to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }

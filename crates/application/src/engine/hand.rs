@@ -1,5 +1,5 @@
-//! What a program may do: the calls of a file store. Every call is timed and recorded, and fails the run if it fails;
-//! none is made once the run was told to stop.
+//! What a program may do: the calls of a file store. Every call is timed and recorded, and fails the run if
+//! it fails; none is made once the run was told to stop.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -189,7 +189,8 @@ impl<'a> Hand<'a> {
         self.meter.call(Call::Open, 0, |store| store.open(path, OpenOptions::default()))
     }
 
-    /// Opens a file that exists for direct I/O; through the page cache where the file system cannot, and says so.
+    /// Opens a file that exists for direct I/O; through the page cache where the file system cannot, and says
+    /// so.
     pub(crate) fn open_direct(&mut self, path: &Path) -> Step<FileId> {
         let options = OpenOptions { direct: true, ..OpenOptions::default() };
         let opened = self.meter.call(Call::Open, 0, |store| match store.open(path, options) {

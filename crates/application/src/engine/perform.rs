@@ -81,8 +81,8 @@ struct Ready<'a> {
     actor: Box<dyn Actor + 'a>,
 }
 
-/// Makes the files that are there before, makes them durable, so that their write-back does not go on below what is
-/// measured, and lets every thread open what is its own.
+/// Makes the files that are there before, makes them durable, so that their write-back does not go on below
+/// what is measured, and lets every thread open what is its own.
 fn prepare<'a>(
     program: &'a dyn Program,
     conduct: &Conduct<'_>,
@@ -198,7 +198,7 @@ struct Quota {
 }
 
 impl Quota {
-    /// Whether one more may begin now.
+    /// Returns true if one more may begin now.
     fn take(&mut self, clock: &dyn Clock) -> bool {
         if self.until.is_some_and(|until| clock.now() >= until) || self.left == Some(0) {
             return false;

@@ -8,10 +8,11 @@ use super::hand::{Hand, Preparation};
 
 /// What a profile does to files.
 ///
-/// What each thread does follows from the seed and from its own number alone, never from another thread: so the
-/// threads' files are their own, or they are shared in a way that does not change which calls are made.
+/// What each thread does follows from the seed and from its own number alone, never from another thread: so
+/// the threads' files are their own, or they are shared in a way that does not change which calls are made.
 pub(crate) trait Program: Send + Sync {
-    /// Makes the files that are there before. Not measured, on one thread; made durable by the engine afterwards.
+    /// Makes the files that are there before. Not measured, on one thread; made durable by the engine
+    /// afterwards.
     fn prepare(&self, _hand: &mut Hand<'_>, _preparation: &mut Preparation<'_>) -> Step<()> {
         Ok(())
     }

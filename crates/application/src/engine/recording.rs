@@ -55,7 +55,7 @@ const NAMES: [(Call, &str); 15] = [
 ];
 
 impl Call {
-    /// Whether its success makes something durable.
+    /// Returns true if its success makes something durable.
     pub(crate) const fn is_sync(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync | Self::Syncfs | Self::FsyncDirectory)
     }
@@ -213,7 +213,8 @@ impl Recording {
     }
 }
 
-/// A panic elsewhere cannot leave a book so that reading it would be unsound, and the panic itself ends the run.
+/// A panic elsewhere cannot leave a book so that reading it would be unsound, and the panic itself ends the
+/// run.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The directory that is made for a run and removed after it, whatever happens.
 //!
-//! Only what this process made is removed: the directory's name is new, it is made with a call that fails if the name
-//! exists, and removal follows no symbolic links.
+//! Only what this process made is removed: the directory's name is new, it is made with a call that fails if
+//! the name exists, and removal follows no symbolic links.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;

@@ -88,8 +88,8 @@ fn sqlite_syncs_as_often_as_its_profile_says() {
     for (name, per_transaction) in
         [("rollback-full", 4), ("rollback-extra", 5), ("wal-full", 1), ("wal-normal", 0)]
     {
-        // Two runs, so that what making and closing the database takes falls out. No checkpoint comes before 1,000
-        // pages.
+        // Two runs, so that what making and closing the database takes falls out. No checkpoint comes before
+        // 1,000 pages.
         let (Some(few), Some(more)) = (syncs(name, 10), syncs(name, 110)) else {
             plumb_testkit::skip("strace cannot run here");
             return;

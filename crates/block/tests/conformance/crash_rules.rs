@@ -1,29 +1,30 @@
 //! What may be read from a block, and what of it may survive a power cut.
 //!
-//! This is the contract of [`Device`](crate::Device) for one logical block; blocks do not depend on each other,
-//! because a request may tear between them. Every write, discard and write-zeroes of the block is a *version*, with
-//! the moment it was submitted and, once its completion was seen as done, the moment of that.
+//! This is the contract of [`Device`](crate::Device) for one logical block; blocks do not depend on each
+//! other, because a request may tear between them. Every write, discard and write-zeroes of the block is a
+//! *version*, with the moment it was submitted and, once its completion was seen as done, the moment of that.
 //!
-//! 1. Version `a` is **older** than `b` if `a` completed before `b` was submitted. Two versions that were in flight
-//!    at the same time have no order; neither is older.
-//! 2. A version **displaces** all older ones when it has completed. A discard displaces nothing unless the device
-//!    promises that discarded blocks read as zeroes: the block may read as before or as zeroes.
-//! 3. **A read** returns any version that was submitted before the read completed, unless it is older than a version
-//!    that displaces and had completed before the read was submitted.
-//! 4. A version is **durable** when it completed with FUA, or completed before a flush was submitted that completed
-//!    since, or completed at all on a device without a volatile cache.
-//! 5. **After a power cut** the block is any version that was submitted before the cut, completed or not, unless it
-//!    is older than one that displaces and is durable. So uncovered versions survive in any subset, a block may go
-//!    back to any version since its last durable one, but never behind that.
-//! 6. A version that did not end as done (failed, unanswered, in flight at the cut) has no end: it is older than
-//!    nothing, for it may land later. While there is one, the block may be unreadable: by a read when the version
-//!    failed or was not answered, after a cut always.
-//! 7. After a power cut a block is never a mixture of versions: logical blocks do not tear. Through a page cache a
-//!    read may return a mixture of the versions of rule 3, byte by byte, if one of them was in flight during the read:
-//!    ext4 copies from a page without a lock against the write that copies into it (filemap_read, mm/filemap.c).
+//! 1. Version `a` is **older** than `b` if `a` completed before `b` was submitted. Two versions that were in
+//!    flight at the same time have no order; neither is older.
+//! 2. A version **displaces** all older ones when it has completed. A discard displaces nothing unless the
+//!    device promises that discarded blocks read as zeroes: the block may read as before or as zeroes.
+//! 3. **A read** returns any version that was submitted before the read completed, unless it is older than a
+//!    version that displaces and had completed before the read was submitted.
+//! 4. A version is **durable** when it completed with FUA, or completed before a flush was submitted that
+//!    completed since, or completed at all on a device without a volatile cache.
+//! 5. **After a power cut** the block is any version that was submitted before the cut, completed or not,
+//!    unless it is older than one that displaces and is durable. So uncovered versions survive in any subset,
+//!    a block may go back to any version since its last durable one, but never behind that.
+//! 6. A version that did not end as done (failed, unanswered, in flight at the cut) has no end: it is older
+//!    than nothing, for it may land later. While there is one, the block may be unreadable: by a read when
+//!    the version failed or was not answered, after a cut always.
+//! 7. After a power cut a block is never a mixture of versions: logical blocks do not tear. Through a page
+//!    cache a read may return a mixture of the versions of rule 3, byte by byte, if one of them was in flight
+//!    during the read: ext4 copies from a page without a lock against the write that copies into it
+//!    (filemap_read, mm/filemap.c).
 //!
-//! Sources: NVMe Base Specification 2.0, Flush command, FUA, and Dataset Management; SBC-4 SYNCHRONIZE CACHE; the
-//! crash rules of `docs/FAULT_MODEL`.
+//! Sources: NVMe Base Specification 2.0, Flush command, FUA, and Dataset Management; SBC-4 SYNCHRONIZE CACHE;
+//! the crash rules of `docs/FAULT_MODEL`.
 //!
 //! What is not modelled: atomic units of more than one block, which only allow less.
 
@@ -46,13 +47,14 @@ pub struct Version<C> {
     pub content: C,
     /// When it was submitted.
     pub submitted: Moment,
-    /// When it was seen to be done; `None` while it is in flight and for ever if it failed or was not answered.
+    /// When it was seen to be done; `None` while it is in flight and for ever if it failed or was not
+    /// answered.
     pub completed: Option<Moment>,
-    /// Whether it failed or was not answered.
+    /// True if it failed or was not answered.
     pub is_lost_track_of: bool,
     /// Rule 4.
     pub is_durable: bool,
-    /// Whether it displaces older versions when it has completed: rule 2.
+    /// True if it displaces older versions when it has completed: rule 2.
     pub displaces: bool,
 }
 
@@ -98,7 +100,7 @@ pub struct History<C> {
 pub struct Survivors {
     /// Indices of versions.
     pub versions: Vec<usize>,
-    /// Whether the block may be unreadable instead.
+    /// True if the block may be unreadable instead.
     pub may_be_unreadable: bool,
     /// True if the block may be a mixture of these versions where a page cache stands between: rule 7.
     pub may_be_mixed: bool,

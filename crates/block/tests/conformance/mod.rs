@@ -1,18 +1,20 @@
-//! The conformance kit: the contract of the waist as checks that any [`Device`](crate::Device) implementation runs.
+//! The conformance kit: the contract of the waist as checks that any [`Device`](crate::Device) implementation
+//! runs.
 //!
-//! A test gives the kit a [`Rig`]: the device, and whatever of its surroundings the rig can stage (a power cut, a
-//! failed flush, a request that is never answered). [`run`] runs every check and gives a [`Report`]; what the rig
-//! cannot stage is reported as skipped with the reason, never as passed. [`Report::assert_conforms`] ends a test.
+//! A test gives the kit a [`Rig`]: the device, and whatever of its surroundings the rig can stage (a power
+//! cut, a failed flush, a request that is never answered). [`run`] runs every check and gives a [`Report`];
+//! what the rig cannot stage is reported as skipped with the reason, never as passed.
+//! [`Report::assert_conforms`] ends a test.
 //!
 //! - `crash_rules`: what may be read, and what may survive a power cut: prose and code, the only place.
 //! - `rig`, `report`: what a test gives and what it gets.
 //! - `session`: drives queues, and judges every completion and every block read.
 //! - `checks`: one check after the other.
-//! - `model`: [`ModelDevice`], a reference implementation in memory, slow and simple, with bugs to be planted: the
-//!   proof that each check can fail.
+//! - `model`: [`ModelDevice`], a reference implementation in memory, slow and simple, with bugs to be
+//!   planted: the proof that each check can fail.
 //!
-//! Invariant: everything random follows from the seed given to [`run`] and from the rig's own; both are in the
-//! message of every failure.
+//! Invariant: everything random follows from the seed given to [`run`] and from the rig's own; both are in
+//! the message of every failure.
 
 mod checks;
 mod crash_rules;

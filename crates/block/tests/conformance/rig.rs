@@ -12,21 +12,21 @@ use crate::units::Lba;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CannotStage(pub String);
 
-/// A device under test with its surroundings. What is not overridden cannot be staged, and the checks that need it
-/// are skipped with that reason.
+/// A device under test with its surroundings. What is not overridden cannot be staged, and the checks that
+/// need it are skipped with that reason.
 pub trait Rig {
     /// The device in one line, with the rig's own seed if it has one.
     fn describe(&self) -> String;
 
-    /// The device in working order: powered, not latched, nothing in flight. Called at the start of each check, when
-    /// all queues of the one before are gone. Contents may be anything.
+    /// The device in working order: powered, not latched, nothing in flight. Called at the start of each
+    /// check, when all queues of the one before are gone. Contents may be anything.
     ///
     /// # Errors
     /// If there is no device; the check then fails.
     fn renew(&mut self) -> Result<Arc<dyn Device>>;
 
-    /// How queues are to be opened. The pool needs at least twice as many buffers as the depth, of at least eight
-    /// logical blocks each, aligned for the device.
+    /// How queues are to be opened. The pool needs at least twice as many buffers as the depth, of at least
+    /// eight logical blocks each, aligned for the device.
     fn queue_options(&self) -> QueueOptions;
 
     /// The clock of the device's queues.
@@ -37,8 +37,8 @@ pub trait Rig {
         LbaRange::new(Lba(0), 64)
     }
 
-    /// Returns true if reads and writes are copied from and to a page cache, the device's own or one beneath it. There
-    /// a read in flight with a write may return a mixture of both, also within a logical block.
+    /// Returns true if reads and writes are copied from and to a page cache, the device's own or one beneath
+    /// it. There a read in flight with a write may return a mixture of both, also within a logical block.
     fn is_page_cached(&self) -> bool {
         false
     }

@@ -1,8 +1,9 @@
 //! Drives the queues of a device and judges every completion and every block that comes back.
 //!
-//! A session writes only patterns of its own seed, each write with a generation of its own, so that every block read
-//! tells which version it is. Its moments are those of the submitter: submission before the device can have seen the
-//! request, completion after the device has answered. That makes its judgement weaker than the truth, never wrong.
+//! A session writes only patterns of its own seed, each write with a generation of its own, so that every
+//! block read tells which version it is. Its moments are those of the submitter: submission before the device
+//! can have seen the request, completion after the device has answered. That makes its judgement weaker than
+//! the truth, never wrong.
 
 mod after_cut;
 mod seen;

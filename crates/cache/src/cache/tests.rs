@@ -1,5 +1,5 @@
-//! The whole machine over members that are arrays: what is written is read back, across openings, whatever the order in which
-//! actions complete.
+//! The whole machine over members that are arrays: what is written is read back, across openings, whatever
+//! the order in which actions complete.
 
 mod faults;
 

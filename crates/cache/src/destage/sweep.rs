@@ -1,4 +1,5 @@
-//! The sweep of a batch: runs in the order of addresses (C-SCAN), merged with what goes on where they end, whatever its age.
+//! The sweep of a batch: runs in the order of addresses (C-SCAN), merged with what goes on where they end,
+//! whatever its age.
 
 use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
@@ -9,8 +10,9 @@ use crate::format::record::Kind;
 use crate::gather::{Gather, Goal, readable};
 use crate::index::Entry;
 
-/// What begins so many bytes behind a run of the batch is destaged with it, whatever its age, and so many of them: the arm of a disk
-/// is there, and what lies on the same track costs part of a turn. Elsewhere each is one more write, and might have been overwritten.
+/// What begins so many bytes behind a run of the batch is destaged with it, whatever its age, and so many of
+/// them: the arm of a disk is there, and what lies on the same track costs part of a turn. Elsewhere each is
+/// one more write, and might have been overwritten.
 const NEAR: (u64, u32) = (64 << 10, 15);
 /// The same of a drive that says that it rotates.
 const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
@@ -110,7 +112,8 @@ impl Core {
         }
     }
 
-    /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for a while, and then left out.
+    /// Writes a run that was read; without its bytes it has failed. What no leg has whole is tried again for
+    /// a while, and then left out.
     pub(crate) fn write_run(&mut self, run: &Run, bytes: Option<Buffer>, unreadable: &[LbaRange]) {
         let range = run.range;
         let lba = unreadable.first().map_or(range.lba, |first| first.lba);

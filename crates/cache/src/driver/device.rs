@@ -32,8 +32,8 @@ impl Members {
     }
 }
 
-/// A cache that serves. Clones are the same cache. When the last of them and of its queues is gone it stops; what was acknowledged
-/// stands in the log then.
+/// A cache that serves. Clones are the same cache. When the last of them and of its queues is gone it stops;
+/// what was acknowledged stands in the log then.
 #[derive(Clone)]
 pub struct CachedDevice {
     running: Arc<Running>,
@@ -42,9 +42,9 @@ pub struct CachedDevice {
 }
 
 impl CachedDevice {
-    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it is only looked at. In real
-    /// time every thread that uses the cache polls the queues of the members: those of files are to be opened as
-    /// shared ones (`FileOptions::shared` of plumb-linux).
+    /// Opens the cache whose log is on these legs: recovers, and serves then, unless the options say that it
+    /// is only looked at. In real time every thread that uses the cache polls the queues of the members:
+    /// those of files are to be opened as shared ones (`FileOptions::shared` of plumb-linux).
     ///
     /// # Errors
     /// The sentence of the core, if it refuses or cannot; a member that gives no queue.
@@ -105,7 +105,8 @@ impl CachedDevice {
         self.running.end_marking(is_over);
     }
 
-    /// Ends at once, as a killed process does: nothing more goes to a device of it, and nobody is answered any more.
+    /// Ends at once, as a killed process does: nothing more goes to a device of it, and nobody is answered
+    /// any more.
     pub fn halt(&self) {
         self.running.halt();
     }
@@ -130,8 +131,8 @@ impl CachedDevice {
         Ok(())
     }
 
-    /// Puts a device into the place of a leg that was taken out: what is on it goes. `before` is done when it has been blanked; the
-    /// device is copied to after this returns.
+    /// Puts a device into the place of a leg that was taken out: what is on it goes. `before` is done when it
+    /// has been blanked; the device is copied to after this returns.
     ///
     /// # Errors
     /// If the device is too small or fails, another leg is being copied to, or `before` fails.
@@ -198,7 +199,8 @@ impl Device for CachedDevice {
         }))
     }
 
-    /// What was written is in the log or on the backing device; which, and whether anything was, is told by status.
+    /// What was written is in the log or on the backing device; which, and whether anything was, is told by
+    /// status.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
         Ok(vec![Extent { range, state: ExtentState::Unknown }])
     }

@@ -84,8 +84,8 @@ impl MemberQueues {
         Some(queue.queue)
     }
 
-    /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is missing leaves it unanswered
-    /// for ever, so it is answered at once as one that nobody knows of.
+    /// Hands an action to its member, at the next [`poll`](Self::poll) at the latest. A member that is
+    /// missing leaves it unanswered for ever, so it is answered at once as one that nobody knows of.
     pub(super) fn submit(&mut self, action: Action, ended: &mut Vec<Ended>) {
         let Action { id, member, mut request, .. } = action;
         request.tag = Tag(id.0);

@@ -6,13 +6,14 @@
 //!        └───────── answers ────────┘        └────────────── outcomes ───────────┘
 //! ```
 //!
-//! Whoever polls a front queue moves the core on and polls the members; in real time a thread does while nobody else is there, and
-//! keeps the core's timers. In virtual time the clock does at every event ([`EventSource`](plumb_block::EventSource)).
+//! Whoever polls a front queue moves the core on and polls the members; in real time a thread does while
+//! nobody else is there, and keeps the core's timers. In virtual time the clock does at every event
+//! ([`EventSource`](plumb_block::EventSource)).
 //!
 //! Invariants:
 //! - the core decides, the driver carries out: no request reaches a member that is no action of the core;
-//! - the lock of the members is taken before that of the core, never the other way round, and the core's is held over no system
-//!   call of a member;
+//! - the lock of the members is taken before that of the core, never the other way round, and the core's is
+//!   held over no system call of a member;
 //! - every action is answered exactly once, as unknown if the queue of its member breaks.
 
 mod carry_out;

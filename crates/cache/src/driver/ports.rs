@@ -57,7 +57,7 @@ impl Ports {
         deadlines.retain(|(_, tag)| waiting.contains_key(tag));
     }
 
-    /// Whether nothing of this queue is with the core.
+    /// Returns true if nothing of this queue is with the core.
     pub(super) fn is_idle(&self, port: usize) -> bool {
         !self.waiting.values().any(|waiting| waiting.port == port)
     }
@@ -92,7 +92,8 @@ impl Ports {
         }
     }
 
-    /// What wakes the owners of queues for which something is ready, but for `own`, whose owner is awake: to be fired.
+    /// What wakes the owners of queues for which something is ready, but for `own`, whose owner is awake: to
+    /// be fired.
     pub(super) fn take_wakes(&mut self, own: Option<usize>) -> impl Iterator<Item = Arc<Wake>> {
         let ports = self.ports.iter_mut().enumerate().filter(move |(number, _)| Some(*number) != own);
         let ports = ports.filter_map(|(_, port)| port.as_mut());
@@ -102,7 +103,7 @@ impl Ports {
         })
     }
 
-    /// Whether the owner of a queue is to be woken for the members, too. False if the kernel refuses.
+    /// Returns true if the owner of a queue is to be woken for the members, too. False if the kernel refuses.
     pub(super) fn watch(&self, port: usize, on: bool) -> bool {
         let port = self.ports.get(port).and_then(Option::as_ref);
         port.and_then(|port| port.wake.as_ref()).is_some_and(|wake| wake.watch(on))
@@ -125,7 +126,7 @@ impl Ports {
         count
     }
 
-    /// Whether a queue has something to take.
+    /// Returns true if a queue has something to take.
     pub(super) fn has_ready(&self) -> bool {
         self.ports.iter().flatten().any(|port| !port.ready.is_empty())
     }

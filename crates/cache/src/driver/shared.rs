@@ -1,14 +1,18 @@
 //! What the front queues, the thread and the clock share: the core, and the queues of its members.
 //!
-//! Whoever polls a front queue moves the core on, hands its actions to the members, and takes what they answer: a request costs no
-//! other thread. Somebody has to wait for the members meanwhile. In real time that is the *watcher*: the owner of one front queue,
-//! whose descriptor is readable for the members, too; and the thread when there is none. Between two requests the owner stays the
-//! watcher, so that no request wakes the thread; the thread looks from time to time whether it still waits, and relieves it if not. The
-//! thread keeps the core's timers as well. In virtual time there is no thread: the clock and whoever polls move the core on.
+//! Whoever polls a front queue moves the core on, hands its actions to the members, and takes what they
+//! answer: a request costs no other thread. Somebody has to wait for the members meanwhile. In real time that
+//! is the *watcher*: the owner of one front queue, whose descriptor is readable for the members, too; and the
+//! thread when there is none. Between two requests the owner stays the watcher, so that no request wakes the
+//! thread; the thread looks from time to time whether it still waits, and relieves it if not. The thread
+//! keeps the core's timers as well. In virtual time there is no thread: the clock and whoever polls move the
+//! core on.
 //!
-//! A member that cannot wake anybody (pread and pwrite where io_uring is forbidden) answers in its poll: then the thread alone drives.
+//! A member that cannot wake anybody (pread and pwrite where io_uring is forbidden) answers in its poll: then
+//! the thread alone drives.
 //!
-//! Locks: the members before the core. Neither is held while anybody waits for an answer, but for that of members which answer in their poll.
+//! Locks: the members before the core. Neither is held while anybody waits for an answer, but for that of
+//! members which answer in their poll.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -29,9 +33,11 @@ use crate::{Action, Cache, Mark, Member};
 
 /// How long whoever waits for the core sleeps before it looks again, should nobody wake it.
 const LOOK_EVERY: Nanos = Nanos::millis(100);
-/// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if nobody else drives.
+/// How often the thread looks whether the watcher still waits. What is destaged goes on after so long if
+/// nobody else drives.
 const RELIEVE_EVERY: Nanos = Nanos::millis(10);
-/// How often whoever uses the cache goes on with what was answered meanwhile, before it takes its own answers.
+/// How often whoever uses the cache goes on with what was answered meanwhile, before it takes its own
+/// answers.
 const ROUNDS: u32 = 8;
 /// How long the thread waits for members that cannot wake it.
 const UNSIGNALLED: Nanos = Nanos::millis(1);
@@ -78,7 +84,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Watcher {
     port: usize,
-    /// Whether its owner has requests in flight, and so waits.
+    /// True if its owner has requests in flight, and so waits.
     is_waiting: bool,
 }
 
@@ -190,8 +196,8 @@ impl Running {
         result
     }
 
-    /// Takes away the queue of a member, and tells the core that what was in flight in it has no answer. Returns when the device has
-    /// let go of its memory.
+    /// Takes away the queue of a member, and tells the core that what was in flight in it has no answer.
+    /// Returns when the device has let go of its memory.
     pub(super) fn remove_member(&self, member: Member) {
         let (mut members, mut ended) = (lock(&self.shared.members), Vec::new());
         let queue = members.remove(member, &mut ended);
@@ -214,7 +220,8 @@ impl Running {
         lock(&self.shared.members).add(member, queue)
     }
 
-    /// Waits until `look` finds what it waits for. `None` if that can never come: in virtual time, when nothing happens any more.
+    /// Waits until `look` finds what it waits for. `None` if that can never come: in virtual time, when
+    /// nothing happens any more.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -241,7 +248,8 @@ impl Running {
         self.shared.to_mark.notify_all();
     }
 
-    /// A queue is gone. Its memory is free when this returns, but for that of requests which no member answers for long.
+    /// A queue is gone. Its memory is free when this returns, but for that of requests which no member
+    /// answers for long.
     pub(super) fn close(&self, port: usize) {
         let mut inner = lock(&self.shared.inner);
         if inner.is_watcher(port) {
@@ -255,8 +263,8 @@ impl Running {
         lock(&self.shared.inner).ports.close(port);
     }
 
-    /// Ends as a killed process does: nothing more goes to a member, nobody is answered any more. What is acknowledged stands in
-    /// the log.
+    /// Ends as a killed process does: nothing more goes to a member, nobody is answered any more. What is
+    /// acknowledged stands in the log.
     pub(super) fn halt(&self) {
         let mut inner = lock(&self.shared.inner);
         (inner.is_stopping, inner.has_work) = (true, true);
@@ -293,7 +301,8 @@ impl Inner {
 }
 
 impl Shared {
-    /// The owner of `port` has seen what there was, and goes on to wait, or has nothing to wait for: who waits for the members now.
+    /// The owner of `port` has seen what there was, and goes on to wait, or has nothing to wait for: who
+    /// waits for the members now.
     fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, port: usize, is_waiting: bool) {
         if self.time.is_virtual() {
             return;
@@ -325,8 +334,8 @@ impl Shared {
         self.kick.iter().for_each(fire);
     }
 
-    /// Waits until `look` finds what it waits for, or until `end`. `None` at the end, and when in virtual time nothing happens any
-    /// more.
+    /// Waits until `look` finds what it waits for, or until `end`. `None` at the end, and when in virtual
+    /// time nothing happens any more.
     fn wait_until<R>(
         &self,
         mut look: impl FnMut(&mut Inner) -> Option<R>,
@@ -353,7 +362,8 @@ impl Shared {
         }
     }
 
-    /// Moves the core on as far as it gets without waiting. `port` is of whoever calls this and takes its answers next.
+    /// Moves the core on as far as it gets without waiting. `port` is of whoever calls this and takes its
+    /// answers next.
     fn drive(&self, port: Option<usize>) -> MutexGuard<'_, Inner> {
         let mut members = lock(&self.members);
         let (mut actions, mut ended) = (Vec::<Action>::new(), Vec::<Ended>::new());
@@ -454,8 +464,8 @@ impl Inner {
     }
 }
 
-/// Whoever carries out writes of the cache must not wait for writes to the very device that it serves when it needs memory. Without
-/// the privilege it runs none the less.
+/// Whoever carries out writes of the cache must not wait for writes to the very device that it serves when it
+/// needs memory. Without the privilege it runs none the less.
 pub(super) fn become_io_flusher() {
     thread_local! {
         static IS_FLUSHER: Cell<bool> = const { Cell::new(false) };

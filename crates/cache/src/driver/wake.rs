@@ -6,7 +6,8 @@ use std::sync::Arc;
 use plumb_block::{Error, Result};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-/// Readable when something is ready for a front queue and, while its owner is the watcher, when a member may have answered.
+/// Readable when something is ready for a front queue and, while its owner is the watcher, when a member may
+/// have answered.
 pub(super) struct Wake {
     both: OwnedFd,
     ready: OwnedFd,
@@ -29,12 +30,13 @@ impl Wake {
         fire(&self.ready);
     }
 
-    /// Whether it was fired since this was last asked.
+    /// Returns true if it was fired since this was last asked.
     pub(super) fn take_fired(&self) -> bool {
         rustix::io::read(&self.ready, &mut [0_u8; 8]).is_ok()
     }
 
-    /// Whether the members count from now on. False if the kernel refuses, which it does for want of memory.
+    /// Returns true if the members count from now on. False if the kernel refuses, which it does for want of
+    /// memory.
     pub(super) fn watch(&self, on: bool) -> bool {
         if on {
             add(&self.both, self.answered.as_fd()).is_ok()

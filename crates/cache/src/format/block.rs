@@ -1,4 +1,5 @@
-//! One block of 4096 bytes with a magic at its start and a checksum at its end, written and read field after field.
+//! One block of 4096 bytes with a magic at its start and a checksum at its end, written and read field after
+//! field.
 
 /// The length of a block.
 pub(crate) const BLOCK: usize = 4096;
@@ -49,7 +50,8 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Whether a log block is the one with this checksum: that of all of it, or, of a header, the one at its end.
+/// Returns true if a log block is the one with this checksum: that of all of it, or, of a header, the one at
+/// its end.
 pub(crate) fn has_checksum(block: &[u8], checksum: u32) -> bool {
     let is_header =
         |(fields, crc): (&[u8], &[u8])| *crc == checksum.to_le_bytes() && crc32c::crc32c(fields) == checksum;

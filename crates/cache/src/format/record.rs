@@ -82,7 +82,8 @@ impl Header {
         1 + self.checksums.len() as u32
     }
 
-    /// Its extents, for logical blocks of `logical_block` bytes, each with the block of the segment at which its payload begins, if it has one.
+    /// Its extents, for logical blocks of `logical_block` bytes, each with the block of the segment at which
+    /// its payload begins, if it has one.
     pub(crate) fn placed(&self, logical_block: u64) -> impl Iterator<Item = (Extent, u32)> {
         let mut block = self.place.block + 1;
         self.extents.iter().map(move |extent| {
@@ -116,8 +117,8 @@ impl Header {
         put.seal()
     }
 
-    /// Reads a header of this cache, whose device has `blocks` logical blocks of `logical_block` bytes; and its checksum. `None`
-    /// if it is not one, whole and consistent.
+    /// Reads a header of this cache, whose device has `blocks` logical blocks of `logical_block` bytes; and
+    /// its checksum. `None` if it is not one, whole and consistent.
     pub(crate) fn decode(block: &[u8], cache: Uuid, logical_block: u64, blocks: u64) -> Option<(Self, u32)> {
         let mut take = Take::new(block, MAGIC)?;
         if take.array()? != cache.0 {
@@ -152,7 +153,7 @@ impl Header {
         (payloads == u64::from(payload)).then_some((header, take.crc))
     }
 
-    /// Whether `payload`, block by block, is what was written.
+    /// Returns true if `payload`, block by block, is what was written.
     pub(crate) fn is_payload<'a>(&self, payload: impl Iterator<Item = &'a [u8]>) -> bool {
         payload.map(crc32c::crc32c).eq(self.checksums.iter().copied())
     }

@@ -1,8 +1,8 @@
 //! The superblock: what a cache is, which of its legs count, and where its log begins.
 //!
-//! There are two slots at the front of a leg and two at its end. One version is written into one slot at either end, the next
-//! version into the others: whatever a power cut leaves of a version, the one before it is whole. The valid one with the
-//! highest rank counts.
+//! There are two slots at the front of a leg and two at its end. One version is written into one slot at
+//! either end, the next version into the others: whatever a power cut leaves of a version, the one before it
+//! is whole. The valid one with the highest rank counts.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
@@ -11,8 +11,8 @@ use crate::geometry::Geometry;
 use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
-/// The latest version of the format that this module reads and writes: that of a log that has let go of blocks which cannot be read. Without
-/// any it is the one before.
+/// The latest version of the format that this module reads and writes: that of a log that has let go of
+/// blocks which cannot be read. Without any it is the one before.
 const VERSION: u32 = 2;
 /// How many runs of such blocks there may be.
 pub(crate) const UNREADABLE_MAX: usize = 240;
@@ -168,13 +168,14 @@ impl Superblock {
         is_sound.then_some(found)
     }
 
-    /// Of two versions the one of higher rank counts. The session is first: a leg that was away while others were opened without it may
-    /// have the epoch that they took, or a higher one, from a version that was written to it alone.
+    /// Of two versions the one of higher rank counts. The session is first: a leg that was away while others
+    /// were opened without it may have the epoch that they took, or a higher one, from a version that was
+    /// written to it alone.
     pub(crate) const fn rank(&self) -> (u64, u64, u64) {
         (self.session, self.epoch, self.generation)
     }
 
-    /// Whether the leg that it was read from has everything, as it says itself.
+    /// Returns true if the leg that it was read from has everything, as it says itself.
     pub(crate) fn calls_itself_live(&self) -> bool {
         self.legs.get(usize::from(self.leg)) == Some(&LegState::Live)
     }
@@ -191,8 +192,8 @@ impl Superblock {
         self.epoch += 1;
     }
 
-    /// The log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device, the same at its end. Those at either end
-    /// are found without the others.
+    /// The log blocks of a leg at which superblocks are: slots 0 and 1 at the start of the device, the same
+    /// at its end. Those at either end are found without the others.
     pub(crate) fn places(leg: &DeviceInfo) -> [u64; 4] {
         let end = (leg.size.0 / LOG_BLOCK).saturating_sub(2);
         [0, 1, end, end + 1]

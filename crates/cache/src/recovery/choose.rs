@@ -1,4 +1,5 @@
-//! Which superblock counts, and whether the devices are those of the cache. Each refusal is a sentence that says what to do.
+//! Which superblock counts, and whether the devices are those of the cache. Each refusal is a sentence that
+//! says what to do.
 
 use crate::format::superblock::{LegState, Superblock};
 use crate::io::Io;
@@ -13,7 +14,7 @@ pub(super) struct LegFound {
     pub(super) next_slot: usize,
     /// How many were read, at either end.
     pub(super) slots_read: usize,
-    /// Whether there is a whole one at its front.
+    /// True if there is a whole one at its front.
     pub(super) has_front: bool,
     /// A later version of the format.
     pub(super) newer: Option<u32>,
@@ -32,7 +33,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
     }
     let newest: Vec<_> =
         found.iter().map(|found| found.as_ref().and_then(|found| found.newest.as_ref())).collect();
-    // A leg that is being copied to may have begun what the others, which have gone on without it since, know nothing of.
+    // A leg that is being copied to may have begun what the others, which have gone on without it since, know
+    // nothing of.
     let best = newest.iter().flatten().max_by_key(|found| (found.calls_itself_live(), found.rank()));
     let Some(best) = best.copied() else {
         return Err("no device of the log has a superblock of a cache: name the right devices".to_owned());

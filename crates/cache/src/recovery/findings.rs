@@ -1,4 +1,5 @@
-//! What a log held when it was opened, beside what is taken from it: for whoever wants to know whether it is sound.
+//! What a log held when it was opened, beside what is taken from it: for whoever wants to know whether it is
+//! sound.
 
 use plumb_block::{Bytes, LbaRange};
 use serde::{Deserialize, Serialize};
@@ -10,11 +11,11 @@ pub struct Findings {
     pub records: u64,
     /// See `records`.
     pub record_bytes: Bytes,
-    /// Records at the end that a power cut tore or cut off from those before, and that are given up. No record says that they are durable; whether the
-    /// last flush was answered for them the log does not know.
+    /// Records at the end that a power cut tore or cut off from those before, and that are given up. No
+    /// record says that they are durable; whether the last flush was answered for them the log does not know.
     pub given_up_records: u64,
-    /// Records that the log knows to be durable and that are given up all the same, as was allowed: they are damaged or gone, or come after one that
-    /// is. That the last ones were flushed no record says.
+    /// Records that the log knows to be durable and that are given up all the same, as was allowed: they are
+    /// damaged or gone, or come after one that is. That the last ones were flushed no record says.
     pub lost_records: u64,
     /// Of each leg.
     pub legs: Vec<LegFindings>,
@@ -30,7 +31,8 @@ pub struct LegFindings {
     pub behind_bytes: Bytes,
     /// Of those that were: the leg was damaged since.
     pub damaged_bytes: Bytes,
-    /// Whether no superblock at its front is whole any more, which no power cut does: it was found by those at its end.
+    /// True if no superblock at its front is whole any more, which no power cut does: it was found by those
+    /// at its end.
     #[serde(default)]
     pub front_lost: bool,
 }
@@ -47,7 +49,7 @@ impl Findings {
         lacking.0 += bytes;
     }
 
-    /// Whether every leg has everything that was written durably, and what it is found by.
+    /// Returns true if every leg has everything that was written durably, and what it is found by.
     pub fn is_sound(&self) -> bool {
         self.lost_records == 0
             && self.damaged.is_empty()

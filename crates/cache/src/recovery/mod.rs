@@ -1,12 +1,13 @@
-//! Recovery: from the superblocks of the legs to an index that has every record which has to be there, and legs that are equal.
+//! Recovery: from the superblocks of the legs to an index that has every record which has to be there, and
+//! legs that are equal.
 //!
 //! ```text
 //!   superblocks ──► heads: the first record of every segment ──► walk: every record from the tail to the first gap
 //!                                                                   ──► equalise: each leg gets what only another one has ──► flush
 //! ```
 //!
-//! Nothing is written before the walk is over: a log that is refused stays as it is. Nothing is replayed into the backing device: the cache
-//! serves at once, and destages later.
+//! Nothing is written before the walk is over: a log that is refused stays as it is. Nothing is replayed into
+//! the backing device: the cache serves at once, and destages later.
 
 mod choose;
 mod findings;
@@ -100,7 +101,7 @@ struct Reading {
     /// In the order in which they were asked for. Those that the walk does not want after all are let go of.
     chunks: VecDeque<Chunk>,
     number: u64,
-    /// Whether the legs are equal, and are being flushed.
+    /// True if the legs are equal, and are being flushed.
     is_flushing: bool,
 }
 
@@ -177,7 +178,8 @@ impl Recovery {
         }
     }
 
-    /// Reads the next superblock of a leg. Each by itself, since a power cut may leave one of them unreadable.
+    /// Reads the next superblock of a leg. Each by itself, since a power cut may leave one of them
+    /// unreadable.
     fn read_slot(&mut self, leg: usize) {
         let (Some(found), Some(info)) = (&self.found[leg], &self.io.legs[leg]) else { return };
         let place = Superblock::places(info).get(found.slots_read).copied();
@@ -247,7 +249,8 @@ impl Recovery {
         self.read_heads();
     }
 
-    /// Reads the next chunk, if one more may be read: the same blocks from every leg that has them. Whether it did.
+    /// Reads the next chunk, if one more may be read: the same blocks from every leg that has them. Whether
+    /// it did.
     fn read_chunk(&mut self) -> bool {
         let Some(log) = &mut self.log else { return false };
         let Superblock { legs, geometry, .. } = &log.walk.superblock;
@@ -266,7 +269,8 @@ impl Recovery {
         true
     }
 
-    /// A chunk was read, or not: a power cut may leave a block unreadable, which is no reason to lose those around it.
+    /// A chunk was read, or not: a power cut may leave a block unreadable, which is no reason to lose those
+    /// around it.
     fn chunk_read(&mut self, (number, leg): (u64, usize), buffer: Option<BufferMut>) {
         let Some(log) = &mut self.log else { return };
         let Some(chunk) = log.chunks.iter_mut().find(|chunk| chunk.number == number) else { return };
@@ -348,8 +352,8 @@ impl Recovery {
         self.equalise();
     }
 
-    /// Order (f): every leg gets what only another one has, and is flushed, before anything is served or said to be durable. One copy after
-    /// another; then all legs are flushed.
+    /// Order (f): every leg gets what only another one has, and is flushed, before anything is served or said
+    /// to be durable. One copy after another; then all legs are flushed.
     fn equalise(&mut self) {
         let waits = self.io.options.waits.hold(Wait::LegsEqual) && !self.io.options.dry_run;
         let Some(log) = &mut self.log else { return };
@@ -373,7 +377,8 @@ impl Recovery {
     fn equalise_write(&mut self, copy: Copy, buffer: Option<BufferMut>) {
         let Some(log) = &self.log else { return };
         let Some(buffer) = buffer else {
-            // It was read a moment ago: as if it had not been there, then. What others lack may be in the index by now.
+            // It was read a moment ago: as if it had not been there, then. What others lack may be in the
+            // index by now.
             (self.found[copy.from], self.io.legs[copy.from]) = (None, None);
             return self.choose();
         };
@@ -383,8 +388,8 @@ impl Recovery {
         self.io.write_leg((copy.to, Purpose::Equalise), at, buffer.freeze(), then);
     }
 
-    /// A leg was written or flushed, or failed: then it goes on without. The epoch that excludes it becomes durable with the session, before
-    /// anything is served.
+    /// A leg was written or flushed, or failed: then it goes on without. The epoch that excludes it becomes
+    /// durable with the session, before anything is served.
     fn equalised(&mut self, leg: usize, outcome: Outcome) {
         let Some(log) = &mut self.log else { return };
         let chosen = &mut log.walk.superblock;

@@ -1,12 +1,13 @@
 //! The walk over the records of a log, chunk by chunk, from the tail to the first gap.
 //!
-//! A record is taken if its header is whole, stands where it says, and follows the record before: by its sequence number
-//! and by the checksum of that header. Where a power cut may have torn it, its payload has to be whole too. It may be so on any leg; the
-//! others get it afterwards.
+//! A record is taken if its header is whole, stands where it says, and follows the record before: by its
+//! sequence number and by the checksum of that header. Where a power cut may have torn it, its payload has to
+//! be whole too. It may be so on any leg; the others get it afterwards.
 //!
-//! At the first place where no leg has the next record the log ends. That is a crash if everything that was ever said to be durable
-//! comes before. What is behind may say that the next record was durable: then its payload is not torn but damaged, and the walk goes on there. If its
-//! header is missing, too, records were lost, and the log is refused.
+//! At the first place where no leg has the next record the log ends. That is a crash if everything that was
+//! ever said to be durable comes before. What is behind may say that the next record was durable: then its
+//! payload is not torn but damaged, and the walk goes on there. If its header is missing, too, records were
+//! lost, and the log is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,11 +91,12 @@ pub(super) struct Walk {
     pub(super) session: u64,
     /// All records up to this one were said to be durable.
     durable: u64,
-    /// Whether durable records may be missing.
+    /// True if durable records may be missing.
     gives_up_lost: bool,
     /// Once the log has ended: where to look for what was said to be durable, the last first.
     scans: Option<Vec<(u64, u32)>>,
-    /// Where the next record could be, and what was said to be durable when that was last looked at in full knowledge.
+    /// Where the next record could be, and what was said to be durable when that was last looked at in full
+    /// knowledge.
     gap: Option<(u64, u32)>,
     judged: u64,
     /// Where the segment before ended, while it is open whether this one goes on.
@@ -160,7 +162,8 @@ impl Walk {
         }
     }
 
-    /// Notes with which session and record `segment` begins, as a leg has it, and what that says to be durable.
+    /// Notes with which session and record `segment` begins, as a leg has it, and what that says to be
+    /// durable.
     pub(super) fn head(&mut self, segment: u64, block: &[u8]) {
         let Some((header, _)) = self.decode(block) else { return };
         let place = header.place;
@@ -191,7 +194,8 @@ impl Walk {
         (is_known && self.scans.is_none()).then(|| self.read(segment, block))
     }
 
-    /// Takes what the legs have where `read` says, which goes on where what was taken before ended. What to read next, unless the walk is over.
+    /// Takes what the legs have where `read` says, which goes on where what was taken before ended. What to
+    /// read next, unless the walk is over.
     pub(super) fn take(&mut self, read: Read, chunk: &Chunk<'_>) -> Result<Option<Read>, String> {
         if self.scans.is_some() {
             return self.scan(read, chunk);
@@ -224,7 +228,8 @@ impl Walk {
                 candidates.push(Candidate { leg: *leg, header, crc, is_whole });
             }
             let is_durable = self.log.next_sequence <= self.durable;
-            // A record that was said to be durable is not missing if its payload is damaged: reads of it fail.
+            // A record that was said to be durable is not missing if its payload is damaged: reads of it
+            // fail.
             candidates.retain(|candidate| candidate.is_whole || is_durable);
             candidates.sort_by_key(|candidate| (!candidate.is_whole, candidate.leg));
             let Some(best) = candidates.first() else { return self.segment_ended(read.segment, block) };
@@ -261,7 +266,8 @@ impl Walk {
         (is_next && fits && !self.is_given_up(place)).then_some((header, crc))
     }
 
-    /// Whether a later session, which goes on in the next segment, if it has written anything, gave the record up.
+    /// Returns true if a later session, which goes on in the next segment, if it has written anything, gave
+    /// the record up.
     fn is_given_up(&self, place: Place) -> bool {
         let began = (self.superblock.session, self.superblock.first);
         let mut later = self.heads.get(&(place.segment + 1)).copied().into_iter().chain([began]);
@@ -277,7 +283,8 @@ impl Walk {
 
     /// Takes the next record.
     fn record(&mut self, mut header: Header, crc: u32) {
-        // The backing device may do nothing about a discard, and what the log had beneath it may have left the log.
+        // The backing device may do nothing about a discard, and what the log had beneath it may have left
+        // the log.
         for extent in header.extents.iter_mut().filter(|extent| extent.kind == Kind::Discard) {
             extent.kind = Kind::Zeroes;
         }

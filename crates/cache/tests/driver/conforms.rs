@@ -1,4 +1,5 @@
-//! The conformance kit of `plumb-block` over caches of simulated drives, in virtual and in real time, and over files.
+//! The conformance kit of `plumb-block` over caches of simulated drives, in virtual and in real time, and
+//! over files.
 
 use std::sync::Arc;
 

@@ -57,8 +57,8 @@ impl World {
         }
     }
 
-    /// Something on a medium is wrong. Without another leg the end of the log may then seem to come earlier, after a
-    /// restart, than it does: what was flushed last is lost, and nobody can know.
+    /// Something on a medium is wrong. Without another leg the end of the log may then seem to come earlier,
+    /// after a restart, than it does: what was flushed last is lost, and nobody can know.
     fn damaged(&mut self, is_known_elsewhere: bool) {
         self.is_broken = true;
         let is_end_unknown = !is_known_elsewhere || self.setup.faults == Faults::Any;

@@ -26,7 +26,7 @@ pub(crate) struct Marking {
     durable: Written,
     /// The mark that is being written: a crash leaves it or the one before.
     writing: Option<Written>,
-    /// Whether the witnesses were judged since the cache was opened.
+    /// True if the witnesses were judged since the cache was opened.
     is_judged: bool,
 }
 

@@ -10,13 +10,14 @@ use crate::medium::Medium;
 use crate::setup::{Faults, Legs};
 
 impl World {
-    /// Whether every leg counts, and the log says so durably.
+    /// Returns true if every leg counts, and the log says so durably.
     pub(super) fn is_whole(&self) -> bool {
         let status = self.status();
         status.is_some_and(|status| status.legs.iter().all(|state| *state == LegState::Live))
     }
 
-    /// Replaces a leg: the one to which all happens, if there is one. Copying goes on with the steps that follow.
+    /// Replaces a leg: the one to which all happens, if there is one. Copying goes on with the steps that
+    /// follow.
     pub(super) fn replace(
         &mut self,
         leg: usize,

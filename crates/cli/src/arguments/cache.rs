@@ -33,13 +33,14 @@ What is durable when, and what is lost when which device dies: docs/CACHE.md.";
 pub(crate) enum CacheCommand {
     /// Make a cache: write its log, and mark the device that will need it
     ///
-    /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use, or a file that plumb did not
-    /// make, is refused unless --overwrite or --destroy says so.
+    /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use,
+    /// or a file that plumb did not make, is refused unless --overwrite or --destroy says so.
     Create(Box<CreateArguments>),
-    /// Make a cache known again whose configuration is lost, as after a new installation, or whose devices have other paths now; its devices say all but its name and
-    /// mode
+    /// Make a cache known again whose configuration is lost, as after a new installation, or whose devices
+    /// have other paths now; its devices say all but its name and mode
     Adopt(AdoptArguments),
-    /// Say how large a log your own writes need: a recording of them is done again in simulated time, over logs of several sizes
+    /// Say how large a log your own writes need: a recording of them is done again in simulated time, over
+    /// logs of several sizes
     Advise(Box<AdviseArguments>),
     /// Serve a cache until it is stopped or the command is interrupted; recovers its log first
     Serve(Box<ServeArguments>),
@@ -78,10 +79,13 @@ pub(crate) enum CacheCommand {
         #[arg(long, value_name = "SIZE")]
         size: Bytes,
     },
-    /// Put a device into the place of one of a mirrored log, and copy everything to it, while the cache is served or not
+    /// Put a device into the place of one of a mirrored log, and copy everything to it, while the cache is
+    /// served or not
     ///
-    /// A leg is one of the devices that hold the log. The device that is named may be new, or the one that failed. The cache goes on with the others meanwhile; `status` shows the new one as
-    /// `resilvering`, and as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it begins again.
+    /// A leg is one of the devices that hold the log. The device that is named may be new, or the one that
+    /// failed. The cache goes on with the others meanwhile; `status` shows the new one as `resilvering`, and
+    /// as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it
+    /// begins again.
     ReplaceLeg(Box<ReplaceLegArguments>),
     /// Stop serving; what only the log holds stays there until the cache is served again
     Stop {
@@ -101,11 +105,13 @@ pub(crate) enum CacheCommand {
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
 
-        /// Do not open the log: what only it holds is lost. UUID is that of the cache, as its status prints it
+        /// Do not open the log: what only it holds is lost. UUID is that of the cache, as its status prints
+        /// it
         #[arg(long, value_name = "UUID")]
         discard_dirty: Option<Uuid>,
 
-        /// Blocks that the log cannot read any more are lost: the backing device has something older there. UUID is that of the cache
+        /// Blocks that the log cannot read any more are lost: the backing device has something older there.
+        /// UUID is that of the cache
         #[arg(long, value_name = "UUID", conflicts_with = "discard_dirty")]
         give_up_unreadable: Option<Uuid>,
     },
@@ -123,7 +129,8 @@ pub(crate) enum CacheCommand {
         #[arg(long)]
         dry_run: bool,
 
-        /// Durable records are damaged or gone: keep those before, and lose them and all that come after. UUID is that of the cache
+        /// Durable records are damaged or gone: keep those before, and lose them and all that come after.
+        /// UUID is that of the cache
         #[arg(long, value_name = "UUID")]
         give_up_lost: Option<Uuid>,
     },
@@ -138,7 +145,8 @@ pub(crate) enum ModeWord {
     WriteThrough,
     /// In the log, whose devices are vouched for to keep what they acknowledged: they are not flushed
     Protected,
-    /// As write-back, and the backing device gets writes in the order of flushes: without its log it is old, not damaged
+    /// As write-back, and the backing device gets writes in the order of flushes: without its log it is old,
+    /// not damaged
     Ordered,
 }
 
@@ -163,8 +171,8 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) backing: String,
 
-    /// A fast device that holds the log: a block device, or a file, which is made if it is missing. Several hold the same (a mirror), or
-    /// with --stripe a part each
+    /// A fast device that holds the log: a block device, or a file, which is made if it is missing. Several
+    /// hold the same (a mirror), or with --stripe a part each
     #[arg(long, value_name = "PATH", required = true)]
     pub(crate) log: Vec<String>,
 
@@ -188,11 +196,13 @@ pub(crate) struct CreateArguments {
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given several times
+    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given
+    /// several times
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Vec<String>,
 
-    /// The backing device says that it needs another cache: what only that one holds is lost. UUID is that of the other cache
+    /// The backing device says that it needs another cache: what only that one holds is lost. UUID is that of
+    /// the other cache
     #[arg(long, value_name = "UUID")]
     pub(crate) discard_dirty: Option<Uuid>,
 }
@@ -217,8 +227,8 @@ pub(crate) struct AdoptArguments {
     #[arg(long, value_name = "PATH", required = true)]
     pub(crate) log: Vec<String>,
 
-    /// When writes are acknowledged: its devices do not say in which mode it was. If this is not given write-back, or as the cache of this name
-    /// had it
+    /// When writes are acknowledged: its devices do not say in which mode it was. If this is not given
+    /// write-back, or as the cache of this name had it
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeWord>,
 
@@ -272,7 +282,8 @@ pub(crate) struct ReplaceLegArguments {
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given several times
+    /// Use a --log although it shows signs of use: its serial, or the absolute path of a file; may be given
+    /// several times
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Vec<String>,
 }

@@ -29,16 +29,18 @@ pub(crate) enum DriveCommand {
     Serve(Box<ServeArguments>),
     /// Cut the power of a served drive, now or at a chosen moment
     ///
-    /// Requests in flight get no answer. NBD connections end, idle ones too; clients connect again after `plumb drive power-on`. An
-    /// attached device answers every request with an I/O error.
+    /// Requests in flight get no answer. NBD connections end, idle ones too; clients connect again after
+    /// `plumb drive power-on`. An attached device answers every request with an I/O error.
     Cut(CutArguments),
     /// Turn the power on again; the drive serves the data that survived
     ///
-    /// The write cache is on or off as it was when the drive was served; `plumb drive set` does not outlast a power cut.
+    /// The write cache is on or off as it was when the drive was served; `plumb drive set` does not outlast a
+    /// power cut.
     ///
-    /// An attached device that a program had open or mounted when the power was cut still answers every request with an I/O error, also
-    /// those of other programs, until it is closed and unmounted. The programs are named. Then the kernel drops its cache of the
-    /// device, as if the machine had lost power too, and the device serves requests again.
+    /// An attached device that a program had open or mounted when the power was cut still answers every
+    /// request with an I/O error, also those of other programs, until it is closed and unmounted. The
+    /// programs are named. Then the kernel drops its cache of the device, as if the machine had lost power
+    /// too, and the device serves requests again.
     PowerOn {
         /// Its name
         name: String,
@@ -61,7 +63,8 @@ pub(crate) enum DriveCommand {
     Fault(FaultArguments),
     /// Stop serving a drive: its exports and its process end
     ///
-    /// A drive in use stays, and its users are named. This also removes what a killed process left of its drive.
+    /// A drive in use stays, and its users are named. This also removes what a killed process left of its
+    /// drive.
     Detach(DetachArguments),
 }
 
@@ -116,16 +119,18 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 
-    /// Where durable data is kept: `memory`, or a file, which is the medium and outlives the process. A missing or empty file
-    /// is made; any other file must be the medium of such a drive
+    /// Where durable data is kept: `memory`, or a file, which is the medium and outlives the process. A
+    /// missing or empty file is made; any other file must be the medium of such a drive
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
     pub(crate) backing: PathBuf,
 
-    /// Use a --backing FILE that plumb did not make: its content is the content of the drive, and will be overwritten
+    /// Use a --backing FILE that plumb did not make: its content is the content of the drive, and will be
+    /// overwritten
     #[arg(long, requires = "backing")]
     pub(crate) overwrite: bool,
 
-    /// Use a --backing FILE although a write-back cache needs it, and what only that cache holds is lost: its absolute path
+    /// Use a --backing FILE although a write-back cache needs it, and what only that cache holds is lost: its
+    /// absolute path
     #[arg(long, value_name = "PATH", requires = "backing")]
     pub(crate) destroy: Vec<String>,
 
@@ -136,7 +141,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) exports: ExportArguments,
 
-    /// Take over /dev/ublkbN of a killed server, and serve the requests that wait there; needs the same --backing FILE
+    /// Take over /dev/ublkbN of a killed server, and serve the requests that wait there; needs the same
+    /// --backing FILE
     #[arg(long, value_name = "N", requires = "ublk")]
     pub(crate) recover: Option<u32>,
 
@@ -144,7 +150,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum)]
     pub(crate) wce: Option<Switch>,
 
-    /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several times
+    /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several
+    /// times
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
 }
@@ -155,7 +162,8 @@ pub(crate) struct CutArguments {
     /// The name of the drive
     pub(crate) name: String,
 
-    /// When the Nth write from now arrives at the drive; a large write over NBD counts as several, write-zeroes as a write
+    /// When the Nth write from now arrives at the drive; a large write over NBD counts as several,
+    /// write-zeroes as a write
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), group = "when")]
     pub(crate) at_write: Option<u64>,
 

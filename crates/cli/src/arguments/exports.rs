@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 /// The port that is assigned to NBD.
 const NBD_PORT: u16 = 10809;
 
-/// `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a name server.
+/// `ADDRESS[:PORT]`, where a name is only `localhost`: whether TLS is needed must not depend on a name
+/// server.
 fn tcp_address(typed: &str) -> Result<SocketAddr, String> {
     let bare = typed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(typed);
     let numeric = || bare.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, NBD_PORT));
@@ -43,13 +44,13 @@ pub(crate) struct ExportArguments {
     #[arg(long, value_name = "SOCKET")]
     pub(crate) nbd: Vec<PathBuf>,
 
-    /// Serve over NBD on this TCP address, such as 127.0.0.1:10809; port 0 is any free port. An address that other machines
-    /// can reach needs --tls-certificates. May be given several times
+    /// Serve over NBD on this TCP address, such as 127.0.0.1:10809; port 0 is any free port. An address that
+    /// other machines can reach needs --tls-certificates. May be given several times
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = tcp_address)]
     pub(crate) nbd_tcp: Vec<SocketAddr>,
 
-    /// Encrypt TCP with server-cert.pem and server-key.pem in DIR; clients must have a certificate from the authorities in its
-    /// ca-cert.pem
+    /// Encrypt TCP with server-cert.pem and server-key.pem in DIR; clients must have a certificate from the
+    /// authorities in its ca-cert.pem
     #[arg(long, value_name = "DIR", requires = "nbd_tcp")]
     pub(crate) tls_certificates: Option<PathBuf>,
 

@@ -28,14 +28,15 @@ pub(crate) enum PolicyCommand {
     Show(ShowArguments),
     /// Plan a change: the steps, their order, and why a disk is refused; changes nothing
     ///
-    /// Disks are changed in waves. The least critical disk is changed first and alone (the canary). No wave has two disks of one
-    /// port or one array. Namespaces of one NVMe controller share a write cache, and are one change.
+    /// Disks are changed in waves. The least critical disk is changed first and alone (the canary). No wave
+    /// has two disks of one port or one array. Namespaces of one NVMe controller share a write cache, and are
+    /// one change.
     Plan(PlanArguments),
     /// Apply a plan: check every disk again, journal each step, change in waves, read back
     ///
-    /// The plan file is the consent: plumb asks nothing and does nothing else. It refuses a plan that was altered, that is of
-    /// another boot or another machine, or whose disks have changed. The exit code tells the state that was read back, not the
-    /// state that was requested.
+    /// The plan file is the consent: plumb asks nothing and does nothing else. It refuses a plan that was
+    /// altered, that is of another boot or another machine, or whose disks have changed. The exit code tells
+    /// the state that was read back, not the state that was requested.
     Apply(ApplyArguments),
     /// Check whether disks are still in the planned state
     Verify(VerifyArguments),
@@ -43,7 +44,8 @@ pub(crate) enum PolicyCommand {
     Rollback(RollbackArguments),
     /// Read the disks at intervals, and report changes: most changes cause no event of the kernel
     Watch(WatchArguments),
-    /// Keep the current state of a disk after power cycles; without a disk, list what is kept, and how reliably
+    /// Keep the current state of a disk after power cycles; without a disk, list what is kept, and how
+    /// reliably
     Persist(PersistArguments),
     /// Repair disks whose cache is on but which get no flushes from the kernel or a layer above
     Heal(HealArguments),
@@ -76,13 +78,15 @@ pub(crate) struct Chosen {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Only the disks for which this is known to be true, such as "rotational = yes and size >= 4TB and not role = root"
+    /// Only the disks for which this is known to be true, such as "rotational = yes and size >= 4TB and not
+    /// role = root"
     ///
-    /// Properties are name, identity, serial, model, vendor, transport, port (or host, path), size, rotational (yes, no), role
-    /// (unused, data, swap, boot, root) and state (off, on, protected, none, unknown, or the names of Windows).
-    /// `=` and `!=` compare without regard to case, `~` with a pattern of * (any letters) and ? (one letter), and sizes also
-    /// with < <= > >=. `and` binds tighter than `or`, `not` tightest; parentheses group; a value with spaces needs quotes.
-    /// A property that a disk does not have is neither true nor false, and never selects the disk.
+    /// Properties are name, identity, serial, model, vendor, transport, port (or host, path), size,
+    /// rotational (yes, no), role (unused, data, swap, boot, root) and state (off, on, protected, none,
+    /// unknown, or the names of Windows). `=` and `!=` compare without regard to case, `~` with a pattern, in
+    /// which * is any letters and ? one letter, and sizes also with < <= > >=. `and` binds tighter than `or`,
+    /// `not` tightest; parentheses group; a value with spaces needs quotes. A property that a disk does not
+    /// have is neither true nor false, and never selects the disk.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 }
@@ -100,8 +104,8 @@ pub(crate) struct ShowArguments {
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     pub(crate) explain: bool,
 
-    /// Also show the report of a RAID controller's program: a file with the JSON of `storcli /cALL show all J`, perccli or
-    /// ssacli. plumb starts none of them, and changes no logical disk
+    /// Also show the report of a RAID controller's program: a file with the JSON of
+    /// `storcli /cALL show all J`, perccli or ssacli. plumb starts none of them, and changes no logical disk
     #[arg(long, value_name = "FILE", conflicts_with = "prometheus")]
     pub(crate) raid_report: Option<PathBuf>,
 
@@ -155,8 +159,8 @@ pub(crate) struct Carrying {
     #[arg(long, value_name = "DIR", default_value = JOURNALS)]
     pub(crate) journal: PathBuf,
 
-    /// Run a light load (4 KiB and fdatasync, every 10 ms) on this new file during the change, and report the longest stall
-    /// and every error. The file must be on one of the disks, and is removed
+    /// Run a light load (4 KiB and fdatasync, every 10 ms) on this new file during the change, and report the
+    /// longest stall and every error. The file must be on one of the disks, and is removed
     #[arg(long, value_name = "FILE")]
     pub(crate) observe: Option<PathBuf>,
 

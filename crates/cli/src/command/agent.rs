@@ -102,7 +102,8 @@ fn work(task: Task, link: &Link) -> TaskResult {
     })
 }
 
-/// Runs a load, which starts with those of the other hosts; at a level that is set before it, and whatever was there is put back.
+/// Runs a load, which starts with those of the other hosts; at a level that is set before it, and whatever
+/// was there is put back.
 fn load(words: &str, own: OwnArguments, level: Option<Level>, link: &Link) -> anyhow::Result<TaskResult> {
     let scenario = native::read(words, "the workload", 0).map_err(crate::exit::usage)?;
     let Some(level) = level else { return load_here(scenario, words, own, link) };
@@ -165,7 +166,8 @@ struct Together<'a> {
     sent: Option<Nanos>,
 }
 
-/// How long a load in virtual time waits once it has begun. A hundred agents on two processors have begun within a fifth of it.
+/// How long a load in virtual time waits once it has begun. A hundred agents on two processors have begun
+/// within a fifth of it.
 const ALL_BEGIN: Duration = Duration::from_millis(50);
 
 /// What the controller knows of the start of a span. It takes each message in its turn alone.
@@ -219,7 +221,8 @@ impl Together<'_> {
             std::thread::sleep(Duration::from(at.since(MonotonicClock.now()).min(Nanos::millis(50))));
         }
         self.tell_begun(MonotonicClock.now().since(at));
-        // A load in virtual time takes the whole processor: where there are more of them than processors, all begin before one goes on.
+        // A load in virtual time takes the whole processor: where there are more of them than processors, all
+        // begin before one goes on.
         std::thread::sleep(ALL_BEGIN);
         now
     }

@@ -14,7 +14,8 @@ use crate::{files, terminal};
 const NO_RUN: &str =
     "there is no recorded run in plumb-runs: name the directory of one, or run `plumb check` first";
 
-/// Returns a file with several results and the number of the one that is meant, of a name such as `fio.json#2`.
+/// Returns a file with several results and the number of the one that is meant, of a name such as
+/// `fio.json#2`.
 pub(super) fn numbered(name: &Path) -> Option<(&Path, usize)> {
     let (file, number) = name.to_str()?.rsplit_once('#')?;
     Some((Path::new(file), number.parse().ok()?)).filter(|(file, _)| !name.exists() && file.is_file())

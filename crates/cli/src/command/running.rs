@@ -65,7 +65,7 @@ impl Running {
         Self { dots: every, ..self }
     }
 
-    /// Whether stderr is for errors alone: a program reads what that of a dialect prints.
+    /// Returns true if stderr is for errors alone: a program reads what that of a dialect prints.
     fn is_quiet(&self) -> bool {
         !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
     }
@@ -75,8 +75,8 @@ impl Running {
         Self { remove_after: names.to_vec(), ..self }
     }
 
-    /// Runs what is meant and prints it: plumb's own document with `--json`, otherwise what `print` makes of it. With
-    /// `--show-workload` it is only said in plumb's own words.
+    /// Runs what is meant and prints it: plumb's own document with `--json`, otherwise what `print` makes of
+    /// it. With `--show-workload` it is only said in plumb's own words.
     pub(crate) fn run(
         self,
         meaning: Meaning,

@@ -84,13 +84,13 @@ fn encryption(arguments: &ExportArguments, addresses: &[NbdAddress]) -> anyhow::
     })
 }
 
-/// Whether the kernel is to have it.
+/// Returns true if the kernel is to have it.
 const fn is_block_device(arguments: &ExportArguments) -> bool {
     arguments.attach || arguments.ublk
 }
 
-/// Takes away the loop devices and mounts that killed processes have left. Why those of what was served as `name` must stay for now, if
-/// they must.
+/// Takes away the loop devices and mounts that killed processes have left. Why those of what was served as
+/// `name` must stay for now, if they must.
 pub(super) fn clear_up(name: &str) -> anyhow::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);

@@ -38,7 +38,8 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "PATH|DEV")]
     on: Option<String>,
 
-    /// Put the write cache of the disks beneath --on into each state that it has, as `plumb policy` does, and back at the end. Root only
+    /// Put the write cache of the disks beneath --on into each state that it has, as `plumb policy` does, and
+    /// back at the end. Root only
     #[arg(long, requires = "on")]
     switch: bool,
 

@@ -76,7 +76,8 @@ fn survey_one(arguments: &SurveyArguments, asked: Option<Target>) -> anyhow::Res
     }
 }
 
-/// The path to a device that the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served.
+/// The path to a device that the kernel does not know; `None` if it does. A cache that was made is not opened
+/// for it: it may be served.
 fn of_device(target: &Path) -> anyhow::Result<Option<Survey>> {
     if let Some(survey) = cache::survey(&target.to_string_lossy()).map_err(Refusal::from)? {
         return Ok(Some(survey));
@@ -96,8 +97,8 @@ fn unrecorded(arguments: &SurveyArguments, target: &Path) -> anyhow::Result<()> 
     Err(Refusal::new(Exit::Usage, problem).into())
 }
 
-/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files that are in the
-/// way are judged when they are written.
+/// Checks that a recording goes into a new or empty directory, or replaces an earlier recording: the files
+/// that are in the way are judged when they are written.
 fn new_or_own(directory: &Path) -> anyhow::Result<()> {
     let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
     if directory.join("recording.json").exists() || entries.next().is_none() {

@@ -42,7 +42,7 @@ pub(crate) fn document(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("stdout is not one JSON document ({error}): {}", said(output)))
 }
 
-/// Whether it ran to its end, whatever it found: how quiet the machine was decides about warnings.
+/// Returns true if it ran to its end, whatever it found: how quiet the machine was decides about warnings.
 pub(crate) fn has_run(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
 }
@@ -62,7 +62,8 @@ pub(crate) fn verdict_ids(document: &Value) -> Vec<&str> {
     document["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["id"].as_str().unwrap()).collect()
 }
 
-/// Whether mounts can be made: in a mount namespace of the test's own, so nothing stays. Where not, the test counts as skipped.
+/// Returns true if mounts can be made: in a mount namespace of the test's own, so nothing stays. Where not,
+/// the test counts as skipped.
 pub(crate) fn can_mount() -> bool {
     let can = Command::new("unshare")
         .args(["--mount", "--propagation", "slave", "true"])
@@ -74,8 +75,8 @@ pub(crate) fn can_mount() -> bool {
     can
 }
 
-/// Runs a shell script in a mount namespace of its own, with `$plumb` and `$place` set; `$place` is a directory.
-/// What others unmount meanwhile it does not keep.
+/// Runs a shell script in a mount namespace of its own, with `$plumb` and `$place` set; `$place` is a
+/// directory. What others unmount meanwhile it does not keep.
 pub(crate) fn in_own_mounts(script: &str, place: &Path) -> Output {
     Command::new("unshare")
         .args(["--mount", "--propagation", "slave", "sh", "-euc", script])

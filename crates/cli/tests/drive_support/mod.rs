@@ -1,4 +1,5 @@
-//! What the tests of served drives share: a server that does not outlive its test, orders to it, file systems on it.
+//! What the tests of served drives share: a server that does not outlive its test, orders to it, file systems
+//! on it.
 
 pub(crate) mod papers;
 
@@ -191,7 +192,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether `program` is installed.
+/// Returns true if `program` is installed.
 pub(crate) fn has(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|path| path.join(program).exists())

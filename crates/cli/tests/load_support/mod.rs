@@ -1,5 +1,5 @@
-//! What the tests of `plumb load` and the dialects share: places to run in, documents held against their schema, and
-//! loop devices.
+//! What the tests of `plumb load` and the dialects share: places to run in, documents held against their
+//! schema, and loop devices.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,8 @@ impl Place {
         self.here.path().join(name)
     }
 
-    /// A plumb command that runs a load, typed with spaces between words. Its recording replaces the one before.
+    /// A plumb command that runs a load, typed with spaces between words. Its recording replaces the one
+    /// before.
     pub(crate) fn command(&self, typed: &str) -> Command {
         let mut command = plumb();
         let mut words = typed.split_whitespace();
@@ -44,8 +45,8 @@ impl Place {
         self.command(typed).output().unwrap()
     }
 
-    /// Runs it with `--json`; the document, which is held against its schema. It must end with `code`; 0 is 1 where
-    /// there is a warning, for how quiet the machine was decides about many.
+    /// Runs it with `--json`; the document, which is held against its schema. It must end with `code`; 0 is 1
+    /// where there is a warning, for how quiet the machine was decides about many.
     pub(crate) fn json(&self, typed: &str, code: i32) -> Value {
         let (command, rest) = typed.split_once(' ').unwrap();
         let output = self.run(&format!("{command} --json {rest}"));

@@ -1,4 +1,5 @@
-//! Random writes that stay in flight while the write cache of the drive is switched: no words of a load describe that.
+//! Random writes that stay in flight while the write cache of the drive is switched: no words of a load
+//! describe that.
 
 use std::sync::atomic::AtomicBool;
 

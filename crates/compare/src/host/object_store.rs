@@ -1,15 +1,16 @@
-//! A Ceph OSD on one disk, log and data together, as a host that knows only a device. What field report D does not tell of its load is
-//! chosen in its file.
+//! A Ceph OSD on one disk, log and data together, as a host that knows only a device. What field report D
+//! does not tell of its load is chosen in its file.
 //!
 //! ```text
 //!   small write ──► log: append, fdatasync ──► acknowledged ──► 64 of them: overwritten in place (direct)
 //!   large write ──► data: direct ──► fdatasync of the data ──► log: append, fdatasync ──► acknowledged
 //! ```
 //!
-//! One thread commits (kv_sync_thread): it takes all that has come, makes the data durable if any were written since the last time,
-//! appends to the log, and syncs it. The log is written through the page cache, so the fdatasync of the log writes and then flushes; the
-//! data are written directly, so theirs only flushes. A kernel that knows the cache to be off sends no flush. Every fdatasync is
-//! measured from call to return, every small write until it is acknowledged.
+//! One thread commits (kv_sync_thread): it takes all that has come, makes the data durable if any were
+//! written since the last time, appends to the log, and syncs it. The log is written through the page cache,
+//! so the fdatasync of the log writes and then flushes; the data are written directly, so theirs only
+//! flushes. A kernel that knows the cache to be off sends no flush. Every fdatasync is measured from call to
+//! return, every small write until it is acknowledged.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,7 +27,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// What clients do to the OSD, what its host costs, and when it has served enough. Each key is in the study's file.
+/// What clients do to the OSD, what its host costs, and when it has served enough. Each key is in the study's
+/// file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoreLoad {

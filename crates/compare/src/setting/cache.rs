@@ -1,5 +1,5 @@
-//! `cache=none,wb:1G`: the target alone, and behind a write-back cache of plumb's that is made for each block, and drained and detached
-//! after it.
+//! `cache=none,wb:1G`: the target alone, and behind a write-back cache of plumb's that is made for each
+//! block, and drained and detached after it.
 
 use std::path::PathBuf;
 use std::str::FromStr;

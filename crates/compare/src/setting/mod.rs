@@ -1,4 +1,5 @@
-//! Levels that no workload can bring about: they are set on the machine before each block, and what was there is put back at the end.
+//! Levels that no workload can bring about: they are set on the machine before each block, and what was there
+//! is put back at the end.
 //!
 //! ```text
 //! set(level) ──► promise: what puts it back, durable, under a lock ──► the change, read back ──► the block, its targets opened anew

@@ -1,4 +1,5 @@
-//! `policy=off,on,protected`: the write-cache policy of disks, planned, applied and read back as by `plumb policy`.
+//! `policy=off,on,protected`: the write-cache policy of disks, planned, applied and read back as by
+//! `plumb policy`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Records of what is to be put back, on stable storage before anything is changed: one file a process, locked while
-//! the process lives.
+//! Records of what is to be put back, on stable storage before anything is changed: one file a process,
+//! locked while the process lives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl Changes {
         &self.machine
     }
 
-    /// Keeps other experiments from these devices until all is put back: they would take a level of this one for what was there before.
+    /// Keeps other experiments from these devices until all is put back: they would take a level of this one
+    /// for what was there before.
     ///
     /// # Errors
     /// If one is held already, or the locks cannot be written.
@@ -110,8 +111,8 @@ impl LeftChanges {
     }
 }
 
-/// Returns what killed comparisons left changed, by the records in `directory`, in the order of their names; a
-/// record that cannot be read as its error. What a living process changed is not among it.
+/// Returns what killed comparisons left changed, by the records in `directory`, in the order of their names;
+/// a record that cannot be read as its error. What a living process changed is not among it.
 ///
 /// # Errors
 /// Fails as readdir(3).

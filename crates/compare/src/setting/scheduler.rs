@@ -1,4 +1,5 @@
-//! `scheduler=none,mq-deadline`: which I/O scheduler the kernel uses for the disks beneath (Documentation/block/switching-sched.rst).
+//! `scheduler=none,mq-deadline`: which I/O scheduler the kernel uses for the disks beneath
+//! (Documentation/block/switching-sched.rst).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ impl Choice {
 }
 
 impl SchedulerSetting {
-    /// The schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all disks offer all levels.
+    /// The schedulers `levels` of the first of `ways`, each the kernel names of disks, on which all disks
+    /// offer all levels.
     ///
     /// # Errors
     /// If there is none.

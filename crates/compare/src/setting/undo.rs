@@ -71,7 +71,7 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// Whether carrying this out makes `later` needless: of a file what it held first counts.
+    /// Returns true if carrying this out makes `later` needless: of a file what it held first counts.
     pub(super) fn covers(&self, later: &Self) -> bool {
         match (self, later) {
             (Self::Attribute { path, .. }, Self::Attribute { path: other, .. }) => path == other,

@@ -2,17 +2,18 @@
 
 use super::median;
 
-/// So many median deviations from the median of four normal numbers are 1.345 standard deviations: a reach with which the estimate has
-/// 95 % of the efficiency of the mean (Huber 1964). The median deviation is 0.6745 standard deviations, divided by 1.363 where it is of
-/// four numbers (Croux and Rousseeuw, Computational Statistics 1, 1992).
+/// So many median deviations from the median of four normal numbers are 1.345 standard deviations: a reach
+/// with which the estimate has 95 % of the efficiency of the mean (Huber 1964). The median deviation is
+/// 0.6745 standard deviations, divided by 1.363 where it is of four numbers (Croux and Rousseeuw,
+/// Computational Statistics 1, 1992).
 const MEDIAN_DEVIATIONS: f64 = 2.72;
 /// A value this near to where it is limited, as a share of the reach, is limited.
 const EDGE: f64 = 1e-9;
 /// A step this small, as a share of the reach, is none.
 const NO_STEP: f64 = 1e-13;
 
-/// How far from a location a number of the kind of `practice` counts in full. Infinite, so that nothing is limited, where practice does not
-/// show how far such numbers differ.
+/// How far from a location a number of the kind of `practice` counts in full. Infinite, so that nothing is
+/// limited, where practice does not show how far such numbers differ.
 pub fn reach(practice: &[f64]) -> f64 {
     let middle = median(practice).unwrap_or_default();
     let deviations: Vec<f64> = practice.iter().map(|value| (value - middle).abs()).collect();
@@ -20,9 +21,10 @@ pub fn reach(practice: &[f64]) -> f64 {
     usual.map_or(f64::INFINITY, |usual| MEDIAN_DEVIATIONS * usual)
 }
 
-/// The numbers from which the differences of `values`, each limited to `reach`, add up to nothing, from the least to the largest: with an
-/// infinite reach only the mean, and mostly one in any case. The sum falls as the location rises, and does so in straight lines: Newton's
-/// method ends on the line that crosses, and what it steps over is halved.
+/// The numbers from which the differences of `values`, each limited to `reach`, add up to nothing, from the
+/// least to the largest: with an infinite reach only the mean, and mostly one in any case. The sum falls as
+/// the location rises, and does so in straight lines: Newton's method ends on the line that crosses, and what
+/// it steps over is halved.
 pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     let mut location = values.iter().sum::<f64>() / values.len() as f64;
     if reach == f64::INFINITY {
@@ -56,7 +58,8 @@ pub(super) fn locations(values: &[f64], reach: f64) -> (f64, f64) {
     }
 }
 
-/// All locations, given one: others are there only where each value is as far from it as it counts, and as many above as below.
+/// All locations, given one: others are there only where each value is as far from it as it counts, and as
+/// many above as below.
 fn around(location: f64, values: &[f64], reach: f64) -> (f64, f64) {
     let limit = (1.0 - EDGE) * reach;
     let ends =

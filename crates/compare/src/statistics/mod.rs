@@ -26,12 +26,12 @@ impl Interval {
     /// All numbers: nothing is known.
     pub const ALL: Self = Self { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// Whether `value` is inside; the ends are.
+    /// Returns true if `value` is inside; the ends are.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Whether all of it is between `low` and `high`, and does not touch them.
+    /// Returns true if all of it is between `low` and `high`, and does not touch them.
     pub fn is_inside(&self, low: f64, high: f64) -> bool {
         low < self.low && self.high < high
     }
@@ -42,8 +42,9 @@ impl Interval {
     }
 }
 
-/// How many values may be left out at an end of `total` equally likely ones, of which `identities` always count, for at most
-/// `share` to be lost; `None` if not even the whole range loses so little. The small term is for shares that are no binary fractions.
+/// How many values may be left out at an end of `total` equally likely ones, of which `identities` always
+/// count, for at most `share` to be lost; `None` if not even the whole range loses so little. The small term
+/// is for shares that are no binary fractions.
 fn left_out(share: f64, total: f64, identities: f64) -> Option<usize> {
     let count = share * total - identities + 1e-9;
     (count >= 0.0).then_some(count as usize)

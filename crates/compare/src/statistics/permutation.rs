@@ -1,16 +1,19 @@
 //! The permutation test of paired differences, inverted: its interval without a search.
 //!
-//! Take pairs of blocks, one of each level, in an order that was drawn, and `x` the difference of each. If the levels differ by `t`
-//! and by nothing else, another order would have given `x - t` another sign. So each other order that the design allows flips
-//! some of the signs. The statistic is the sum of the `x - t`, each limited to a reach. It is at least as large in another order as in the
-//! one that was seen just where the sum of the flipped ones is not positive: where their location, the `t` at which their sum is
-//! nothing, is at most `t`. The locations of all such subsets, the typical values, are therefore all that the test needs to know,
-//! and its interval lies between two of them (Hartigan, Journal of the American Statistical Association 64, 1969). It holds for
-//! every distribution, in finite samples, and whatever drifts: the order is all that has to be random.
+//! Take pairs of blocks, one of each level, in an order that was drawn, and `x` the difference of each. If
+//! the levels differ by `t` and by nothing else, another order would have given `x - t` another sign. So each
+//! other order that the design allows flips some of the signs. The statistic is the sum of the `x - t`, each
+//! limited to a reach. It is at least as large in another order as in the one that was seen just where the
+//! sum of the flipped ones is not positive: where their location, the `t` at which their sum is nothing, is
+//! at most `t`. The locations of all such subsets, the typical values, are therefore all that the test needs
+//! to know, and its interval lies between two of them (Hartigan, Journal of the American Statistical
+//! Association 64, 1969). It holds for every distribution, in finite samples, and whatever drifts: the order
+//! is all that has to be random.
 //!
-//! Without a limit a location is a mean, and one pair that a stall has hit moves it as far as the stall was long. With one it is
-//! Huber's estimate (Annals of Mathematical Statistics 35, 1964), which such a pair moves no further than any other of its side. The
-//! reach has to be known without the pairs that are judged, or the test is not exact: practice tells it.
+//! Without a limit a location is a mean, and one pair that a stall has hit moves it as far as the stall was
+//! long. With one it is Huber's estimate (Annals of Mathematical Statistics 35, 1964), which such a pair
+//! moves no further than any other of its side. The reach has to be known without the pairs that are judged,
+//! or the test is not exact: practice tells it.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -25,7 +28,8 @@ const DRAWN: usize = 19_999;
 /// Parts the stream of the sample from that of the design.
 const SAMPLE_SALT: u64 = 0x5a11_0f0d_e125_0001;
 
-/// The smallest error at which so many pairs, half of them in each order, can show a difference at all: both ends must be rare enough.
+/// The smallest error at which so many pairs, half of them in each order, can show a difference at all: both
+/// ends must be rare enough.
 pub(crate) fn smallest_error(pairs: usize) -> f64 {
     let half = pairs / 2;
     let choices = (1..=half).fold(1.0, |all, k| all * (half + k) as f64 / k as f64);
@@ -67,8 +71,8 @@ pub struct TypicalValues {
 }
 
 impl TypicalValues {
-    /// Of `differences`, one for each of the pairs that `flips` were made for, each limited to `reach` around a location, which is
-    /// more than 0 and may be infinite.
+    /// Of `differences`, one for each of the pairs that `flips` were made for, each limited to `reach` around
+    /// a location, which is more than 0 and may be infinite.
     pub fn of(differences: &[f64], flips: &Flips, reach: f64) -> Self {
         let mut subset = Vec::with_capacity(differences.len());
         let locations_of = |flipped: &u64| {
@@ -89,7 +93,8 @@ impl TypicalValues {
         (self.lows.len() + self.identities) as f64
     }
 
-    /// How likely a statistic as large as the one seen is, if the true difference were `value`: small says that it is larger than that.
+    /// How likely a statistic as large as the one seen is, if the true difference were `value`: small says
+    /// that it is larger than that.
     pub fn p_greater(&self, value: f64) -> f64 {
         let at_most = self.lows.partition_point(|low| *low <= value);
         (at_most + self.identities) as f64 / self.total()
@@ -101,8 +106,8 @@ impl TypicalValues {
         (self.highs.len() - below + self.identities) as f64 / self.total()
     }
 
-    /// The differences that a two-sided test at `error` does not reject: it covers the true one in at least `1 - error` of all
-    /// experiments. All numbers if there are too few pairs for that.
+    /// The differences that a two-sided test at `error` does not reject: it covers the true one in at least
+    /// `1 - error` of all experiments. All numbers if there are too few pairs for that.
     pub fn interval(&self, error: f64) -> Interval {
         let count = self.lows.len();
         match left_out(error / 2.0, self.total(), self.identities as f64) {
@@ -121,9 +126,10 @@ impl TypicalValues {
 }
 
 impl Orders<'_> {
-    /// What the orders flip that could have been drawn for `pairs` pairs, at most 64: all of them, or where these are too many, a sample.
-    /// The one that was seen counts among them, so the test is exact for a sample, too. `seed` may be that of the design: the sample
-    /// is drawn from a stream of its own, because it has to be independent of the order that was seen.
+    /// What the orders flip that could have been drawn for `pairs` pairs, at most 64: all of them, or where
+    /// these are too many, a sample. The one that was seen counts among them, so the test is exact for a
+    /// sample, too. `seed` may be that of the design: the sample is drawn from a stream of its own, because
+    /// it has to be independent of the order that was seen.
     pub fn flips(self, pairs: usize, seed: u64) -> Flips {
         let pairs = pairs.min(u64::BITS as usize);
         let stages: Vec<u64> = self.stages(pairs).into_iter().map(bits).collect();

@@ -1,5 +1,5 @@
-//! The one place where studies meet `trial`, `application` and `targets`: loads in plumb's own words, comparisons, application
-//! profiles and opened devices. Nothing of it is recorded.
+//! The one place where studies meet `trial`, `application` and `targets`: loads in plumb's own words,
+//! comparisons, application profiles and opened devices. Nothing of it is recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -220,8 +220,8 @@ impl<'a> Bench<'a> {
         (is_to_be_made && size > Bytes(0)).then_some(size)
     }
 
-    /// Opens a target for a host that no words describe, with its clock. A file that is made for it has this size, and is laid out by
-    /// whoever uses it.
+    /// Opens a target for a host that no words describe, with its clock. A file that is made for it has this
+    /// size, and is laid out by whoever uses it.
     pub(super) fn open(&self, target: &str, size: Bytes) -> Result<(Opened, Time), TrialError> {
         let name = Name::parse(target)?;
         let time = plumb_targets::time_of(std::slice::from_ref(&name), self.context.clock);
@@ -244,7 +244,8 @@ impl<'a> Bench<'a> {
         Ok(SimulatedPlace { files, clock, counters })
     }
 
-    /// Runs a profile on files of a simulated drive; what it measured, and what reached the drive, preparation included.
+    /// Runs a profile on files of a simulated drive; what it measured, and what reached the drive,
+    /// preparation included.
     pub(super) fn profile(
         &mut self,
         place: &SimulatedPlace,

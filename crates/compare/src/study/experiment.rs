@@ -1,4 +1,5 @@
-//! The experiments that a study file can name, and the figures that each gives. Rates are per second, times seconds, sizes bytes.
+//! The experiments that a study file can name, and the figures that each gives. Rates are per second, times
+//! seconds, sizes bytes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -264,8 +265,8 @@ fn counted(
     }
 }
 
-/// Runs a Ceph OSD on `target`. Of a real one whose drive could not be put into `state`, the error inside says why, unless the drive is
-/// in that state anyway.
+/// Runs a Ceph OSD on `target`. Of a real one whose drive could not be put into `state`, the error inside
+/// says why, unless the drive is in that state anyway.
 pub(super) fn object_store(
     bench: &mut Bench<'_>,
     of: &Osd,

@@ -1,4 +1,5 @@
-//! Studies as data: a TOML file for each field report, with everything that is run and every row that is printed.
+//! Studies as data: a TOML file for each field report, with everything that is run and every row that is
+//! printed.
 //!
 //! ```text
 //! name, title, source, finding      the field report
@@ -9,9 +10,9 @@
 //! [[series]]                        a line of a chart
 //! ```
 //!
-//! A run is started by the first row or text that names one of its figures, and only once. `RUN@STATE` is a run with the drive in one
-//! of the `[states]`. A key `chosen` holds what the field report does not tell: it is printed beside each row that rests on it.
-//! Unknown keys are refused.
+//! A run is started by the first row or text that names one of its figures, and only once. `RUN@STATE` is a
+//! run with the drive in one of the `[states]`. A key `chosen` holds what the field report does not tell: it
+//! is printed beside each row that rests on it. Unknown keys are refused.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ pub(super) enum On {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) is_simulated: bool,
-    /// Whether the drive of a real target is put into other states.
+    /// True if the drive of a real target is put into other states.
     pub(super) switches: bool,
 }
 
@@ -188,7 +189,7 @@ pub(super) struct ProfileChoice {
     /// Part of the profile's files that is made.
     pub(super) scale: f64,
     pub(super) host: HostName,
-    /// Whether what was prepared is read from the drive.
+    /// True if what was prepared is read from the drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) cold: bool,
 }
@@ -336,7 +337,7 @@ pub(super) struct Series {
 }
 
 impl On {
-    /// Whether it applies in `place`.
+    /// Returns true if it applies in `place`.
     pub(super) fn holds(self, place: Place) -> bool {
         match self {
             Self::Any => true,
@@ -356,7 +357,7 @@ impl<T> ByPlace<T> {
 }
 
 impl Run {
-    /// Whether it gives figures under `name`.
+    /// Returns true if it gives figures under `name`.
     pub(super) fn gives(&self, name: &str) -> bool {
         match &self.does {
             Work::Passes(passes) => passes.pass.iter().any(|pass| pass.name == name),

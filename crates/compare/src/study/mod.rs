@@ -1,5 +1,5 @@
-//! The field reports as studies: each runs what was reported, on simulated drives or on a target of this machine, and sets the figures
-//! beside those that were reported.
+//! The field reports as studies: each runs what was reported, on simulated drives or on a target of this
+//! machine, and sets the figures beside those that were reported.
 //!
 //! ```text
 //!   studies/*.toml ──file──► runner ──► experiment ──► bench ──► trial, application, targets
@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! 1. Nothing is fitted to what was reported but what a model's file says of itself.
-//! 2. A figure that could not be had is a row with its reason; one that came out otherwise is a row that says so.
+//! 2. A figure that could not be had is a row with its reason; one that came out otherwise is a row that says
+//!    so.
 //! 3. Simulated studies run in virtual time, from one seed.
 
 mod bench;
@@ -58,8 +59,8 @@ pub struct StudyPlan {
     pub seed: u64,
 }
 
-/// Runs studies, and returns the document and how they ended. Puts back what `switches` have set, whatever ends it, and keeps what is
-/// known after each chapter. The scenario of `request` is not used.
+/// Runs studies, and returns the document and how they ended. Puts back what `switches` have set, whatever
+/// ends it, and keeps what is known after each chapter. The scenario of `request` is not used.
 ///
 /// # Errors
 /// If the target is refused or makes no sense, or nothing can be recorded.
@@ -140,7 +141,7 @@ fn conduct(
     Ok((document, ended))
 }
 
-/// Whether the user has to type something else.
+/// Returns true if the user has to type something else.
 fn is_refusal(error: &TrialError) -> bool {
     matches!(error.kind(), FailureKind::Usage | FailureKind::Refused)
 }

@@ -7,7 +7,8 @@
 //! in targets   {NAME of the file}, {state}, {seed}, {seed+N}, {on}, {cache}
 //! ```
 //!
-//! A figure that a real target cannot give is a reason in place of a value; only what ends a run early is an error.
+//! A figure that a real target cannot give is a reason in place of a value; only what ends a run early is an
+//! error.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,6 +1,7 @@
-//! The window against the rules of one block as the conformance kit states them (`plumb_block::conformance::History`),
-//! after every event of every history up to five commands. What is compared: which versions each block may hold after
-//! a cut, and whether it may be unreadable; neither side may know one more.
+//! The window against the rules of one block as the conformance kit states them
+//! (`plumb_block::conformance::History`), after every event of every history up to five commands. What is
+//! compared: which versions each block may hold after a cut, and whether it may be unreadable; neither side
+//! may know one more.
 //!
 //! | Alphabet | Commands | Histories |
 //! |---|---|---|
@@ -64,8 +65,8 @@ fn without_a_volatile_cache() {
     compare(&Every { alphabet: &letters(true), commands: 3, with_failures: true }, promise, 30_922);
 }
 
-/// A drive that decides early which of two writes in flight together is the last may only do less; what it shows is
-/// what a read may return.
+/// A drive that decides early which of two writes in flight together is the last may only do less; what it
+/// shows is what a read may return.
 #[test]
 fn a_drive_that_has_decided_stays_within_the_rules() {
     let every = Every { alphabet: &letters(true), commands: 3, with_failures: true };
@@ -98,7 +99,8 @@ fn visible(both: &Both, block: usize) -> u64 {
     both.window.visible(ids).unwrap_or(both.stored[block])
 }
 
-/// What the window says that a block may hold after a cut now: versions by number, and whether it may be unreadable.
+/// What the window says that a block may hold after a cut now: versions by number, and whether it may be
+/// unreadable.
 pub(crate) fn candidates(both: &Both, block: usize) -> (Vec<u64>, bool) {
     let (mut versions, mut is_unreadable, mut has_any) = (Vec::new(), false, false);
     let here = |range: LbaRange| range.overlaps(crate::history::range(block as u64, 1));

@@ -34,11 +34,13 @@ pub(crate) fn range(first: u64, nlb: u64) -> LbaRange {
     LbaRange::new(Lba(first), nlb)
 }
 
-/// All histories of at most `commands` submissions over an alphabet, but for those that are the same as another one:
+/// All histories of at most `commands` submissions over an alphabet, but for those that are the same as
+/// another one:
 ///
 /// - the first command that lies on one block lies on block 0 (the blocks are alike);
-/// - submissions that follow each other come in the order of the alphabet, and completions and failures that follow each
-///   other in the order of numbers: exchanging them changes neither what is older than what nor what a flush covers.
+/// - submissions that follow each other come in the order of the alphabet, and completions and failures that
+///   follow each other in the order of numbers: exchanging them changes neither what is older than what nor
+///   what a flush covers.
 pub(crate) struct Every<'a> {
     pub(crate) alphabet: &'a [Letter],
     pub(crate) commands: usize,
@@ -46,8 +48,8 @@ pub(crate) struct Every<'a> {
 }
 
 impl Every<'_> {
-    /// Calls for each history, each of which is the one before and an event more. `start` is what is known before any
-    /// event, `step` what is known after one more.
+    /// Calls for each history, each of which is the one before and an event more. `start` is what is known
+    /// before any event, `step` what is known after one more.
     pub(crate) fn walk<S>(&self, start: &S, step: &mut impl FnMut(&S, &[Event], Event) -> S) -> u64 {
         self.walk_from(start, &mut Vec::new(), step)
     }

@@ -1,6 +1,6 @@
-//! Wrong devices: each class of mistake, made on purpose, is found by the comparisons of `exhaustive` and `whole_drive`.
-//! A mistake is made by telling the window something else than what happened, by another promise, or by changing what
-//! was drawn; the code of the window itself has no mistakes in it.
+//! Wrong devices: each class of mistake, made on purpose, is found by the comparisons of `exhaustive` and
+//! `whole_drive`. A mistake is made by telling the window something else than what happened, by another
+//! promise, or by changing what was drawn; the code of the window itself has no mistakes in it.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -114,7 +114,7 @@ impl Mistake {
         }
     }
 
-    /// Whether the comparison with the rules of one block finds it.
+    /// Returns true if the comparison with the rules of one block finds it.
     fn is_found(self) -> bool {
         let found = Cell::new(false);
         let every = Every { alphabet: &letters(true), commands: 3, with_failures: true };

@@ -1,8 +1,9 @@
 //! Draw and enumeration against brute force over whole histories, atomic writes included.
 //!
-//! The brute force knows commands, not windows: it tries every subset of the blocks of every command that may survive,
-//! and for each block every survivor over which no newer one lies. Histories: all of up to three commands over W, U
-//! (FUA), D on block 0, on block 1, on both, and F, none of which fails, under each of three promises of atomicity.
+//! The brute force knows commands, not windows: it tries every subset of the blocks of every command that may
+//! survive, and for each block every survivor over which no newer one lies. Histories: all of up to three
+//! commands over W, U (FUA), D on block 0, on block 1, on both, and F, none of which fails, under each of
+//! three promises of atomicity.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -35,7 +36,7 @@ pub(crate) fn legal(commands: &[Submitted], promise: Promise) -> BTreeSet<Outcom
     outcomes
 }
 
-/// Whether of this command just these blocks (a bit each) may survive.
+/// Returns true if of this command just these blocks (a bit each) may survive.
 fn may_survive(commands: &[Submitted], index: usize, mask: u32, promise: Promise) -> bool {
     let command = &commands[index];
     let Letter::On(kind, first, nlb) = command.letter else { return mask == 0 };

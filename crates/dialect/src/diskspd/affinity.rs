@@ -1,6 +1,7 @@
 //! `-a`: the processors that threads are put on in turn.
 //!
-//! Windows counts processors in groups of at most 64. Here group G, processor P is the kernel's processor 64 G + P.
+//! Windows counts processors in groups of at most 64. Here group G, processor P is the kernel's processor 64
+//! G + P.
 
 use super::profile::Processor;
 use super::size::number;
@@ -8,8 +9,8 @@ use super::size::number;
 /// How many processors a group has.
 pub(super) const GROUP: u32 = 64;
 
-/// Reads what follows `-a`: nothing, `g`, or numbers between commas, where `gN` says the group of those after it.
-/// Empty means all processors, which is what happens anyway.
+/// Reads what follows `-a`: nothing, `g`, or numbers between commas, where `gN` says the group of those after
+/// it. Empty means all processors, which is what happens anyway.
 ///
 /// # Errors
 /// The part that makes no sense.

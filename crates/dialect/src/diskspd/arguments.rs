@@ -1,5 +1,5 @@
-//! A command line as a whole: switches first, then targets; the block before all that is counted in blocks; a profile
-//! file with only what may stand beside it.
+//! A command line as a whole: switches first, then targets; the block before all that is counted in blocks; a
+//! profile file with only what may stand beside it.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! `-S`, `-h` and `-N`: the flags add up over the whole command line, and those that exclude one another are refused.
+//! `-S`, `-h` and `-N`: the flags add up over the whole command line, and those that exclude one another are
+//! refused.
 
 use super::profile::{CacheMode, MappedFlush, Target};
 

@@ -1,5 +1,5 @@
-//! What does not go together. The same rules for command lines and profiles, so each is named by its switch and its
-//! element.
+//! What does not go together. The same rules for command lines and profiles, so each is named by its switch
+//! and its element.
 
 use super::profile::{CacheMode, Profile, Target, TimeSpan, WriteContent};
 use super::templates;
@@ -15,8 +15,8 @@ macro_rules! refuse {
 }
 
 impl Profile {
-    /// Checks that all goes together. `source` is the profile's file, if it came from one; `to_run` asks for what is
-    /// needed to run it, too.
+    /// Checks that all goes together. `source` is the profile's file, if it came from one; `to_run` asks for
+    /// what is needed to run it, too.
     ///
     /// # Errors
     /// The first thing that does not go together, named by its switch and its element in a profile.

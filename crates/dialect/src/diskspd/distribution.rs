@@ -1,7 +1,8 @@
 //! Where random I/Os go: shares of them to parts of the target, one after the other from its start.
 //!
-//! `-rdpct90/10:0/10:5/20`: 90 % of the I/Os to the first 10 % of the target, none to the next 10 %, 5 % to the next
-//! 20 %, and what is left, 5 %, to the rest. The rest is filled in here, as DiskSpd does, so that a profile shows it.
+//! `-rdpct90/10:0/10:5/20`: 90 % of the I/Os to the first 10 % of the target, none to the next 10 %, 5 % to
+//! the next 20 %, and what is left, 5 %, to the rest. The rest is filled in here, as DiskSpd does, so that a
+//! profile shows it.
 
 use super::size::{number, size_before};
 
@@ -74,7 +75,8 @@ impl Distribution {
         Ok(Self { unit, parts })
     }
 
-    /// Reads what follows `-rd`: `pct` or `abs`, and pairs `IO%/part` between colons; `block` is what `b` stands for.
+    /// Reads what follows `-rd`: `pct` or `abs`, and pairs `IO%/part` between colons; `block` is what `b`
+    /// stands for.
     ///
     /// # Errors
     /// What is wrong with it, with the text.

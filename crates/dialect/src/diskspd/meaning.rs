@@ -26,8 +26,8 @@ use crate::processors;
 const THREADS_MAX: u64 = 65_536;
 
 impl Profile {
-    /// What it means on this machine, whose files are as large as `size_of` says; `None` for those that are missing or
-    /// have no known size.
+    /// What it means on this machine, whose files are as large as `size_of` says; `None` for those that are
+    /// missing or have no known size.
     ///
     /// # Errors
     /// What cannot be run here, and why.
@@ -172,7 +172,7 @@ fn job(span: &TimeSpan, share: &Share<'_>, sizes: &Sizes<'_>, notes: &mut Notes)
     Ok(job)
 }
 
-/// Whether a job is the same as another on another target.
+/// Returns true if a job is the same as another on another target.
 fn is_alike(one: &Job, other: &Job) -> bool {
     let (name, targets, same_threads) = (one.name.clone(), one.targets.clone(), one.same_threads);
     *one == Job { name, targets, same_threads, ..other.clone() }

@@ -42,7 +42,7 @@ pub(super) fn parts(result: &SpanResult) -> impl Iterator<Item = (usize, &Part)>
         .flat_map(|(number, thread)| thread.parts.iter().map(move |part| (number, part)))
 }
 
-/// Whether so little was measured that there are no rates. DiskSpd's limit.
+/// Returns true if so little was measured that there are no rates. DiskSpd's limit.
 pub(super) fn is_interrupted(result: &SpanResult) -> bool {
     result.window < Nanos(100)
 }
@@ -80,8 +80,8 @@ impl<'a> Ranks<'a> {
         Self { histogram, bins: bins.collect() }
     }
 
-    /// The milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were none. 0 is the
-    /// shortest, 1,000,000,000 the longest.
+    /// The milliseconds that `parts` of 1,000,000,000 operations did not exceed; `None` if there were none. 0
+    /// is the shortest, 1,000,000,000 the longest.
     pub(super) fn at(&self, parts: u64) -> Option<f64> {
         let count = self.histogram.count();
         let rank = (u128::from(count) * u128::from(parts)).div_ceil(1_000_000_000) as u64;
@@ -169,16 +169,17 @@ impl Usage {
     }
 }
 
-/// What was asked for the target at `place` of `result`. Threads that choose their targets make several jobs of one
-/// span, and then a target comes in several places.
+/// What was asked for the target at `place` of `result`. Threads that choose their targets make several jobs
+/// of one span, and then a target comes in several places.
 pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -> Option<&'a Target> {
     let name = &result.targets.get(place)?.name;
     let there = span.targets.get(place).filter(|target| target.path == *name);
     there.or_else(|| span.targets.iter().find(|target| target.path == *name))
 }
 
-/// Where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without a distribution. A
-/// target that is shorter than the distribution cuts it off: the shares then do not add up to 100.
+/// Where I/Os went on a target of `size`, from the start of the range, holes left out; `None` without a
+/// distribution. A target that is shorter than the distribution cuts it off: the shares then do not add up to
+/// 100.
 pub(super) fn effective(span: &TimeSpan, target: &Target, size: u64) -> Option<Vec<EffectiveZone>> {
     target.distribution.as_ref()?;
     let end = Some(target.max_size).filter(|end| *end > 0 && *end <= size);

@@ -7,11 +7,11 @@
 //!                               └──► xml_write, text (input parameters)   text, result_xml
 //! ```
 //!
-//! What is accepted follows DiskSpd, but numbers are read strictly (`-d10s` is an error, not 10) and nothing is
-//! accepted that would silently do nothing. What differs on Linux is said once, in [`Meaning::notes`].
+//! What is accepted follows DiskSpd, but numbers are read strictly (`-d10s` is an error, not 10) and nothing
+//! is accepted that would silently do nothing. What differs on Linux is said once, in [`Meaning::notes`].
 //!
-//! Limitations: the wait statistics of `-vs` are those that are kept here; buckets of `-D` are whole tenths of a
-//! second.
+//! Limitations: the wait statistics of `-vs` are those that are kept here; buckets of `-D` are whole tenths
+//! of a second.
 
 mod access;
 mod affinity;

@@ -172,7 +172,7 @@ impl Notes {
     }
 }
 
-/// Whether anything about a target follows from the seed.
+/// Returns true if anything about a target follows from the seed.
 const fn draws(span: &TimeSpan, target: &Target) -> bool {
     let noise = span.random_write_data
         || matches!(target.content, WriteContent::Random | WriteContent::Buffer { file: None, .. });

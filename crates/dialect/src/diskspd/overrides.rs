@@ -7,7 +7,7 @@ use super::size::number_within;
 use crate::error::Error;
 use crate::machine::Machine;
 
-/// Whether `typed` is one of these.
+/// Returns true if `typed` is one of these.
 pub(super) fn is_one(typed: &str) -> bool {
     typed.get(1..).is_some_and(|switch| switch.starts_with(['W', 'd', 'C', 'R', 'v', 'z', ':']))
 }

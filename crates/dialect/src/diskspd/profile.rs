@@ -1,8 +1,8 @@
 //! DiskSpd's own description of a run: time spans, their targets, and what is printed.
 //!
-//! A command line and XML are two ways to write it. [`write_profile`](super::write_profile) writes any profile as
-//! XML, and reading that back gives the same profile. Sizes are in bytes with all defaults filled in, so nothing
-//! here depends on how it was typed.
+//! A command line and XML are two ways to write it. [`write_profile`](super::write_profile) writes any
+//! profile as XML, and reading that back gives the same profile. Sizes are in bytes with all defaults filled
+//! in, so nothing here depends on how it was typed.
 
 pub use super::target::{
     CacheMode, Hints, IoPriority, MappedFlush, Target, ThreadTarget, Throughput, WriteContent,
@@ -111,7 +111,7 @@ impl TimeSpan {
         Self { duration: 10, warmup: 5, bucket_ms: 1000, targets, ..Self::default() }
     }
 
-    /// Whether outstanding I/Os are those of a thread over all its targets.
+    /// Returns true if outstanding I/Os are those of a thread over all its targets.
     pub const fn requests_are_shared(&self) -> bool {
         self.thread_count > 0 && self.request_count > 0
     }

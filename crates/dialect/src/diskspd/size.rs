@@ -1,5 +1,5 @@
-//! Numbers and sizes as DiskSpd takes them: strict, since a size that is read differently than it was meant measures
-//! something else.
+//! Numbers and sizes as DiskSpd takes them: strict, since a size that is read differently than it was meant
+//! measures something else.
 //!
 //! A size is digits and at most one letter: K, M, G or T (powers of 1024) or b (blocks), in either case.
 
@@ -71,7 +71,8 @@ fn unreadable(text: &str) -> String {
     format!("'{text}' is no size: expected digits, and then K, M, G or T (1024) or b (blocks), or nothing")
 }
 
-/// A size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`, `1.50GiB`, `100`.
+/// A size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`, `1.50GiB`,
+/// `100`.
 pub(super) fn shown(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let size = 1_u64 << shift;

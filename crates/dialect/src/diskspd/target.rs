@@ -163,12 +163,12 @@ impl Target {
         }
     }
 
-    /// Whether it is a whole drive, `#N`.
+    /// Returns true if it is a whole drive, `#N`.
     pub fn is_drive(&self) -> bool {
         self.path.starts_with('#')
     }
 
-    /// Whether it stands for a target that is named later, `*N`.
+    /// Returns true if it stands for a target that is named later, `*N`.
     pub fn is_template(&self) -> bool {
         self.path.starts_with('*')
     }

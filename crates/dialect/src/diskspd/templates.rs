@@ -1,4 +1,5 @@
-//! Names of targets: what can be one here, and the templates `*1`, `*2` of a profile that the command line fills in.
+//! Names of targets: what can be one here, and the templates `*1`, `*2` of a profile that the command line
+//! fills in.
 
 use super::profile::Profile;
 use super::size::number;

@@ -1,5 +1,5 @@
-//! Results that DiskSpd has printed as text: the tables of I/O and of percentiles, which all versions have alike. What was asked is taken
-//! from the input parameters.
+//! Results that DiskSpd has printed as text: the tables of I/O and of percentiles, which all versions have
+//! alike. What was asked is taken from the input parameters.
 
 use plumb_block::Bytes;
 use plumb_report::document::{Environment, RunJob};

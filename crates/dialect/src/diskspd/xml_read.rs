@@ -1,7 +1,7 @@
 //! A profile from XML.
 //!
-//! Every element that is not known, comes twice or holds nonsense is an error with its line. Older forms are read,
-//! too: `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.
+//! Every element that is not known, comes twice or holds nonsense is an error with its line. Older forms are
+//! read, too: `DisableAllCache`, `AffinityAssignment`, `GroupAffinity`.
 
 use super::distribution::{Distribution, Share, Unit};
 use super::profile::{

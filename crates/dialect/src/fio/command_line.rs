@@ -1,7 +1,7 @@
 //! The command line: fio's own options, job options, and job files.
 //!
-//! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that follow,
-//! those in job files too. An option's value is in the same argument or in the next one.
+//! `--name` begins a job; options before the first `--name`, or after `--name=global`, hold for all that
+//! follow, those in job files too. An option's value is in the same argument or in the next one.
 
 use super::invocation::{Format, Output};
 use super::job_file;

@@ -5,7 +5,7 @@
 /// How deep parentheses may stand in each other.
 const DEPTH_MAX: u32 = 32;
 
-/// Whether `text` is meant as arithmetic.
+/// Returns true if `text` is meant as arithmetic.
 pub(super) fn is_meant(text: &str) -> bool {
     text.trim_start().starts_with('(')
 }

@@ -1,7 +1,7 @@
 //! The text of job files.
 //!
-//! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a comment, even
-//! in the middle of a line, as fio has it.
+//! A line is a section's head in brackets, a setting, or `include FILE`; what follows `;` or `#` is a
+//! comment, even in the middle of a line, as fio has it.
 
 use super::option_table;
 use super::section::{Sections, Setting};
@@ -107,7 +107,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether `text` is numbers with something between them to calculate.
+/// Returns true if `text` is numbers with something between them to calculate.
 fn is_arithmetic(text: &str) -> bool {
     let of_numbers = |sign: char| sign.is_ascii_digit() || "+-*/^() kKmMgGtT".contains(sign);
     text.chars().all(of_numbers) && text.contains(['+', '-', '*', '/', '^'])

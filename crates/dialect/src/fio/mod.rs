@@ -1,14 +1,14 @@
 //! fio: its command line and job files in; JSON, json+, text and logs out; its traces.
 //!
-//! The way of a job file: [`command_line`] and [`job_file`] turn what was typed into sections of settings, each with
-//! the place where it stands; [`meaning`] turns the sections into a [`Scenario`](plumb_workload::Scenario). An option
-//! either changes the scenario or the output, or is said to have no meaning here and why, or is refused: nothing is
-//! dropped in silence. Names come from [`option_table`], so that a misspelt option is told apart from one that fio knows
-//! and plumb does not.
+//! The way of a job file: [`command_line`] and [`job_file`] turn what was typed into sections of settings,
+//! each with the place where it stands; [`meaning`] turns the sections into a
+//! [`Scenario`](plumb_workload::Scenario). An option either changes the scenario or the output, or is said to
+//! have no meaning here and why, or is refused: nothing is dropped in silence. Names come from
+//! [`option_table`], so that a misspelt option is told apart from one that fio knows and plumb does not.
 //!
-//! Differences from fio that are meant: values that fio cuts short without a word (`1.5k` is 1 byte to it, `7min` is
-//! 7 us) are refused; a fixed or Poisson rate is a schedule that does not wait for the device, and `lat_ns` counts
-//! from it; writes carry stamped noise.
+//! Differences from fio that are meant: values that fio cuts short without a word (`1.5k` is 1 byte to it,
+//! `7min` is 7 us) are refused; a fixed or Poisson rate is a schedule that does not wait for the device, and
+//! `lat_ns` counts from it; writes carry stamped noise.
 
 mod command_line;
 mod expression;

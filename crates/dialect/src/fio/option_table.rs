@@ -1,4 +1,5 @@
-//! fio's options, as data: `options.txt` has their names, and says of those without a meaning here what becomes of them.
+//! fio's options, as data: `options.txt` has their names, and says of those without a meaning here what
+//! becomes of them.
 
 use std::sync::LazyLock;
 

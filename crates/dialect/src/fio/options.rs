@@ -39,8 +39,8 @@ impl<'a> Options<'a> {
         self.section
     }
 
-    /// The name of the job: that of the section unless the section itself gives another. Files are called by that of
-    /// the section in any case, as with fio.
+    /// The name of the job: that of the section unless the section itself gives another. Files are called by
+    /// that of the section in any case, as with fio.
     pub(super) fn name(&self) -> &'a str {
         self.get("name");
         let given = self.section.own.iter().rev().find(|setting| setting.name == "name");
@@ -94,7 +94,7 @@ impl<'a> Options<'a> {
         self.setting(name)
     }
 
-    /// Whether `first` was typed after `second`; false if it was not typed.
+    /// Returns true if `first` was typed after `second`; false if it was not typed.
     pub(super) fn is_after(&self, first: &str, second: &str) -> bool {
         self.place(first) > self.place(second)
     }

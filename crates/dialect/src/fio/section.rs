@@ -29,9 +29,9 @@ pub(super) struct Section {
 pub(super) struct Sections {
     global: Vec<Setting>,
     done: Vec<Section>,
-    /// Whether settings go to the last section rather than to the global ones.
+    /// True if settings go to the last section rather than to the global ones.
     in_section: bool,
-    /// Whether settings are skipped: the section was not asked for.
+    /// True if settings are skipped: the section was not asked for.
     skipping: bool,
     only: Vec<String>,
 }

@@ -10,7 +10,8 @@ pub(super) const STOP: Stop = Stop::after(Nanos::secs(30));
 /// Past the page cache: the target is what is measured, not memory.
 pub(super) const OPENING: Opening = Opening::DIRECT;
 
-/// How many requests are in flight: of a trace enough that its times can be kept, where there can be more than one.
+/// How many requests are in flight: of a trace enough that its times can be kept, where there can be more
+/// than one.
 pub(super) fn depth(has_trace: bool, opening: Opening) -> u32 {
     let is_serial = opening.caching == Caching::Mapped || opening.engine == EngineChoice::Synchronous;
     if has_trace && !is_serial { 64 } else { 1 }

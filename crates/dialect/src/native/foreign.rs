@@ -1,4 +1,5 @@
-//! Words of other programs that people type by habit, and what plumb says instead: the table is `foreign.txt`.
+//! Words of other programs that people type by habit, and what plumb says instead: the table is
+//! `foreign.txt`.
 
 use super::table::{self, Takes};
 

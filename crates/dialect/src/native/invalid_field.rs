@@ -6,8 +6,8 @@ use super::table;
 use super::word_error::WordError;
 use super::words::Words;
 
-/// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first. Any other is
-/// called like its word.
+/// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
+/// Any other is called like its word.
 const FIELDS: [(&str, &[&str]); 28] = [
     ("targets[", &["weights", "targets"]),
     ("opening.engine", &["engine", "mapped"]),

@@ -32,8 +32,8 @@ pub(super) enum Scope {
 }
 
 impl Layer {
-    /// The words of `table`, which begins at `place`; each is known, has a value of its kind, and contradicts no other.
-    /// `inner` are the keys that hold further tables.
+    /// The words of `table`, which begins at `place`; each is known, has a value of its kind, and contradicts
+    /// no other. `inner` are the keys that hold further tables.
     pub(super) fn of_table(
         table: &DeTable<'_>,
         place: String,

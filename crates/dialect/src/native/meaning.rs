@@ -28,7 +28,8 @@ pub(super) const CACHING: [(&str, Caching); 4] = [
 ];
 
 impl Words {
-    /// What a command line of these words means: one span of one job. The seed is `default_seed` unless it is said.
+    /// What a command line of these words means: one span of one job. The seed is `default_seed` unless it is
+    /// said.
     ///
     /// # Errors
     /// Names the word, its value and what was expected.

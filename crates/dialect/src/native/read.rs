@@ -19,8 +19,8 @@ pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error
     read_under(text, file, &Words::default(), default_seed)
 }
 
-/// The same with the words that were `typed` beside the name of the file: they hold in every span and job, in the place
-/// of what the file says.
+/// The same with the words that were `typed` beside the name of the file: they hold in every span and job, in
+/// the place of what the file says.
 ///
 /// # Errors
 /// As [`read`], and names the flag where it is a typed word that makes no sense.

@@ -34,7 +34,7 @@ const NEEDS: [(&str, &str); 10] = [
     ("trace-skip", "trace"),
 ];
 
-/// Whether `inherited`, a default, gives way to one of the words that are said nearer by.
+/// Returns true if `inherited`, a default, gives way to one of the words that are said nearer by.
 pub(super) fn gives_way(inherited: &str, said: &Words) -> bool {
     let has = |words: &str| words.split(' ').any(|word| said.has(word));
     let is_in = |words: &str| words.split(' ').any(|word| word == inherited);

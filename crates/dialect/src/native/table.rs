@@ -43,7 +43,7 @@ pub(super) enum Takes {
 pub(super) struct Form {
     /// Completes the sentence "expected ...".
     pub(super) expected: &'static str,
-    /// Whether a file holds it as an array.
+    /// True if a file holds it as an array.
     pub(super) is_list: bool,
     /// All values, where there are few.
     pub(super) names: fn() -> Vec<&'static str>,

@@ -52,8 +52,8 @@ impl Words {
         Ok(words)
     }
 
-    /// These words, and of `outer` those that they neither replace nor contradict. A target replaces targets and a file of words a
-    /// file, but neither replaces the other.
+    /// These words, and of `outer` those that they neither replace nor contradict. A target replaces targets
+    /// and a file of words a file, but neither replaces the other.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         let mut words = outer.clone();
@@ -133,12 +133,12 @@ impl Words {
         self.0.iter().find(|(said, _)| *said == word).map(|(_, value)| value)
     }
 
-    /// Whether `word` is said and not denied.
+    /// Returns true if `word` is said and not denied.
     pub(super) fn has(&self, word: &str) -> bool {
         self.get(word).is_some_and(|value| *value != Value::Flag(false))
     }
 
-    /// Whether the flag `word` is denied.
+    /// Returns true if the flag `word` is denied.
     pub(super) fn denies(&self, word: &str) -> bool {
         self.get(word) == Some(&Value::Flag(false))
     }
@@ -288,7 +288,8 @@ impl FromArgMatches for Words {
     }
 }
 
-/// Whether a target is rather a file of words: it ends in `.toml`, and is no model of a simulated drive.
+/// Returns true if a target is rather a file of words: it ends in `.toml`, and is no model of a simulated
+/// drive.
 fn is_file_of_words(target: &str) -> bool {
     target.ends_with(".toml") && !target.starts_with("sim:")
 }

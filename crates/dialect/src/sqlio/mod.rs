@@ -1,8 +1,8 @@
 //! SQLIO: its command line, parameter file and output.
 //!
-//! SQLIO was retired in 2015. What its switches mean is recalled from its readme and from command lines in articles,
-//! and could not be checked against the program; what is not certain is refused rather than guessed. The layout of
-//! the output follows runs of v1.5.SG that were published.
+//! SQLIO was retired in 2015. What its switches mean is recalled from its readme and from command lines in
+//! articles, and could not be checked against the program; what is not certain is refused rather than
+//! guessed. The layout of the output follows runs of v1.5.SG that were published.
 
 mod arguments;
 mod meaning;

@@ -1,5 +1,5 @@
-//! Each switch that changes what is done, as plain data: where a device is at hand, the same list asks whether the
-//! stream of requests changes, too.
+//! Each switch that changes what is done, as plain data: where a device is at hand, the same list asks
+//! whether the stream of requests changes, too.
 
 /// What a switch changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use plumb_load::{
 };
 use plumb_measure::{FlushWrites, SeriesEvent, StorageSide};
 
-/// Operations of one direction: `count`, each `bytes` long, the n-th after n intervals and taking n microseconds.
+/// Operations of one direction: `count`, each `bytes` long, the n-th after n intervals and taking n
+/// microseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Done {
     pub(crate) count: u64,

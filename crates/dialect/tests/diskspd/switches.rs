@@ -1,4 +1,5 @@
-//! Each switch does something: it changes the scenario, or what is printed, or it is said once why it does not.
+//! Each switch does something: it changes the scenario, or what is printed, or it is said once why it does
+//! not.
 
 use plumb_block::Nanos;
 use plumb_workload::{Affinity, Opening, Priority, Span, Stop, Warmup};

@@ -1,7 +1,7 @@
 //! A device that keeps all that it is asked, in order. Every request takes the same time on its clock.
 //!
-//! One log serves all devices of a run, so that the order over several targets is kept too. Queues are numbered as
-//! they are opened: a number is a worker.
+//! One log serves all devices of a run, so that the order over several targets is kept too. Queues are
+//! numbered as they are opened: a number is a worker.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};

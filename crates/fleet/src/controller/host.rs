@@ -17,9 +17,11 @@ const PINGS_FIRST: u32 = 8;
 const PINGS_LAST: u32 = 4;
 /// So much of what a launcher said is kept.
 const SAID_MAX: usize = 16 << 10;
-/// So much may wait to be sent to a host, which has room for the largest task beside all else: one that reads nothing is given up.
+/// So much may wait to be sent to a host, which has room for the largest task beside all else: one that reads
+/// nothing is given up.
 const OUT_MAX: usize = 2 * BODY_MAX;
-/// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it says is not cut to a moment.
+/// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it
+/// says is not cut to a moment.
 const LATE_ERROR: Nanos = Nanos::secs(1);
 /// How long a launcher may take to end.
 const LEAVE_WITHIN: Nanos = Nanos::secs(3);
@@ -86,7 +88,7 @@ pub struct HostNow<'a> {
     pub name: &'a str,
     /// What it does.
     pub phase: Phase,
-    /// Whether it has a task.
+    /// True if it has a task.
     pub has_task: bool,
     /// The schema of the document that its task gives; empty without one.
     pub schema: &'a str,
@@ -118,7 +120,7 @@ pub(super) struct Host {
     decoder: Decoder,
     pub(super) out: Vec<u8>,
     pub(super) clock: Estimate,
-    /// Whether its agent has said that it is the same program.
+    /// True if its agent has said that it is the same program.
     is_known: bool,
     /// The ping without an answer, and when it left.
     ping: Option<(u64, Nanos)>,
@@ -189,18 +191,18 @@ impl Host {
         self.run.is_some()
     }
 
-    /// Whether nothing more is to be waited for.
+    /// Returns true if nothing more is to be waited for.
     pub(super) fn is_done(&self) -> bool {
         let Some(run) = &self.run else { return true };
         matches!(self.state, State::Gone) || (run.result.is_some() && self.pings_left == 0)
     }
 
-    /// Whether it waits for the others.
+    /// Returns true if it waits for the others.
     pub(super) fn waits(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready)
     }
 
-    /// Whether the others need not wait for it.
+    /// Returns true if the others need not wait for it.
     pub(super) fn is_ready(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.turn == Turn::Ready || run.result.is_some())
     }
@@ -220,7 +222,8 @@ impl Host {
         }
     }
 
-    /// Tells it when to start, if it is ready; false if its clock cannot say that. The first start of a task counts.
+    /// Tells it when to start, if it is ready; false if its clock cannot say that. The first start of a task
+    /// counts.
     pub(super) fn start(&mut self, at: Nanos, first: Nanos) -> bool {
         let Some(run) = self.run.as_mut().filter(|run| run.turn == Turn::Ready) else { return true };
         (run.turn, run.started_at) = (Turn::Started, Some(first));
@@ -335,8 +338,8 @@ impl Host {
         }
     }
 
-    /// The heartbeat. While an answer is awaited, which a controller with much to read may have and not know, it says just that it is there:
-    /// the lease of the agent does not end for that.
+    /// The heartbeat. While an answer is awaited, which a controller with much to read may have and not know,
+    /// it says just that it is there: the lease of the agent does not end for that.
     pub(super) fn beat_if_due(&mut self, settings: &Settings, now: Nanos) {
         if !self.is_connected() || now < self.next_ping {
             return;
@@ -349,7 +352,7 @@ impl Host {
         }
     }
 
-    /// Whether its agent has said who it is, and is to hear of the controller.
+    /// Returns true if its agent has said who it is, and is to hear of the controller.
     fn is_connected(&self) -> bool {
         matches!(self.state, State::Connecting { .. } | State::Idle | State::Running) && self.is_known
     }
@@ -386,8 +389,8 @@ impl Host {
         }
     }
 
-    /// When it counts as silent: a ping is not answered, though all that arrived since has had its time. Bytes alone are no sign of
-    /// life: a host that drips them would be waited for as long as it likes.
+    /// When it counts as silent: a ping is not answered, though all that arrived since has had its time.
+    /// Bytes alone are no sign of life: a host that drips them would be waited for as long as it likes.
     fn silence(&self, settings: &Settings) -> Option<Limit> {
         let (_, since) = self.ping?;
         // No more than the largest message can stand before the answer.
@@ -396,15 +399,16 @@ impl Host {
         Some(Limit::of(since, patience, |s| format!("it was silent for {s:.1} s")))
     }
 
-    /// When its task takes too long: the preparation, or what was to last a known time, or what lasts as long as it takes and comes no
-    /// further. Who waits for the others does not.
+    /// When its task takes too long: the preparation, or what was to last a known time, or what lasts as long
+    /// as it takes and comes no further. Who waits for the others does not.
     fn slowness(&self, settings: &Settings) -> Option<Limit> {
         let run = self.run.as_ref().filter(|run| run.turn != Turn::Ready)?;
         Some(match (run.started_at, run.expected) {
             (None, _) => Limit::of(run.told_at, settings.prepare_within, |s| {
                 format!("it was not ready within {s:.0} s (--prepare-timeout)")
             }),
-            // All of its spans, and what is made ready between them, are in what is expected from the first start on.
+            // All of its spans, and what is made ready between them, are in what is expected from the first
+            // start on.
             (Some(first), Some(expected)) => {
                 Limit::of(first, expected.saturating_add(settings.end_within), |s| {
                     format!("it had not ended {s:.0} s after its start")
@@ -453,8 +457,8 @@ impl Host {
     }
 }
 
-/// The next ping: the same moment for all hosts, so that their answers come together. Twice in a heartbeat, so that a controller that
-/// is kept from its work for a while is still heard in time.
+/// The next ping: the same moment for all hosts, so that their answers come together. Twice in a heartbeat,
+/// so that a controller that is kept from its work for a while is still heard in time.
 const fn next_beat(settings: &Settings, now: Nanos) -> Nanos {
     let beat = settings.heartbeat.0 / 2 + (settings.heartbeat.0 < 2) as u64;
     Nanos((now.0 / beat + 1) * beat)

@@ -1,9 +1,11 @@
-//! The controller without I/O: what arrived from each host and the time in, bytes for each host out, and when to look again.
+//! The controller without I/O: what arrived from each host and the time in, bytes for each host out, and when
+//! to look again.
 //!
-//! A host goes `Waiting → Connecting → Idle → Running → Idle → ... → Leaving → Gone`; whatever goes wrong with it leads to `Gone` with
-//! the reason, and the others go on. All that a host can make the controller keep is bounded: one frame, one result, one line of
-//! what its launcher said, what it does not read. It may say each thing when it is its turn, and once; what it goes on with
-//! and comes no further is given up like what it does not do.
+//! A host goes `Waiting → Connecting → Idle → Running → Idle → ... → Leaving → Gone`; whatever goes wrong
+//! with it leads to `Gone` with the reason, and the others go on. All that a host can make the controller
+//! keep is bounded: one frame, one result, one line of what its launcher said, what it does not read. It may
+//! say each thing when it is its turn, and once; what it goes on with and comes no further is given up like
+//! what it does not do.
 
 mod host;
 mod reasons;
@@ -53,8 +55,8 @@ impl Controller {
         self.started_at
     }
 
-    /// Gives `task` to each host that it returns one for, `expected` to last so long from its start as far as that is known. What
-    /// was there of an earlier task goes.
+    /// Gives `task` to each host that it returns one for, `expected` to last so long from its start as far as
+    /// that is known. What was there of an earlier task goes.
     pub fn begin(&mut self, task: impl Fn(usize) -> Option<Task>, expected: Option<Nanos>) {
         self.started_at = None;
         for (number, host) in self.hosts.iter_mut().enumerate() {
@@ -62,7 +64,7 @@ impl Controller {
         }
     }
 
-    /// Whether each host that has a task is done with it, or gone.
+    /// Returns true if each host that has a task is done with it, or gone.
     pub fn is_done(&self) -> bool {
         self.hosts.iter().all(Host::is_done)
     }
@@ -98,7 +100,7 @@ impl Controller {
         }
     }
 
-    /// Whether every host is gone.
+    /// Returns true if every host is gone.
     pub fn has_left(&self) -> bool {
         self.hosts.iter().all(|host| matches!(host.state, State::Gone))
     }
@@ -158,8 +160,9 @@ impl Controller {
         }
     }
 
-    /// Does what is due: pings, gives silent hosts up, gives tasks, starts what is ready; it looks at each host once. All that had
-    /// arrived at `looked` was taken in: what hosts have not done until then they are late with, however late it is `now`.
+    /// Does what is due: pings, gives silent hosts up, gives tasks, starts what is ready; it looks at each
+    /// host once. All that had arrived at `looked` was taken in: what hosts have not done until then they are
+    /// late with, however late it is `now`.
     pub fn tick(&mut self, now: Nanos, looked: Nanos) {
         for number in 0..self.hosts.len() {
             if let Some(why) = self.hosts[number].overdue(&self.settings, self.stopping_since, looked) {
@@ -206,7 +209,8 @@ impl Controller {
         }
     }
 
-    /// How long before the start the hosts are told: as long as the slowest message takes, and as it takes to send them all.
+    /// How long before the start the hosts are told: as long as the slowest message takes, and as it takes to
+    /// send them all.
     fn lead(&self, now: Nanos) -> Nanos {
         let errors = self.hosts.iter().filter_map(|host| Some(host.clock.at(now)?.error));
         let slowest = errors.max().unwrap_or_default().min(Nanos::secs(2));

@@ -8,7 +8,8 @@ use crate::message::Identity;
 const ERRORS: [&str; 10] =
     ["error", "fatal", "fail", "cannot", "denied", "refused", "not found", "no such", "closed", "usage:"];
 
-/// What was said, as a reason: all of it if it is short, else the first line that tells of an error, or the last.
+/// What was said, as a reason: all of it if it is short, else the first line that tells of an error, or the
+/// last.
 pub(super) fn reason(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let all = lines.join("; ");

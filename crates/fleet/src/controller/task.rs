@@ -13,7 +13,8 @@ const RESULT_MAX: usize = 16 << 20;
 const FAILURES_MAX: usize = 200;
 /// No operation of a workload moves more: the largest block that there is, in bytes.
 const OPERATION_MAX: u64 = 1 << 30;
-/// No host moves more in a second, simulated ones included: the memory of the largest machines is slower, in bytes.
+/// No host moves more in a second, simulated ones included: the memory of the largest machines is slower, in
+/// bytes.
 const RATE_MAX: u64 = 1 << 43;
 
 /// How far a task has come: what its agent may say next follows from that.
@@ -36,7 +37,7 @@ pub(super) enum Turn {
 pub(super) struct Run {
     /// Until it is given.
     pub(super) task: Option<Task>,
-    /// Whether it is a load: another command waits for nobody, and has no figures.
+    /// True if it is a load: another command waits for nobody, and has no figures.
     is_load: bool,
     /// The schema of the document that it gives.
     pub(super) schema: String,
@@ -168,7 +169,8 @@ pub(super) fn out_of_turn() -> String {
     "its agent answered what it was not asked".to_owned()
 }
 
-/// Whether figures can be added to those of others: no host has counted so much. The processor times of workers stay there.
+/// Returns true if figures can be added to those of others: no host has counted so much. The processor times
+/// of workers stay there.
 pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
     let most = RATE_MAX.saturating_mul(outcome.length.as_secs_f64() as u64 + 1).min(COUNT_MAX);
     let direction = |one: &Direction| {

@@ -1,5 +1,5 @@
-//! Many hosts in one process, in virtual time: the controller and the agents are the real ones, the connections have delays, and the
-//! tasks are made up. Everything follows from the seed.
+//! Many hosts in one process, in virtual time: the controller and the agents are the real ones, the
+//! connections have delays, and the tasks are made up. Everything follows from the seed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -372,7 +372,8 @@ impl World {
         }
     }
 
-    /// The controller is kept from its work for so long; the hosts go on. Then it looks at its clock before it reads.
+    /// The controller is kept from its work for so long; the hosts go on. Then it looks at its clock before
+    /// it reads.
     pub(crate) fn stall(&mut self, length: Nanos) {
         let (looked, until) = (self.now, self.now + length);
         let mut unread = Vec::new();

@@ -1,5 +1,5 @@
-//! Sense data: why a SCSI command did not simply succeed. SPC-5 4.4.2 (descriptor format, 72h), 4.4.3 (fixed format,
-//! 70h); SAT-4 12.2.6 (ATA Status Return descriptor 09h).
+//! Sense data: why a SCSI command did not simply succeed. SPC-5 4.4.2 (descriptor format, 72h), 4.4.3 (fixed
+//! format, 70h); SAT-4 12.2.6 (ATA Status Return descriptor 09h).
 
 /// Sense key, additional sense code and its qualifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Sense {
 }
 
 impl AtaStatus {
-    /// Whether the ATA command succeeded: neither error nor device fault.
+    /// Returns true if the ATA command succeeded: neither error nor device fault.
     pub fn is_success(self) -> bool {
         self.status & 0x21 == 0
     }

@@ -1,5 +1,6 @@
-//! How requests reach the kernel: io_uring, or pread and pwrite where io_uring is forbidden, or a mapping where one is
-//! asked for. The choice is never silent: one request at a time measures something else than a queue of them.
+//! How requests reach the kernel: io_uring, or pread and pwrite where io_uring is forbidden, or a mapping
+//! where one is asked for. The choice is never silent: one request at a time measures something else than a
+//! queue of them.
 
 use std::fmt;
 
@@ -41,7 +42,8 @@ impl Engine {
         }
     }
 
-    /// How many requests of one queue reach the kernel at once at most; `None` if as many as the queue is deep.
+    /// How many requests of one queue reach the kernel at once at most; `None` if as many as the queue is
+    /// deep.
     pub const fn depth_max(&self) -> Option<u32> {
         match self {
             Self::IoUring => None,
@@ -83,8 +85,8 @@ pub(super) fn choose(target: &Target) -> Result<Engine> {
     }
 }
 
-/// Whether what is asked for goes together: blocks have a length, and a mapping has no calls to carry the flags of the
-/// others.
+/// Whether what is asked for goes together: blocks have a length, and a mapping has no calls to carry the
+/// flags of the others.
 pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     if options.logical_block == Some(Bytes(0)) {
         return Err(Error::new(ErrorKind::Invalid, "open", place).because("a logical block of no bytes"));

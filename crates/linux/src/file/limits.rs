@@ -1,8 +1,9 @@
 //! What a file or a block device says of itself: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
 //!
-//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block; SBC-4, Block Device Characteristics VPD page, which
-//! the kernel keeps as `device/vpd_pgb1`, for ATA drives made of IDENTIFY word 217 (drivers/ata/libata-scsi.c). The attribute
-//! `rotational` is left aside: virtual disks claim it at random, and a revolution time is only the drive's own to state.
+//! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block; SBC-4, Block Device
+//! Characteristics VPD page, which the kernel keeps as `device/vpd_pgb1`, for ATA drives made of IDENTIFY
+//! word 217 (drivers/ata/libata-scsi.c). The attribute `rotational` is left aside: virtual disks claim it at
+//! random, and a revolution time is only the drive's own to state.
 
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -14,11 +15,11 @@ use rustix::fs::{AtFlags, Statx, StatxFlags};
 use super::{FileOptions, TargetKind, open};
 use crate::block_ioctl;
 
-/// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
-/// splits it for the driver.
+/// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The
+/// kernel splits it for the driver.
 const TRANSFER_MAX: Bytes = Bytes::gib(1);
-/// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels before 6.1,
-/// which do not say.
+/// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels
+/// before 6.1, which do not say.
 const DIRECT_ALIGNMENT_GUESS: Bytes = Bytes::kib(4);
 /// The unit of addressing where any byte can be addressed, unless another is asked for.
 const BUFFERED_BLOCK: Bytes = Bytes(512);
@@ -36,8 +37,8 @@ pub(super) struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// The limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs or btrfs. A
-    /// partition has those of its disk. `sys` is where sysfs is mounted.
+    /// The limits of device `major`:`minor`, all unknown if there is no such device, as beneath tmpfs or
+    /// btrfs. A partition has those of its disk. `sys` is where sysfs is mounted.
     pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Self {
         let device = sys.join(format!("dev/block/{major}:{minor}"));
         let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|path| path.is_dir());
@@ -67,7 +68,8 @@ impl QueueLimits {
     }
 }
 
-/// The time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not reported" and 1 "does not rotate".
+/// The time of one revolution by a Block Device Characteristics page. Of the rates, 0 is "not reported" and 1
+/// "does not rotate".
 fn revolution(page: &[u8]) -> Option<Nanos> {
     let &[_, 0xb1, _, _, high, low, ..] = page else { return None };
     let per_minute = u16::from_be_bytes([high, low]);
@@ -77,7 +79,8 @@ fn revolution(page: &[u8]) -> Option<Nanos> {
 /// Everything that requests are checked against, from one look at the target.
 pub(super) struct Limits {
     pub(super) info: DeviceInfo,
-    /// Whether the device writes zeroes without being sent them. A file system marks ranges as zero, which is fast.
+    /// True if the device writes zeroes without being sent them. A file system marks ranges as zero, which is
+    /// fast.
     pub(super) fast_zeroes: bool,
 }
 

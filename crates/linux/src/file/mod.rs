@@ -1,8 +1,8 @@
 //! A regular file or a block device of this machine as a [`Device`].
 //!
-//! [`FileDevice::open`] looks at what the path is, chooses an engine (io_uring, or pread and pwrite where the kernel
-//! or a seccomp filter forbids io_uring, or a mapping if asked) and says which it chose. What each request becomes, but
-//! for reads, writes and flushes of the [mapped](Engine::Mapped) engine:
+//! [`FileDevice::open`] looks at what the path is, chooses an engine (io_uring, or pread and pwrite where the
+//! kernel or a seccomp filter forbids io_uring, or a mapping if asked) and says which it chose. What each
+//! request becomes, but for reads, writes and flushes of the [mapped](Engine::Mapped) engine:
 //!
 //! | request | regular file | block device |
 //! |---|---|---|
@@ -15,9 +15,9 @@
 //! Durability is the submitter's choice request by request, so there is no "open with O_DSYNC": a policy that
 //! wants every write durable submits every write with FUA.
 //!
-//! Invariants: a flush that failed latches the device for all queues; so does a failed FUA write, because to the
-//! kernel it is a write *and* a sync, and a failed sync is reported once and then forgotten (the pages are marked
-//! clean), so that the next fdatasync would succeed over lost data.
+//! Invariants: a flush that failed latches the device for all queues; so does a failed FUA write, because to
+//! the kernel it is a write *and* a sync, and a failed sync is reported once and then forgotten (the pages
+//! are marked clean), so that the next fdatasync would succeed over lost data.
 
 mod engine;
 mod grid;
@@ -56,12 +56,12 @@ pub struct FileDevice {
 impl FileDevice {
     /// Opens `path`, which must exist.
     ///
-    /// A block device that is to be written is claimed exclusively (O_EXCL): the kernel refuses with EBUSY if it is
-    /// mounted, part of a RAID or a volume group, or claimed by another opener.
+    /// A block device that is to be written is claimed exclusively (O_EXCL): the kernel refuses with EBUSY if
+    /// it is mounted, part of a RAID or a volume group, or claimed by another opener.
     ///
     /// # Errors
-    /// As open(2); [`Unsupported`](ErrorKind::Unsupported) if it is neither file nor block device, or if its file
-    /// system refuses O_DIRECT; [`Invalid`](ErrorKind::Invalid) if it is smaller than one logical block.
+    /// As open(2); [`Unsupported`](ErrorKind::Unsupported) if it is neither file nor block device, or if its
+    /// file system refuses O_DIRECT; [`Invalid`](ErrorKind::Invalid) if it is smaller than one logical block.
     pub fn open(path: &Path, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         engine::check(&options, &path.display().to_string())?;
         let file = open::open(path, options)?;
@@ -80,12 +80,13 @@ impl FileDevice {
         Ok(Self { target: Arc::new(target), engine })
     }
 
-    /// How requests reach the kernel, and why not in the better way if so. To be said aloud and kept with results.
+    /// How requests reach the kernel, and why not in the better way if so. To be said aloud and kept with
+    /// results.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Whether this is a block device, not a regular file.
+    /// Returns true if this is a block device, not a regular file.
     pub fn is_block_device(&self) -> bool {
         self.target.kind == TargetKind::BlockDevice
     }
@@ -101,8 +102,9 @@ impl Device for FileDevice {
             return Err(Error::new(ErrorKind::Invalid, "open a queue to", self.target.name.as_str())
                 .because("a queue holds at least one request"));
         }
-        // A description of its own for each queue: the kernel reports a failed write-back once per description, so
-        // two queues that flush at the same time over a shared one could see one failure and one false success.
+        // A description of its own for each queue: the kernel reports a failed write-back once per
+        // description, so two queues that flush at the same time over a shared one could see one failure and
+        // one false success.
         let file = self.target.reopen()?;
         match self.engine {
             Engine::IoUring => Ok(Box::new(uring::UringQueue::new(Arc::clone(&self.target), file, options)?)),
@@ -127,8 +129,8 @@ impl Device for FileDevice {
         }
     }
 
-    /// Always an error: a file has no cache of its own to switch, and a disk's is switched by policy, which verifies
-    /// and restores it.
+    /// Always an error: a file has no cache of its own to switch, and a disk's is switched by policy, which
+    /// verifies and restores it.
     fn set_wce(&self, _enabled: bool) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "switch the write cache of", self.target.name.as_str())
             .because("the write cache of a disk is not switched through an open file, and a file has none"))

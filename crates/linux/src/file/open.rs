@@ -15,15 +15,15 @@ pub struct FileOptions {
     pub access: Access,
     /// By which calls.
     pub opening: Opening,
-    /// A regular file that grows with each write at its end, to so much at most. A write at its start empties it first,
-    /// so sequential writes append, and start again when it is full.
+    /// A regular file that grows with each write at its end, to so much at most. A write at its start empties
+    /// it first, so sequential writes append, and start again when it is full.
     pub append: Option<Bytes>,
-    /// The unit of addressing through the page cache, where any byte can be addressed; above zero. `None`: 512 bytes
-    /// of a file, the block of a device. Past the page cache the unit is the file system's or the device's own,
-    /// whatever is said here.
+    /// The unit of addressing through the page cache, where any byte can be addressed; above zero. `None`:
+    /// 512 bytes of a file, the block of a device. Past the page cache the unit is the file system's or the
+    /// device's own, whatever is said here.
     pub logical_block: Option<Bytes>,
-    /// Whether several threads poll one queue, one at a time, also while requests are in flight. Otherwise a queue belongs to the
-    /// thread that polls it, which is cheaper.
+    /// True if several threads poll one queue, one at a time, also while requests are in flight. Otherwise a
+    /// queue belongs to the thread that polls it, which is cheaper.
     pub is_shared: bool,
 }
 
@@ -151,7 +151,8 @@ fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclus
     }
 }
 
-/// What to do where the system denies something to this user (EACCES, EPERM). Root is not told to become root.
+/// What to do where the system denies something to this user (EACCES, EPERM). Root is not told to become
+/// root.
 pub fn remedy_if_denied() -> &'static str {
     match rustix::process::geteuid().is_root() {
         true => {

@@ -1,12 +1,14 @@
 //! Memory for requests that bring none: reads whose bytes nobody wants, and patterns that become bytes.
 //!
-//! It comes from the queue's pool, so that it is registered with the kernel, and stays where it was lent, to be used
-//! again: slots are reused last used first, so the same few buffers stay in the processor's cache. When the pool is
-//! empty, or its buffers are too small, memory of its own is allocated; that is rare, and slower only the first time.
+//! It comes from the queue's pool, so that it is registered with the kernel, and stays where it was lent, to
+//! be used again: slots are reused last used first, so the same few buffers stay in the processor's cache.
+//! When the pool is empty, or its buffers are too small, memory of its own is allocated; that is rare, and
+//! slower only the first time.
 
 use plumb_block::{BufferMut, Bytes, Errno, Op, Payload, Pool, PoolShape};
 
-/// The alignment of memory that does not come from the pool: what any device of 4 KiB blocks or smaller accepts.
+/// The alignment of memory that does not come from the pool: what any device of 4 KiB blocks or smaller
+/// accepts.
 const ALIGNMENT: Bytes = Bytes::kib(4);
 
 /// The memory lent to one slot of a queue, if any was yet.
@@ -14,7 +16,8 @@ const ALIGNMENT: Bytes = Bytes::kib(4);
 pub(crate) struct Scratch(Option<BufferMut>);
 
 impl Scratch {
-    /// Lends memory from `pool` to a request of `length` bytes that brings none but moves bytes, and turns a pattern into them.
+    /// Lends memory from `pool` to a request of `length` bytes that brings none but moves bytes, and turns a
+    /// pattern into them.
     ///
     /// # Errors
     /// ENOMEM.

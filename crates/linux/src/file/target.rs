@@ -101,7 +101,8 @@ impl Target {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// The same target through an open file description of its own, or, where /proc is not mounted, the same one.
+    /// The same target through an open file description of its own, or, where /proc is not mounted, the same
+    /// one.
     pub(crate) fn reopen(&self) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::open(path, self.options.flags(), Mode::empty()) {
@@ -113,8 +114,8 @@ impl Target {
         }
     }
 
-    /// Looks again: size and write cache may have changed, and the generation then grows. If the device cannot be
-    /// looked at any more, what was last known is returned.
+    /// Looks again: size and write cache may have changed, and the generation then grows. If the device
+    /// cannot be looked at any more, what was last known is returned.
     pub(crate) fn info(&self) -> DeviceInfo {
         let mut known = lock(&self.info);
         let sys = limits::sysfs();

@@ -1,12 +1,12 @@
 //! One request as the system calls that it takes: a state machine without any I/O, the same for both engines.
 //!
-//! Most requests are one call. More are needed after a short transfer, when a way to write zeroes is not supported
-//! and the next one is tried, and when zeroes must be durable. The buffer is not here: a call says how far into it
-//! to start.
+//! Most requests are one call. More are needed after a short transfer, when a way to write zeroes is not
+//! supported and the next one is tried, and when zeroes must be durable. The buffer is not here: a call says
+//! how far into it to start.
 //!
-//! Fallocate and discard go through the description that claims a block device, the others through the queue's own:
-//! through a description that does not claim it, while another does, the kernel refuses to drop dirty pages of the
-//! range (EBUSY, block/bdev.c truncate_bdev_range).
+//! Fallocate and discard go through the description that claims a block device, the others through the
+//! queue's own: through a description that does not claim it, while another does, the kernel refuses to drop
+//! dirty pages of the range (EBUSY, block/bdev.c truncate_bdev_range).
 
 use plumb_block::{Bytes, Caching, DurableWrite, Errno, FlushCall, Lba, Op, Outcome, Payload, Request};
 use rustix::io::ReadWriteFlags;
@@ -102,7 +102,8 @@ struct ZeroRest {
 }
 
 impl Work {
-    /// What `request` takes on a target of `blocks` logical blocks, or the error number that it fails with at once.
+    /// What `request` takes on a target of `blocks` logical blocks, or the error number that it fails with at
+    /// once.
     #[inline]
     pub(crate) fn admit(
         request: &Request,
@@ -186,8 +187,8 @@ impl Work {
         }
     }
 
-    /// Takes the answer to the last [`call`](Self::call): bytes moved (0 for calls that move none), or an error
-    /// number.
+    /// Takes the answer to the last [`call`](Self::call): bytes moved (0 for calls that move none), or an
+    /// error number.
     #[inline]
     pub(crate) fn answered(&mut self, answer: Result<u64, Errno>) -> Progress {
         match answer {
@@ -199,7 +200,7 @@ impl Work {
         }
     }
 
-    /// Whether it is over when all bytes were moved.
+    /// Returns true if it is over when all bytes were moved.
     #[inline]
     fn is_plain(&self) -> bool {
         matches!(self.stage, Stage::Read | Stage::Write { mapped: false, .. })
@@ -307,8 +308,8 @@ fn check_payload(request: &Request, grid: &Grid, length: Bytes) -> Result<(), Er
     if fits { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Whether a failed durable write may have failed in its sync. These are the errors that the kernel gives before
-/// it has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
+/// Returns true if a failed durable write may have failed in its sync. These are the errors that the kernel
+/// gives before it has written anything (mm/filemap.c generic_write_checks, fs/read_write.c).
 fn may_be_of_the_sync(errno: Errno) -> bool {
     !matches!(
         errno.0,

@@ -50,9 +50,10 @@ pub struct Block {
     pub below: BTreeSet<String>,
     /// The names of the devices directly above: partitions, holders, loop devices.
     pub above: BTreeSet<String>,
-    /// Mount points and types of the file systems on it. The point is empty where the mount is not in this namespace.
+    /// Mount points and types of the file systems on it. The point is empty where the mount is not in this
+    /// namespace.
     pub mounts: Vec<(String, String)>,
-    /// Whether it is swapped to.
+    /// True if it is swapped to.
     pub swap: bool,
     /// What a loop device is set up over.
     pub(super) backing: Option<Backing>,

@@ -7,21 +7,21 @@
 //! | loop device | `loop3=/path/of/the/file`; a partition of it `loop3p1=/path/of/the/file` |
 //! | no identity at all (zram, ram) | the kernel's name |
 //!
-//! A word that another disk of this machine has too (cheap USB bridges, two namespaces of one NVMe controller) names
-//! neither: the kernel's name is then put before it, `sda=WORD`.
+//! A word that another disk of this machine has too (cheap USB bridges, two namespaces of one NVMe
+//! controller) names neither: the kernel's name is then put before it, `sda=WORD`.
 
 use super::Inventory;
 use super::block::Block;
 use crate::tree::Tree;
 
-/// Where drivers keep identities, below the directory of a disk, the best first: virtio-blk; NVMe and MMC; NVMe; SCSI;
-/// device mapper; md.
+/// Where drivers keep identities, below the directory of a disk, the best first: virtio-blk; NVMe and MMC;
+/// NVMe; SCSI; device mapper; md.
 const WORDS: [&str; 8] =
     ["serial", "device/serial", "wwid", "device/wwid", "uuid", "device/cid", "dm/uuid", "md/uuid"];
 
 impl Inventory {
-    /// The words that name `block`, the one to show first. Never empty. `surveyed` tells what a survey calls a disk, which
-    /// may have asked the drive itself.
+    /// The words that name `block`, the one to show first. Never empty. `surveyed` tells what a survey calls
+    /// a disk, which may have asked the drive itself.
     pub fn identities(
         &self,
         tree: &dyn Tree,
@@ -93,7 +93,7 @@ fn links_to(tree: &dyn Tree, block: &Block) -> Vec<String> {
     names.into_iter().filter(leads_here).collect()
 }
 
-/// Whether a word can tell one device from another: some drives answer with zeroes.
+/// Returns true if a word can tell one device from another: some drives answer with zeroes.
 fn is_identity(word: &str) -> bool {
     word.len() >= 3
         && word.chars().any(|c| c.is_ascii_alphanumeric() && c != '0')

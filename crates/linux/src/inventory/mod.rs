@@ -1,17 +1,19 @@
-//! The block devices of the machine, what stands on what, and what uses each: the one inventory for all who must not
-//! disturb a use.
+//! The block devices of the machine, what stands on what, and what uses each: the one inventory for all who
+//! must not disturb a use.
 //!
-//! [`Inventory::read`] reads /sys/class/block, the mount table, /proc/swaps, the members of mounted btrfs and the backing
-//! files of loop devices, through a [`Tree`](crate::tree::Tree) and a [`Probe`](crate::probe::Probe), so that it works on
-//! recordings too. It **fails closed**: a source that is there and cannot be read is an [`InventoryError`], never "no use".
-//! What vanishes while it is read (a disk that is pulled out) is left out. A kernel without swap has no /proc/swaps, and a
-//! kernel without block devices no /sys/class/block: that is none.
+//! [`Inventory::read`] reads /sys/class/block, the mount table, /proc/swaps, the members of mounted btrfs and
+//! the backing files of loop devices, through a [`Tree`](crate::tree::Tree) and a
+//! [`Probe`](crate::probe::Probe), so that it works on recordings too. It **fails closed**: a source that is
+//! there and cannot be read is an [`InventoryError`], never "no use". What vanishes while it is read (a disk
+//! that is pulled out) is left out. A kernel without swap has no /proc/swaps, and a kernel without block
+//! devices no /sys/class/block: that is none.
 //!
-//! How to use it: read one where the decision is made, ask [`Inventory::uses`] with the kernel's name (`loop3`) or
-//! [`Inventory::uses_of_file`], and refuse on the error as on a use. A [`Use`] prints as a sentence: `sda1 is mounted at / (ext4)`.
+//! How to use it: read one where the decision is made, ask [`Inventory::uses`] with the kernel's name
+//! (`loop3`) or [`Inventory::uses_of_file`], and refuse on the error as on a use. A [`Use`] prints as a
+//! sentence: `sda1 is mounted at / (ext4)`.
 //!
-//! Limitations: it shows the mount namespace of this process, and no descriptors that programs have open. An exclusive open
-//! (`O_EXCL`) finds what it does not.
+//! Limitations: it shows the mount namespace of this process, and no descriptors that programs have open. An
+//! exclusive open (`O_EXCL`) finds what it does not.
 
 mod block;
 mod identity;
@@ -117,7 +119,8 @@ impl Inventory {
         self.mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
     }
 
-    /// The names of the disks that the file or directory at `path` is on; none where it is on no disk of this machine.
+    /// The names of the disks that the file or directory at `path` is on; none where it is on no disk of this
+    /// machine.
     pub fn disks_under_path(&self, path: &str) -> BTreeSet<&str> {
         let Some(mount) = self.mount_of(path) else { return BTreeSet::new() };
         let on_it = |block: &&Block| {

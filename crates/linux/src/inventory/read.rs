@@ -1,4 +1,5 @@
-//! Reading the inventory: /sys/class/block, /proc/self/mountinfo, /proc/swaps, /sys/fs/btrfs, and the loop devices.
+//! Reading the inventory: /sys/class/block, /proc/self/mountinfo, /proc/swaps, /sys/fs/btrfs, and the loop
+//! devices.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -59,8 +60,8 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Writes each relation down on both sides. `slaves` of the device above and `holders` of the one below say the same; a
-    /// recording may have one of them only.
+    /// Writes each relation down on both sides. `slaves` of the device above and `holders` of the one below
+    /// say the same; a recording may have one of them only.
     fn link(&mut self) {
         let mut relations: Vec<(String, String)> = Vec::new();
         let numbers = self.numbers();
@@ -221,8 +222,8 @@ impl Reading<'_> {
         targets.iter().flat_map(segments_of).collect()
     }
 
-    /// Puts each mount on its devices: by the number of the superblock, else by the members of btrfs, else by the sources (a
-    /// file system of several devices has a number of its own, and bcachefs names them all).
+    /// Puts each mount on its devices: by the number of the superblock, else by the members of btrfs, else by
+    /// the sources (a file system of several devices has a number of its own, and bcachefs names them all).
     fn mark_mounted(&self, inventory: &mut Inventory) -> Result<(), InventoryError> {
         let numbers = inventory.numbers();
         let btrfs = self.btrfs_members()?;

@@ -54,17 +54,17 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Whether writing to one changes the other.
+    /// Returns true if writing to one changes the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.extents.iter().any(|extent| other.extents.iter().any(|other| extent.meets(other)))
     }
 
-    /// Whether it includes a part of a device.
+    /// Returns true if it includes a part of a device.
     pub(super) fn includes(&self, device: DeviceNumber) -> bool {
         self.extents.iter().any(|extent| extent.base == Base::Device(device))
     }
 
-    /// Whether it includes a part of a file.
+    /// Returns true if it includes a part of a file.
     pub(super) fn includes_file(&self, file: FileId) -> bool {
         self.extents.iter().any(|extent| extent.base == Base::File(file))
     }

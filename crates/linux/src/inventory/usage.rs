@@ -177,7 +177,8 @@ pub(super) fn file_at(path: &str) -> Option<FileId> {
     Some(FileId { device: file.dev(), inode: file.ino() })
 }
 
-/// Each use once; of the mounts of one device that with the shortest path, for a file system may be mounted often.
+/// Each use once; of the mounts of one device that with the shortest path, for a file system may be mounted
+/// often.
 fn each_once(mut uses: Vec<Use>) -> Vec<Use> {
     uses.sort_by_key(|one| match one {
         Use::Mounted { device, point, .. } => (0, device.clone(), point.is_empty(), point.len()),

@@ -1,4 +1,5 @@
-//! Copies between a mapping and memory, made by the kernel, so that a page that cannot be had is an error number.
+//! Copies between a mapping and memory, made by the kernel, so that a page that cannot be had is an error
+//! number.
 
 #![expect(unsafe_code, reason = "the kernel gets addresses of memory")]
 
@@ -26,8 +27,8 @@ pub(super) unsafe fn out_of(mapped: *mut u8, into: &mut [u8]) -> Result<u64, Err
 /// EIO if the first page cannot be had; else as process_vm_readv(2).
 ///
 /// # Safety
-/// The addresses from `mapped` on, as many as `from` is long, must be of a mapping that stays for the call and to
-/// which no reference exists.
+/// The addresses from `mapped` on, as many as `from` is long, must be of a mapping that stays for the call
+/// and to which no reference exists.
 pub(super) unsafe fn into(mapped: *mut u8, from: &[u8]) -> Result<u64, Errno> {
     let local = piece(mapped, from.len());
     let remote = piece(from.as_ptr().cast_mut(), from.len());

@@ -1,6 +1,7 @@
 //! A file or block device mapped as a whole, and the calls of requests upon it.
 //!
-//! Invariants: no reference to the mapped memory ever exists, only addresses, and only within `start..start + length`.
+//! Invariants: no reference to the mapped memory ever exists, only addresses, and only within
+//! `start..start + length`.
 
 #![expect(unsafe_code, reason = "memory is mapped and its addresses are given to the kernel")]
 

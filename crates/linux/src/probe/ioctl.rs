@@ -67,8 +67,8 @@ pub(super) fn nvme_identify_controller(device: &File) -> Reply {
     nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 
-/// The result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The namespace is 0: the
-/// feature belongs to the controller.
+/// The result dword of Get Features 06h (volatile write cache): NVMe Base 2.0 5.15, 5.27.1.4. The namespace
+/// is 0: the feature belongs to the controller.
 ///
 /// # Errors
 /// The [`Refusal`] of the kernel or the controller.

@@ -9,8 +9,8 @@ use crate::tree::DeviceNumber;
 
 /// The running kernel and its drives.
 ///
-/// Limitations: opening a removable SCSI disk makes the kernel look at its medium and read its caching page again, as
-/// any open does; read /sys before asking the drive.
+/// Limitations: opening a removable SCSI disk makes the kernel look at its medium and read its caching page
+/// again, as any open does; read /sys before asking the drive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveProbe;
 

@@ -1,11 +1,14 @@
-//! What the kernel and the drives tell only when asked: ioctls and SCSI, ATA and NVMe commands, behind one trait.
+//! What the kernel and the drives tell only when asked: ioctls and SCSI, ATA and NVMe commands, behind one
+//! trait.
 //!
-//! A [`Probe`] takes a device and a [`Request`] and gives the raw bytes of the answer, or a typed [`Refusal`]. The
-//! bytes are read by the pure decoders in [`wire`], so that an answer can be recorded and judged again.
-//! [`LiveProbe`] asks the machine, [`RecordedProbe`] a recording, [`RecordingProbe`] another probe while remembering.
+//! A [`Probe`] takes a device and a [`Request`] and gives the raw bytes of the answer, or a typed
+//! [`Refusal`]. The bytes are read by the pure decoders in [`wire`], so that an answer can be recorded and
+//! judged again. [`LiveProbe`] asks the machine, [`RecordedProbe`] a recording, [`RecordingProbe`] another
+//! probe while remembering.
 //!
-//! Every request only reads: nodes are opened O_RDONLY and O_NONBLOCK, no command changes a setting, moves a head or
-//! makes dm commit metadata. Keys that dm tables contain are blotted out before an answer leaves [`LiveProbe`].
+//! Every request only reads: nodes are opened O_RDONLY and O_NONBLOCK, no command changes a setting, moves a
+//! head or makes dm commit metadata. Keys that dm tables contain are blotted out before an answer leaves
+//! [`LiveProbe`].
 
 mod ioctl;
 mod kernel_log;

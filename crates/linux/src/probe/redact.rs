@@ -5,8 +5,8 @@ use super::wire::dm;
 /// Overwrites the keys in an answer to DM_TABLE_STATUS with zeros, in place and at the same length.
 ///
 /// dm-crypt prints `cipher key iv_offset device offset` (crypt_status), dm-integrity prints
-/// `internal_hash:algorithm:key` and the like (dm_integrity_status). A key that lives in the kernel's keyring is
-/// printed as a reference that starts with a colon, and stays.
+/// `internal_hash:algorithm:key` and the like (dm_integrity_status). A key that lives in the kernel's keyring
+/// is printed as a reference that starts with a colon, and stays.
 pub(super) fn dm_keys(targets: &mut [u8]) {
     for place in dm::places(targets) {
         let Some(text) = targets.get_mut(place.text.clone()) else { continue };

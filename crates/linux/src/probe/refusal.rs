@@ -34,7 +34,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the device itself said that it does not have what was asked for: SCSI ILLEGAL REQUEST (5).
+    /// Returns true if the device itself said that it does not have what was asked for: SCSI ILLEGAL REQUEST
+    /// (5).
     pub fn is_unsupported_by_device(self) -> bool {
         matches!(self, Self::Sense { key: 5, .. })
     }

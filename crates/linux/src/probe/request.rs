@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which values of a mode page or feature are asked for. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL field).
+/// Which values of a mode page or feature are asked for. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL
+/// field).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageControl {
     /// The values in use.
@@ -27,11 +28,13 @@ pub enum Request {
     LoopStatus,
     /// Standard INQUIRY, 96 bytes: read by [`wire::inquiry`](super::wire::inquiry).
     Inquiry,
-    /// INQUIRY, vital product data page 86h: read by [`wire::extended_inquiry`](super::wire::extended_inquiry).
+    /// INQUIRY, vital product data page 86h: read by
+    /// [`wire::extended_inquiry`](super::wire::extended_inquiry).
     ExtendedInquiry,
     /// MODE SENSE(10), caching page 08h: read by [`wire::caching_page`](super::wire::caching_page).
     CachingPage(PageControl),
-    /// IDENTIFY DEVICE through ATA PASS-THROUGH(16): read by [`wire::ata_identify`](super::wire::ata_identify).
+    /// IDENTIFY DEVICE through ATA PASS-THROUGH(16): read by
+    /// [`wire::ata_identify`](super::wire::ata_identify).
     AtaIdentify,
     /// Identify Controller: read by [`wire::nvme`](super::wire::nvme).
     NvmeIdentifyController,

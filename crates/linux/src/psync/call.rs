@@ -21,8 +21,8 @@ pub(crate) enum Memory<'a> {
     None,
 }
 
-/// Makes `call`, through the queue's own description `file` or through the device's, which may claim it; bytes moved,
-/// or the error number.
+/// Makes `call`, through the queue's own description `file` or through the device's, which may claim it;
+/// bytes moved, or the error number.
 pub(crate) fn make(
     file: BorrowedFd<'_>,
     claiming: BorrowedFd<'_>,

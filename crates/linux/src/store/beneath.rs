@@ -1,5 +1,6 @@
-//! Paths that stay beneath a directory: openat2(2) with RESOLVE_BENEATH, and a walk of its own where the kernel or a
-//! seccomp filter does not have that call. The walk follows no symbolic links at all, so it allows less, never more.
+//! Paths that stay beneath a directory: openat2(2) with RESOLVE_BENEATH, and a walk of its own where the
+//! kernel or a seccomp filter does not have that call. The walk follows no symbolic links at all, so it
+//! allows less, never more.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -39,7 +40,8 @@ impl Root {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
             match rustix::fs::openat2(&self.directory, path, flags, mode, resolve) {
-                // A rename elsewhere in the tree while a path with `..` was resolved: openat2(2) says try again.
+                // A rename elsewhere in the tree while a path with `..` was resolved: openat2(2) says try
+                // again.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::NOSYS | Errno::PERM) => return self.walk(path, flags, mode),
                 other => return other,

@@ -3,10 +3,10 @@
 //! - `beneath`: paths that cannot leave the directory.
 //! - `open_file`: an open file and the record of its failed syncs.
 //!
-//! Invariant: after a failed sync of a file, whichever call made it (fsync, fdatasync, sync_file_range, a write of a
-//! file opened with `dsync`), every later sync of that file fails with the same error number, also through another
-//! [`FileId`] and after the file was closed and opened again. The kernel would say "fine": it reports a failed
-//! write-back once and marks the pages clean.
+//! Invariant: after a failed sync of a file, whichever call made it (fsync, fdatasync, sync_file_range, a
+//! write of a file opened with `dsync`), every later sync of that file fails with the same error number, also
+//! through another [`FileId`] and after the file was closed and opened again. The kernel would say "fine": it
+//! reports a failed write-back once and marks the pages clean.
 
 mod beneath;
 mod open_file;

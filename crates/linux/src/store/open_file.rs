@@ -125,8 +125,9 @@ impl OpenFile {
         }
     }
 
-    /// The kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not overwrite each
-    /// other. One that the kernel cuts short, as on a full disk, fails, and what was written of it stays.
+    /// The kernel chooses the place (RWF_APPEND), so appends through several opens of one file do not
+    /// overwrite each other. One that the kernel cuts short, as on a full disk, fails, and what was written
+    /// of it stays.
     pub(super) fn append(&self, bytes: &[u8]) -> Result<Bytes> {
         let _alone = lock(&self.append);
         let mut start = None;

@@ -37,7 +37,8 @@ impl Buffers {
         Ok(Self { pipes, layout, page: vec![0; layout.size] })
     }
 
-    /// Reads all that is there: `take` gets each record, those of one processor in order of time. Says how many were lost.
+    /// Reads all that is there: `take` gets each record, those of one processor in order of time. Says how
+    /// many were lost.
     ///
     /// # Errors
     /// As read(2).

@@ -1,4 +1,5 @@
-//! Where the fields of an event are: the file `format` of its directory (Documentation/trace/events.rst, "Event formats").
+//! Where the fields of an event are: the file `format` of its directory (Documentation/trace/events.rst,
+//! "Event formats").
 
 use plumb_block::{Error, ErrorKind, Result};
 
@@ -55,7 +56,8 @@ impl EventFormat {
     }
 }
 
-/// `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, parted by tabs; also of the header of a page, where blanks stand before.
+/// `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, parted by tabs; also of the header of a
+/// page, where blanks stand before.
 pub(super) fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?;

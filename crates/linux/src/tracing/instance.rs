@@ -1,7 +1,7 @@
 //! Instances of tracing: buffers and events of our own (Documentation/trace/ftrace.rst, "Instances").
 //!
-//! An instance is removed when it is dropped; whoever opened one of its files closes it before. The next plumb that traces
-//! removes what a killed process left, as does `plumb restore`.
+//! An instance is removed when it is dropped; whoever opened one of its files closes it before. The next
+//! plumb that traces removes what a killed process left, as does `plumb restore`.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -21,8 +21,8 @@ const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "plumb-";
 /// A file of an event is shorter.
 const READ_MAX: usize = 1 << 16;
-/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's thread
-/// numbers are those of /proc.
+/// The inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): only there the kernel's
+/// thread numbers are those of /proc.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The tracefs of this kernel.
@@ -191,15 +191,16 @@ fn left(instances: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_left).collect()
 }
 
-/// The number of a block device as events have it: 12 bits of major above 20 of minor (include/linux/kdev_t.h).
-/// `None` if there is no device of this name.
+/// The number of a block device as events have it: 12 bits of major above 20 of minor
+/// (include/linux/kdev_t.h). `None` if there is no device of this name.
 pub fn device_number(device: &str) -> Option<u32> {
     let text = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev")).ok()?;
     let number: DeviceNumber = text.parse().ok()?;
     Some(number.major << 20 | number.minor)
 }
 
-/// A filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these devices pass.
+/// A filter of events (Documentation/trace/events.rst, "Event filtering") that lets those of these devices
+/// pass.
 pub fn device_filter(devices: impl IntoIterator<Item = u32>) -> String {
     let each: Vec<String> = devices.into_iter().map(|number| format!("dev == {number}")).collect();
     each.join(" || ")

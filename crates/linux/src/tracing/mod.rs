@@ -1,5 +1,5 @@
-//! The kernel's event tracing (Documentation/trace/ftrace.rst, ring-buffer-design.rst): instances of our own, and their raw
-//! per-processor buffers.
+//! The kernel's event tracing (Documentation/trace/ftrace.rst, ring-buffer-design.rst): instances of our own,
+//! and their raw per-processor buffers.
 //!
 //! - [`instance`] makes an instance, which other users of tracing do not see, and removes it again.
 //! - [`format`] is where the fields of an event are.

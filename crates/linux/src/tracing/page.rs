@@ -7,7 +7,8 @@
 //!         1 to 28  so many words of 4 bytes follow                30   the upper bits of a long time follow
 //!                                                                 31   the upper bits of an absolute time follow
 //! ```
-//! Where records were lost before the page, a flag says so, and another one that their number stands behind the records.
+//! Where records were lost before the page, a flag says so, and another one that their number stands behind
+//! the records.
 
 use plumb_block::{Error, ErrorKind, Nanos, Result};
 
@@ -56,7 +57,8 @@ impl PageLayout {
         }
     }
 
-    /// Calls `take` for each record of a page. Says how many records were lost before it: at least 1 if their number is not known.
+    /// Calls `take` for each record of a page. Says how many records were lost before it: at least 1 if their
+    /// number is not known.
     pub fn records<'a>(&self, page: &'a [u8], mut take: impl FnMut(Record<'a>)) -> u64 {
         let start = page.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         let commit = self.commit.number(page);
@@ -78,7 +80,8 @@ impl PageLayout {
     }
 }
 
-/// The data of the next record, empty where it is none of an event, and what is behind it; `now` goes on to its time.
+/// The data of the next record, empty where it is none of an event, and what is behind it; `now` goes on to
+/// its time.
 fn next<'a>(rest: &'a [u8], now: &mut u64) -> Option<(&'a [u8], &'a [u8])> {
     const NONE: &[u8] = &[];
     let head = word(rest, 0)?;

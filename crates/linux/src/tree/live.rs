@@ -30,7 +30,8 @@ impl Tree for LiveTree {
             fs::File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        // An attribute that answers EINVAL has nothing to say (sysfs does that for devices in the wrong state).
+        // An attribute that answers EINVAL has nothing to say (sysfs does that for devices in the wrong
+        // state).
         read().map_err(|error| Absence::from_io(&error))
     }
 

@@ -1,9 +1,9 @@
 //! What the kernel tells through files: /proc, /sys and the nodes of /dev, behind one trait.
 //!
-//! A [`Tree`] answers four questions about absolute paths: the bytes of a file, the names in a directory, the target
-//! of a link, and the device numbers of a path. [`LiveTree`] asks the running kernel, [`RecordedTree`] answers from a
-//! recording, [`RecordingTree`] asks another tree and remembers what it said. An answer that could not be had is a
-//! typed [`Absence`], never an abort: a survey goes on with what is left.
+//! A [`Tree`] answers four questions about absolute paths: the bytes of a file, the names in a directory, the
+//! target of a link, and the device numbers of a path. [`LiveTree`] asks the running kernel, [`RecordedTree`]
+//! answers from a recording, [`RecordingTree`] asks another tree and remembers what it said. An answer that
+//! could not be had is a typed [`Absence`], never an abort: a survey goes on with what is left.
 //!
 //! The parsers beside them ([`mountinfo`], [`filesystems`]) are pure and take any bytes without panicking.
 
@@ -41,7 +41,8 @@ pub trait Tree: Send + Sync {
     /// Where the symbolic link at `path` points, as it is written in it.
     ///
     /// # Errors
-    /// The [`Absence`] that stands in its place; [`Absence::NotThere`] also where there is something, but no link.
+    /// The [`Absence`] that stands in its place; [`Absence::NotThere`] also where there is something, but no
+    /// link.
     fn link(&self, path: &str) -> Answer<String>;
 
     /// What is at `path` and on which device; links are followed.
@@ -50,7 +51,8 @@ pub trait Tree: Send + Sync {
     /// The [`Absence`] that stands in its place.
     fn stat(&self, path: &str) -> Answer<Stat>;
 
-    /// `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working directory.
+    /// `path` without links, `.` and `..`. Only a live tree takes a relative path, from the working
+    /// directory.
     ///
     /// # Errors
     /// The [`Absence`] of the first part that is missing.
@@ -66,7 +68,8 @@ pub trait Tree: Send + Sync {
         Err(Absence::NotRecorded)
     }
 
-    /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become U+FFFD.
+    /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become
+    /// U+FFFD.
     ///
     /// # Errors
     /// As [`Tree::read`].
@@ -85,8 +88,8 @@ pub struct Stat {
     /// For a device node the device it stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<DeviceNumber>,
-    /// The mount it was reached through: the first field of its line in /proc/self/mountinfo. Kernels before 5.8 do
-    /// not say.
+    /// The mount it was reached through: the first field of its line in /proc/self/mountinfo. Kernels before
+    /// 5.8 do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<u64>,
 }

@@ -116,7 +116,8 @@ fn options(field: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Turns `\040` and its like back into bytes (`mangle`, fs/seq_file.c). A backslash without three octal digits stays.
+/// Turns `\040` and its like back into bytes (`mangle`, fs/seq_file.c). A backslash without three octal
+/// digits stays.
 pub fn unescape(field: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

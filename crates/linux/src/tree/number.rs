@@ -15,7 +15,7 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// Whether no block device stands behind this number alone.
+    /// Returns true if no block device stands behind this number alone.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
     }

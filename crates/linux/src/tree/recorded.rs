@@ -10,9 +10,9 @@
 //!                                    "power": null } } } } }
 //! ```
 //!
-//! An object is a directory, a string a file; `null` is a name that was seen in a listing and never read. Links,
-//! bytes that are not UTF-8 and refusals are arrays, so that git and tar keep them as they are. What is not mentioned
-//! is not there.
+//! An object is a directory, a string a file; `null` is a name that was seen in a listing and never read.
+//! Links, bytes that are not UTF-8 and refusals are arrays, so that git and tar keep them as they are. What
+//! is not mentioned is not there.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -31,8 +31,8 @@ impl<'a, T: Tree + ?Sized> RecordingTree<'a, T> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `path` without links, remembering those on the way. What a process sees of itself stays under /proc/self: its
-    /// number means nothing to whoever reads the recording.
+    /// `path` without links, remembering those on the way. What a process sees of itself stays under
+    /// /proc/self: its number means nothing to whoever reads the recording.
     fn place(&self, path: &str) -> String {
         if path.starts_with("/proc/self/") {
             return path.to_owned();

@@ -5,8 +5,8 @@ use super::absence::{Absence, Answer};
 /// As many links as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
 const LINKS_MAX: usize = 40;
 
-/// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that nothing
-/// leads out of the tree. Whether the last part exists is for the caller to see.
+/// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that
+/// nothing leads out of the tree. Whether the last part exists is for the caller to see.
 ///
 /// # Errors
 /// [`Absence::Failed`] with ELOOP after 40 links.

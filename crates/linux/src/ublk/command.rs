@@ -5,8 +5,9 @@
 //!                          24 dev_path_len u16 | 26 pad u16 | 28 reserved u32
 //! struct ublksrv_io_cmd    0 q_id u16 | 2 tag u16 | 4 result i32 | 8 addr u64
 //! ```
-//! Each operation has a plain number (Linux 6.0) and one that is made like that of an ioctl (Linux 6.4); a kernel may be
-//! built to know only the latter. The direction bits are those of all architectures but alpha, mips, powerpc and sparc.
+//! Each operation has a plain number (Linux 6.0) and one that is made like that of an ioctl (Linux 6.4); a
+//! kernel may be built to know only the latter. The direction bits are those of all architectures but alpha,
+//! mips, powerpc and sparc.
 
 /// The bytes of `struct ublksrv_ctrl_cmd`.
 const CONTROL_BYTES: u32 = 32;

@@ -51,8 +51,8 @@ impl Control {
         self.features
     }
 
-    /// Sends a command for device `number` with `argument`, and waits for its end. `buffer` is sent and comes back as the driver
-    /// has changed it.
+    /// Sends a command for device `number` with `argument`, and waits for its end. `buffer` is sent and comes
+    /// back as the driver has changed it.
     ///
     /// # Errors
     /// What the driver answered; EINVAL for a buffer of more than 65535 bytes.
@@ -67,7 +67,8 @@ impl Control {
         if answered { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    /// The same without an argument and a buffer, waiting for at most `patience`; whether it has ended. One that has not goes on in the kernel.
+    /// The same without an argument and a buffer, waiting for at most `patience`; whether it has ended. One
+    /// that has not goes on in the kernel.
     ///
     /// # Errors
     /// What the driver answered.
@@ -94,8 +95,8 @@ impl Control {
             .cmd(bytes)
             .build()
             .user_data(self.sent);
-        // SAFETY: the only memory that a command names is `memory`, of as many bytes as the command says; it is there until
-        // the command has ended, or for ever.
+        // SAFETY: the only memory that a command names is `memory`, of as many bytes as the command says; it
+        // is there until the command has ended, or for ever.
         unsafe { self.ring.submission().push(&entry) }.map_err(|full| io::Error::other(full.to_string()))?;
         match self.wait(until) {
             Ok(Some(result)) => {

@@ -1,7 +1,8 @@
 //! The mapping in which the kernel describes the requests of a queue, by tag.
 //!
-//! Invariants: no reference to the mapped memory ever exists; what is read of it are whole words, of the mapping's length
-//! at most. The kernel writes a descriptor before it completes the tag's command and not again before the next one.
+//! Invariants: no reference to the mapped memory ever exists; what is read of it are whole words, of the
+//! mapping's length at most. The kernel writes a descriptor before it completes the tag's command and not
+//! again before the next one.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes is mapped and read")]
 
@@ -30,7 +31,8 @@ impl Descriptors {
     /// Those of queue `queue` of `device`.
     ///
     /// # Errors
-    /// As mmap(2); EINVAL for a queue that the device does not have, or a process other than the one that mapped first.
+    /// As mmap(2); EINVAL for a queue that the device does not have, or a process other than the one that
+    /// mapped first.
     pub(super) fn of(device: &CharDevice, queue: u16) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let depth = device.depth();
@@ -51,8 +53,9 @@ impl Descriptors {
         if tag < self.depth {
             let at = usize::from(tag) * DESCRIPTOR_BYTES;
             for (index, word) in copy.chunks_exact_mut(8).enumerate() {
-                // SAFETY: the word lies within the mapping, which is at least `depth` descriptors long and there for as
-                // long as `self` is; its address is a multiple of 8, for the mapping's is one of the page's.
+                // SAFETY: the word lies within the mapping, which is at least `depth` descriptors long and
+                // there for as long as `self` is; its address is a multiple of 8, for the mapping's is one of
+                // the page's.
                 let value = unsafe { self.start.as_ptr().add(at + 8 * index).cast::<u64>().read_volatile() };
                 word.copy_from_slice(&value.to_ne_bytes());
             }

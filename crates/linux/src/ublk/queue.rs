@@ -1,7 +1,8 @@
-//! A queue of a ublk device: its tags go back and forth between the kernel and the one thread that has fetched them.
+//! A queue of a ublk device: its tags go back and forth between the kernel and the one thread that has
+//! fetched them.
 //!
-//! Memory is lent to the kernel with each command, as long as the largest request: into it the kernel copies what is to be
-//! written, and out of it, while it takes the next command, what was read.
+//! Memory is lent to the kernel with each command, as long as the largest request: into it the kernel copies
+//! what is to be written, and out of it, while it takes the next command, what was read.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
@@ -85,13 +86,14 @@ impl UblkQueue {
     /// Offers `tag` for a request, for the first time. It takes effect when events are next waited for.
     ///
     /// # Errors
-    /// EINVAL for a tag that there is not or that the kernel has, and for memory without room for the largest request.
+    /// EINVAL for a tag that there is not or that the kernel has, and for memory without room for the largest
+    /// request.
     pub fn fetch(&mut self, tag: u16, memory: BufferMut) -> io::Result<()> {
         self.push(self.device.numbering.fetch(), tag, 0, memory)
     }
 
-    /// Answers the request of `tag` with `result`, bytes or -errno, and offers the tag for the next one. What was read is at the
-    /// start of `memory`.
+    /// Answers the request of `tag` with `result`, bytes or -errno, and offers the tag for the next one. What
+    /// was read is at the start of `memory`.
     ///
     /// # Errors
     /// As [`fetch`](Self::fetch).
@@ -115,8 +117,8 @@ impl UblkQueue {
             .build()
             .user_data(tag.into());
         *lent = Some(memory);
-        // SAFETY: the command names `memory`, which has room for the largest request of the device; it is in `lent` until the
-        // command has come back, and never given up before that.
+        // SAFETY: the command names `memory`, which has room for the largest request of the device; it is in
+        // `lent` until the command has come back, and never given up before that.
         let mut pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
             self.submit()?;
@@ -193,7 +195,8 @@ fn ignore_interruption(entered: io::Result<usize>) -> io::Result<()> {
 
 impl Drop for UblkQueue {
     fn drop(&mut self) {
-        // The ring is torn down some time after it is closed; until then the kernel may copy a request into what it has.
+        // The ring is torn down some time after it is closed; until then the kernel may copy a request into
+        // what it has.
         for memory in self.lent.drain(..).flatten() {
             std::mem::forget(memory);
         }

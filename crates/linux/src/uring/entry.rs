@@ -20,9 +20,9 @@ pub(super) enum Pushed {
     NotForRings,
 }
 
-/// Pushes the entry of a call through the queue's own descriptor. A macro, because the two kinds of descriptor are
-/// two types without a trait to name; and each way from building to pushing is straight, because copying an entry
-/// once more costs more than building it.
+/// Pushes the entry of a call through the queue's own descriptor. A macro, because the two kinds of
+/// descriptor are two types without a trait to name; and each way from building to pushing is straight,
+/// because copying an entry once more costs more than building it.
 macro_rules! push_through {
     ($ring:expr, $fd:expr, $call:expr, $memory:expr, $user_data:expr) => {
         match $call {
@@ -88,12 +88,12 @@ macro_rules! push_entry {
     }};
 }
 
-/// Pushes the entry for `call` on the ring's file, with the request's memory at `memory`. `user_data` comes back
-/// with the completion.
+/// Pushes the entry for `call` on the ring's file, with the request's memory at `memory`. `user_data` comes
+/// back with the completion.
 ///
 /// # Safety
-/// The memory must hold what the call moves and stay valid, and unused by anyone else where the kernel writes it,
-/// until the completion was seen.
+/// The memory must hold what the call moves and stay valid, and unused by anyone else where the kernel writes
+/// it, until the completion was seen.
 #[inline]
 pub(super) unsafe fn push(ring: &mut Ring, call: Call, memory: *mut u8, user_data: u64) -> Pushed {
     match ring.own_fd() {

@@ -8,8 +8,8 @@
 //!     └───────────────────── answer ───────── abandoned
 //! ```
 //!
-//! Invariant: each slot is in exactly one of these states; payload and scratch of a slot in the kernel or abandoned
-//! are neither touched nor freed.
+//! Invariant: each slot is in exactly one of these states; payload and scratch of a slot in the kernel or
+//! abandoned are neither touched nor freed.
 
 use plumb_block::{Completion, Errno, Nanos, Op, Outcome, Payload, Pool, Request, Tag};
 
@@ -113,8 +113,8 @@ impl InFlight {
         &self.waiting
     }
 
-    /// The next call of a slot, and the address of its memory (null if it needs none). Stamps the request as submitted
-    /// `now` if it was not before.
+    /// The next call of a slot, and the address of its memory (null if it needs none). Stamps the request as
+    /// submitted `now` if it was not before.
     #[inline]
     pub(super) fn prepare(&mut self, index: SlotIndex, now: Nanos) -> Option<(Call, *mut u8)> {
         let slot = &mut self.slots[index as usize];
@@ -195,7 +195,7 @@ impl InFlight {
         }
     }
 
-    /// Whether requests ended without the kernel wait to be completed.
+    /// Returns true if requests ended without the kernel wait to be completed.
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
@@ -209,8 +209,8 @@ impl InFlight {
         completions: &mut Vec<Completion>,
     ) {
         let slot = &mut self.slots[index as usize];
-        // Made in its place: through the stack it would be copied in wider pieces than it was written in, for which
-        // the processor waits.
+        // Made in its place: through the stack it would be copied in wider pieces than it was written in, for
+        // which the processor waits.
         completions.extend(std::iter::once_with(|| Completion {
             tag: slot.tag,
             outcome,
@@ -232,8 +232,8 @@ impl InFlight {
         self.free.push(index);
     }
 
-    /// Gives up on requests in the kernel whose deadline is not after `now`: their outcome is unknown, and their
-    /// memory stays here until the kernel answers.
+    /// Gives up on requests in the kernel whose deadline is not after `now`: their outcome is unknown, and
+    /// their memory stays here until the kernel answers.
     pub(super) fn abandon_late(&mut self, now: Nanos, completions: &mut Vec<Completion>) {
         if self.deadline_earliest > now {
             return;

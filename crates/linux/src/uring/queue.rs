@@ -18,8 +18,8 @@ use crate::block_ioctl;
 use crate::file::Target;
 use crate::file::work::Call;
 
-/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in flight, or at any time
-/// if the target is [shared](crate::FileOptions::is_shared).
+/// A queue over io_uring. It belongs to the thread that polls it; it may move to another while nothing is in
+/// flight, or at any time if the target is [shared](crate::FileOptions::is_shared).
 pub(crate) struct UringQueue {
     target: Arc<Target>,
     ring: Ring,
@@ -38,8 +38,8 @@ impl UringQueue {
         Ok(Self { target, ring, requests: InFlight::new(depth, options.pool), pushed: 0 })
     }
 
-    /// Puts what waits into the submission queue, stamped `now`. Discards of block devices, which have no entry of
-    /// their own, are carried out here and now.
+    /// Puts what waits into the submission queue, stamped `now`. Discards of block devices, which have no
+    /// entry of their own, are carried out here and now.
     fn push_waiting(&mut self, now: Nanos) {
         while let Some(index) = self.requests.waiting().get(self.pushed).copied() {
             let Some((call, memory)) = self.requests.prepare(index, now) else { return };
@@ -100,15 +100,16 @@ impl UringQueue {
         }
     }
 
-    /// Appends the completions that are there, all stamped with one reading of the clock taken after they were
-    /// seen. Returns that reading.
+    /// Appends the completions that are there, all stamped with one reading of the clock taken after they
+    /// were seen. Returns that reading.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> Nanos {
         let Self { target, ring, requests, .. } = self;
         let batch = ring.completions();
         let now = target.clock.now();
         for answer in batch {
             let moved = u64::try_from(answer.result()).map_err(|_| match answer.result().wrapping_neg() {
-                // The thread that handed it over has ended, and what the kernel had not begun ends with it: it is made again.
+                // The thread that handed it over has ended, and what the kernel had not begun ends with it:
+                // it is made again.
                 libc::ECANCELED if target.options().is_shared => Errno(libc::EINTR),
                 errno => Errno(errno),
             });
@@ -177,7 +178,8 @@ impl Drop for UringQueue {
                 // Interrupted, or completions must be fetched first.
                 Err(error)
                     if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {}
-                // Dropped by another thread than its own: the kernel cannot be asked, so the memory must stay.
+                // Dropped by another thread than its own: the kernel cannot be asked, so the memory must
+                // stay.
                 Err(_) => return self.requests.leak(),
             }
             self.reap(&mut ignored);

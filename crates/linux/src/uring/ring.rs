@@ -1,9 +1,9 @@
 //! A ring: set up with as much as the kernel has, bound to the thread that first uses it.
 //!
-//! A ring with SINGLE_ISSUER belongs to one thread, but a queue is made on one thread and given to another. So the
-//! ring is made disabled, and enabled by the thread that first polls. A queue that moves later gets a new ring, if
-//! nothing is in flight in the old one: the kernel tells (EEXIST). The ring of a shared target has no SINGLE_ISSUER: any thread may
-//! poll it.
+//! A ring with SINGLE_ISSUER belongs to one thread, but a queue is made on one thread and given to another.
+//! So the ring is made disabled, and enabled by the thread that first polls. A queue that moves later gets a
+//! new ring, if nothing is in flight in the old one: the kernel tells (EEXIST). The ring of a shared target
+//! has no SINGLE_ISSUER: any thread may poll it.
 
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
@@ -28,14 +28,17 @@ const REGISTERED_MAX: usize = 1 << 30;
 type Uring = IoUring<squeue::Entry, cqueue::Entry>;
 type Builder = io_uring::Builder<squeue::Entry, cqueue::Entry>;
 
-/// The ways to set up a ring, best first, with the kernel that brought the last thing in each. The first two bind it to one thread.
+/// The ways to set up a ring, best first, with the kernel that brought the last thing in each. The first two
+/// bind it to one thread.
 ///
-/// Also for what cannot be asked without waiting (zram, tmpfs): worker threads of the ring carry that out, and each of
-/// their completions wakes a thread that waits with DEFER_TASKRUN. Without it they post by themselves, and yet 4 KiB
-/// reads of zram were a third fewer (410,000 against 600,000 IOPS, 32 in flight, 16 waited for).
+/// Also for what cannot be asked without waiting (zram, tmpfs): worker threads of the ring carry that out,
+/// and each of their completions wakes a thread that waits with DEFER_TASKRUN. Without it they post by
+/// themselves, and yet 4 KiB reads of zram were a third fewer (410,000 against 600,000 IOPS, 32 in flight, 16
+/// waited for).
 ///
-/// Where those worker threads run need not be said (IORING_REGISTER_IOWQ_AFF): they are threads of the one that uses
-/// the ring and inherit its processors. Of a pinned one all samples of them fall on its processor (Linux 6.18, tmpfs).
+/// Where those worker threads run need not be said (IORING_REGISTER_IOWQ_AFF): they are threads of the one
+/// that uses the ring and inherit its processors. Of a pinned one all samples of them fall on its processor
+/// (Linux 6.18, tmpfs).
 const WAYS: [fn(&mut Builder); 4] = [
     // 6.6: no indirection between queue and entries.
     |ring| {
@@ -44,7 +47,8 @@ const WAYS: [fn(&mut Builder); 4] = [
     },
     // 6.1: completions run only when their thread asks for them.
     owned_by_one_thread,
-    // 5.19: completions do not interrupt the thread that handed the request over; where that sleeps it is woken for them.
+    // 5.19: completions do not interrupt the thread that handed the request over; where that sleeps it is
+    // woken for them.
     |ring| {
         ring.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
     },
@@ -97,8 +101,8 @@ struct RegisteredMemory {
 }
 
 impl Ring {
-    /// A ring for `depth` requests to `file`, a description of `target` of its own, with buffers from `pool`. What cannot be registered, for lack of
-    /// lockable memory or an old kernel, is used unregistered.
+    /// A ring for `depth` requests to `file`, a description of `target` of its own, with buffers from `pool`.
+    /// What cannot be registered, for lack of lockable memory or an old kernel, is used unregistered.
     pub(super) fn new(target: Arc<Target>, file: OwnedFd, depth: u32, pool: Pool) -> io::Result<Self> {
         let (uring, is_disabled) = set_up(depth, target.options().is_shared)?;
         let has_fixed_file = uring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
@@ -160,7 +164,8 @@ impl Ring {
         types::Fd(self.target.file().as_raw_fd())
     }
 
-    /// The index of the registered buffer in which `length` bytes at `address` lie as a whole, if one holds them.
+    /// The index of the registered buffer in which `length` bytes at `address` lie as a whole, if one holds
+    /// them.
     #[inline]
     pub(super) fn buffer_index(&self, address: *const u8, length: usize) -> Option<u16> {
         let memory = self.memory?;
@@ -182,21 +187,21 @@ impl Ring {
     /// Adds an entry; false if there is no room, which a ring of the right depth never says.
     ///
     /// # Safety
-    /// The memory that the entry names must stay valid, and unused by anyone else where the kernel writes it, until
-    /// the entry's completion was seen.
+    /// The memory that the entry names must stay valid, and unused by anyone else where the kernel writes it,
+    /// until the entry's completion was seen.
     pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: what the caller promises.
         unsafe { self.uring.submission().push(entry) }.is_ok()
     }
 
-    /// Whether the kernel has completions that only a call fetches.
+    /// Returns true if the kernel has completions that only a call fetches.
     pub(super) fn has_deferred(&mut self) -> bool {
         let queue = self.uring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Submits what was pushed and waits for `want` completions, at most for `timeout`. Returns how many entries the
-    /// kernel took; a timeout is not an error.
+    /// Submits what was pushed and waits for `want` completions, at most for `timeout`. Returns how many
+    /// entries the kernel took; a timeout is not an error.
     pub(super) fn enter(&self, want: usize, timeout: Option<Duration>) -> io::Result<usize> {
         let submitter = self.uring.submitter();
         let entered = match timeout {
@@ -217,9 +222,9 @@ impl Ring {
         self.uring.completion()
     }
 
-    /// The descriptor that becomes readable when there are completions: an eventfd from the first call on, and the first
-    /// wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself is woken by a completion (Linux
-    /// 6.18), although a poll that happens to look then finds it.
+    /// The descriptor that becomes readable when there are completions: an eventfd from the first call on,
+    /// and the first wait for it ends at once. With DEFER_TASKRUN nobody who polls the ring itself is woken
+    /// by a completion (Linux 6.18), although a poll that happens to look then finds it.
     pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
         let made = self.wake.get_or_init(|| {
             let made = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
@@ -242,12 +247,13 @@ impl Ring {
     }
 }
 
-/// Lets go of the file and the memory now. A ring that is only closed does so some time later, and until then the
-/// file system cannot be unmounted and the memory stays locked.
+/// Lets go of the file and the memory now. A ring that is only closed does so some time later, and until then
+/// the file system cannot be unmounted and the memory stays locked.
 impl Drop for Ring {
     fn drop(&mut self) {
         let submitter = self.uring.submitter();
-        // Only the ring's own thread may: to others the kernel refuses, and does it later. Both are then fine.
+        // Only the ring's own thread may: to others the kernel refuses, and does it later. Both are then
+        // fine.
         if self.has_fixed_file {
             submitter.unregister_files().unwrap_or_default();
         }
@@ -257,12 +263,12 @@ impl Drop for Ring {
     }
 }
 
-/// Timers of the calling thread end when they should. By default the kernel ends a thread's waits up to 50 us late, to
-/// save interrupts (prctl(2), PR_SET_TIMERSLACK), and a wait for a batch is hardly longer than that.
+/// Timers of the calling thread end when they should. By default the kernel ends a thread's waits up to 50 us
+/// late, to save interrupts (prctl(2), PR_SET_TIMERSLACK), and a wait for a batch is hardly longer than that.
 fn be_punctual() {
     const NANOSECONDS: libc::c_ulong = 1;
-    // SAFETY: takes a number, and changes nothing but the slack of this thread. It fails only for real-time threads,
-    // which have none.
+    // SAFETY: takes a number, and changes nothing but the slack of this thread. It fails only for real-time
+    // threads, which have none.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECONDS) };
 }
 
@@ -292,10 +298,11 @@ fn set_up(depth: u32, is_shared: bool) -> io::Result<(Uring, bool)> {
 
 /// How entries for `file`, a description of `target`, are flagged.
 ///
-/// What cannot be asked without waiting (`FMODE_NOWAIT` in fs/open.c: tmpfs has it not, nor have disks whose driver works
-/// on requests itself, like zram) is left to worker threads in any case. Said with the entry (IOSQE_ASYNC) that spares
-/// the kernel an attempt that it gives up half-way: of 4 KiB reads of tmpfs a fifth of all processor time, of zram
-/// nothing measurable (Linux 6.18, one processor, 8 to 16 waited for at once, with and without in turn).
+/// What cannot be asked without waiting (`FMODE_NOWAIT` in fs/open.c: tmpfs has it not, nor have disks whose
+/// driver works on requests itself, like zram) is left to worker threads in any case. Said with the entry
+/// (IOSQE_ASYNC) that spares the kernel an attempt that it gives up half-way: of 4 KiB reads of tmpfs a fifth
+/// of all processor time, of zram nothing measurable (Linux 6.18, one processor, 8 to 16 waited for at once,
+/// with and without in turn).
 ///
 /// Asked by a read of one byte from behind the end, which no file system has to look anything up for.
 fn flags_for(file: &OwnedFd, target: &Target) -> squeue::Flags {
@@ -319,7 +326,8 @@ fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
             iov_len: piece.min(length - offset),
         })
         .collect();
-    // SAFETY: the region is valid for as long as the pool lives, which the ring keeps; the kernel pins the pages.
+    // SAFETY: the region is valid for as long as the pool lives, which the ring keeps; the kernel pins the
+    // pages.
     let registered = unsafe { uring.submitter().register_buffers(&pieces) };
     registered.ok().map(|()| RegisteredMemory { start: start.as_ptr().addr(), length, piece })
 }

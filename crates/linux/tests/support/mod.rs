@@ -1,4 +1,5 @@
-//! What the tests of real devices share: a rig over anything that can be opened, and things that only root can make.
+//! What the tests of real devices share: a rig over anything that can be opened, and things that only root
+//! can make.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -103,8 +104,9 @@ pub(crate) fn test_file(directory: &Path) -> TestFile {
     file
 }
 
-/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor for a
-/// moment, and opening the device again fails with EBUSY. Every test that runs a program or claims a device holds this.
+/// One test at a time: while one starts a program, the child holds a copy of the other's exclusive descriptor
+/// for a moment, and opening the device again fails with EBUSY. Every test that runs a program or claims a
+/// device holds this.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

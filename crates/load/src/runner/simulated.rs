@@ -1,7 +1,7 @@
 //! All teams on the calling thread, in virtual time.
 //!
-//! Workers never move the clock. When none of them can go on, it moves: to the next event of a device, or to the time at
-//! which a worker has something to do.
+//! Workers never move the clock. When none of them can go on, it moves: to the next event of a device, or to
+//! the time at which a worker has something to do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::worker::Step;
 
 /// So many steps without the clock moving mean that it never will: a device that takes no time at all.
 const STEPS_PER_INSTANT_MAX: u64 = 1 << 24;
-/// The same for waits that end with nothing to do; a few of them at one time are no more than a device's caution.
+/// The same for waits that end with nothing to do; a few of them at one time are no more than a device's
+/// caution.
 const IDLE_WAITS_MAX: u32 = 1 << 10;
 /// How often, in real time, an observer is shown how far the run is.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
@@ -92,8 +93,8 @@ impl Run {
         }
     }
 
-    /// Steps every worker until none can do more at `now`. Whether any did something, and when the first has something to
-    /// do; `None` if all are done.
+    /// Steps every worker until none can do more at `now`. Whether any did something, and when the first has
+    /// something to do; `None` if all are done.
     fn step_all(&mut self, now: Nanos) -> Result<(bool, Option<Nanos>), Fault> {
         let (mut has_progressed, mut deadline) = (false, None);
         for team in &mut self.teams {

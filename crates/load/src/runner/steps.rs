@@ -73,7 +73,7 @@ impl Steps {
         self.workers.iter().filter(|worker| worker.in_flight() > 0).map(Worker::queue)
     }
 
-    /// Whether a worker has waited in its own queue.
+    /// Returns true if a worker has waited in its own queue.
     pub(super) fn waits(&self) -> bool {
         self.workers.len() == 1
     }

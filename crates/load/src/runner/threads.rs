@@ -66,7 +66,7 @@ pub(super) struct Threads<'a> {
     lateness: Vec<Nanos>,
     reports: Receiver<Report>,
     fault: Option<Fault>,
-    /// Whether the workers were asked for their figures and have not all given them.
+    /// True if the workers were asked for their figures and have not all given them.
     awaits_figures: bool,
 }
 
@@ -250,8 +250,8 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Asks the workers for their figures when the observer wants them, and gives them when all have answered. Nobody
-    /// waits: they answer between two steps.
+    /// Asks the workers for their figures when the observer wants them, and gives them when all have
+    /// answered. Nobody waits: they answer between two steps.
     fn give_figures(&mut self, observer: &mut dyn Observer) {
         if !self.awaits_figures {
             self.awaits_figures = observer.wants_figures();
@@ -275,7 +275,8 @@ impl<'a> Threads<'a> {
         Progress::of(now.since(self.phases.started_at()), boards)
     }
 
-    /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team measured.
+    /// Waits for the threads to drop their queues; what went wrong, if anything did, and what each team
+    /// measured.
     pub(super) fn join(self) -> (Option<Fault>, Vec<TeamOutcome>) {
         let deadline = self.clock.now() + JOIN_WITHIN;
         let mut teams = Vec::new();

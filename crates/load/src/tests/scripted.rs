@@ -1,5 +1,5 @@
-//! A device for tests: every request takes as long, and ends as, a script says. Time is virtual, and all that the
-//! device was asked is kept in order.
+//! A device for tests: every request takes as long, and ends as, a script says. Time is virtual, and all that
+//! the device was asked is kept in order.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};

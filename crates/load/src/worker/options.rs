@@ -40,8 +40,8 @@ impl Default for WorkerOptions {
 pub enum Step {
     /// Something was submitted or completed: step again.
     Progressed,
-    /// Requests are in flight and none completed. In real time the queue has already waited: step again. In virtual
-    /// time the world must move, to `until` at the latest.
+    /// Requests are in flight and none completed. In real time the queue has already waited: step again. In
+    /// virtual time the world must move, to `until` at the latest.
     Waiting {
         /// When the worker has something to do even if nothing completes.
         until: Nanos,

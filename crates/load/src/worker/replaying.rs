@@ -1,7 +1,8 @@
 //! A trace in place of a generator: which of its events may start next, and when.
 //!
-//! Events start in their order, none is left out, and each at its own time if the trace is paced: one that finds no
-//! room is late, and so may those after it be. A flush waits for the writes before it, as in any workload.
+//! Events start in their order, none is left out, and each at its own time if the trace is paced: one that
+//! finds no room is late, and so may those after it be. A flush waits for the writes before it, as in any
+//! workload.
 
 use plumb_block::{Bytes, DeviceInfo, Nanos};
 use plumb_workload::{Operation, Recorded};
@@ -50,8 +51,8 @@ impl Replaying {
     }
 }
 
-/// Checks that every event lies on the blocks of a device. A worker does so too; this is for who wants to know before
-/// anything is made ready.
+/// Checks that every event lies on the blocks of a device. A worker does so too; this is for who wants to
+/// know before anything is made ready.
 ///
 /// # Errors
 /// The first event that does not.

@@ -12,11 +12,12 @@ use crate::ledger::Ledger;
 #[derive(Debug)]
 pub(crate) struct Shape {
     logical_block: u64,
-    /// The binary logarithm of the logical block, where it is a power of two: a shift is much cheaper than a division.
+    /// The binary logarithm of the logical block, where it is a power of two: a shift is much cheaper than a
+    /// division.
     shift: Option<u32>,
     maker: Maker,
     pool: Pool,
-    /// Whether reads bring their bytes.
+    /// True if reads bring their bytes.
     keeps_bytes: bool,
 }
 
@@ -28,8 +29,8 @@ impl Shape {
     pub(crate) fn new(workload: &Workload, info: &DeviceInfo) -> Result<Self, Error> {
         check(workload, info)?;
         let alignment = Bytes(info.dma_alignment.0.max(PAGE));
-        // One buffer for each request in flight; and where some requests bring their own, the queue keeps one for each of
-        // its places beside them.
+        // One buffer for each request in flight; and where some requests bring their own, the queue keeps one
+        // for each of its places beside them.
         let maker = Maker::new(workload, info.logical_block, alignment)?;
         let brings_own = workload.verify || !maker.is_pattern();
         let count = if brings_own { workload.depth.saturating_mul(2) } else { workload.depth };
@@ -62,8 +63,8 @@ impl Shape {
         }
     }
 
-    /// The request of `operation` on `range`. `None` if there is no buffer for it, which cannot be while at most
-    /// `depth` are in flight.
+    /// The request of `operation` on `range`. `None` if there is no buffer for it, which cannot be while at
+    /// most `depth` are in flight.
     #[inline]
     pub(crate) fn request(&self, tag: Tag, operation: Operation, range: LbaRange) -> Option<Request> {
         Some(match operation {
@@ -86,8 +87,8 @@ impl Shape {
         Bytes(range.nlb * self.logical_block)
     }
 
-    /// A ledger of the whole range of `workload`. Of it a worker touches its own part alone, and what is not touched
-    /// takes no memory.
+    /// A ledger of the whole range of `workload`. Of it a worker touches its own part alone, and what is not
+    /// touched takes no memory.
     pub(crate) fn ledger(&self, workload: &Workload, info: &DeviceInfo) -> Result<Ledger, Error> {
         let range =
             self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
@@ -112,8 +113,8 @@ fn grain_of(workload: &Workload, logical_block: u64) -> u64 {
     common_unit(workload.steps().into_iter().map(|(_, step)| step)).0 / logical_block
 }
 
-/// Checks that a device can take what `workload` asks of it. A worker does so too; this is for who wants to know before
-/// anything is made ready.
+/// Checks that a device can take what `workload` asks of it. A worker does so too; this is for who wants to
+/// know before anything is made ready.
 ///
 /// # Errors
 /// What the device cannot take.

@@ -81,12 +81,13 @@ impl Stream {
         !std::mem::replace(&mut self.ended, true)
     }
 
-    /// Whether nothing comes any more but a last flush.
+    /// Returns true if nothing comes any more but a last flush.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// How many operations were meant to start before `elapsed`, or before `end` if that is earlier, and have not.
+    /// How many operations were meant to start before `elapsed`, or before `end` if that is earlier, and have
+    /// not.
     pub(crate) fn unstarted(&self, elapsed: Nanos, end: Option<Nanos>) -> u64 {
         let Some(schedule) = &self.schedule else { return 0 };
         let until = end.map_or(elapsed, |end| elapsed.min(end));
@@ -101,8 +102,9 @@ impl Stream {
 
     /// What comes next at `elapsed`; nothing but a due flush starts from `end` on.
     ///
-    /// A flush that is due is carried out even when the time is over, so that no group of writes is left without it.
-    /// On a schedule the end comes with the end of the last interval, so that rates come out as asked for.
+    /// A flush that is due is carried out even when the time is over, so that no group of writes is left
+    /// without it. On a schedule the end comes with the end of the last interval, so that rates come out as
+    /// asked for.
     #[inline]
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         if self.ended {

@@ -104,7 +104,8 @@ fn a_flush_waits_for_its_writes_and_everything_waits_for_the_flush() {
         assert!(asked[index + 1].at >= flush.at + Nanos::micros(100), "a write overtook the flush");
     }
     assert_eq!((outcome.write.operations(), outcome.flush.operations(), outcome.durable.count()), (20, 3, 3));
-    // The first write of a group begins at the end of the flush before, so groups fill the time between flushes.
+    // The first write of a group begins at the end of the flush before, so groups fill the time between
+    // flushes.
     let group = outcome.durable.max().unwrap();
     assert!(group >= outcome.flush.latency.max().unwrap() + outcome.write.latency.min().unwrap());
     assert_eq!(outcome.flush.bytes, Bytes(0));

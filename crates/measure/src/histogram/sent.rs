@@ -1,7 +1,8 @@
 //! A histogram as it is sent to another host: HDR V2, compressed, in base64, and beside it the exact figures.
 //!
-//! Whoever sent it may be broken or hostile. The decoder of HDR takes room for as much as a header claims, so the header is held
-//! against what may be sent first: the digits and bounds of every histogram of plumb, and no more bytes than its bins can have.
+//! Whoever sent it may be broken or hostile. The decoder of HDR takes room for as much as a header claims, so
+//! the header is held against what may be sent first: the digits and bounds of every histogram of plumb, and
+//! no more bytes than its bins can have.
 
 use std::io::Read as _;
 
@@ -76,7 +77,7 @@ impl Sent {
         Ok(Histogram { distribution, sum, sum_of_squares, min, max })
     }
 
-    /// Whether durations can have given both the bins and the figures beside them.
+    /// Returns true if durations can have given both the bins and the figures beside them.
     fn agrees_with(&self, bins: &Hdr<u64>) -> bool {
         let in_bin = |exact: u64, bin: u64| bins.equivalent(exact.min(Histogram::HIGHEST.0), bin);
         let count = u128::from(bins.len());

@@ -32,8 +32,8 @@ impl OwnThread {
         Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
     }
 
-    /// Of the calling thread, from `root/thread-self/schedstat`; `root` is `/proc`. `None` where the kernel does not
-    /// keep it.
+    /// Of the calling thread, from `root/thread-self/schedstat`; `root` is `/proc`. `None` where the kernel
+    /// does not keep it.
     pub fn read(root: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(root.join("thread-self/schedstat")).ok()?)
     }

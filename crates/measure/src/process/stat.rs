@@ -18,8 +18,8 @@ pub struct ProcessorTimes {
 }
 
 impl ProcessorTimes {
-    /// From the text of /proc/stat; `None` if it has no `cpu` line of at least five fields. A kernel that does not
-    /// report a later field reports zero.
+    /// From the text of /proc/stat; `None` if it has no `cpu` line of at least five fields. A kernel that
+    /// does not report a later field reports zero.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_line(text.lines().find(|line| line.starts_with("cpu "))?)
     }
@@ -51,7 +51,8 @@ impl ProcessorTimes {
     /// (include/asm-generic/param.h).
     pub const TICK: Nanos = Nanos::millis(10);
 
-    /// The share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if no tick passed.
+    /// The share of processor time that the hypervisor took away since `earlier`, 0 to 1; `None` if no tick
+    /// passed.
     pub fn steal_since(&self, earlier: &Self) -> Option<f64> {
         let total = self.total().checked_sub(earlier.total()).filter(|ticks| *ticks > 0)?;
         Some(self.steal.saturating_sub(earlier.steal) as f64 / total as f64)

@@ -25,16 +25,19 @@ const OWNED: [&str; 6] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", "reques
 pub struct RunDirectory {
     path: PathBuf,
     manifest: Manifest,
-    /// How long the two files that grow are without what [`write_so_far`](Self::write_so_far) has added, if it has.
+    /// How long the two files that grow are without what [`write_so_far`](Self::write_so_far) has added, if
+    /// it has.
     histograms_durable: Option<u64>,
     series_durable: Option<u64>,
 }
 
 impl RunDirectory {
-    /// Makes the directory where `out` says and writes the manifest, status `running`. `None` where nothing is kept.
+    /// Makes the directory where `out` says and writes the manifest, status `running`. `None` where nothing
+    /// is kept.
     ///
     /// # Errors
-    /// If a directory that was named holds something, or cannot be written; of several parents, why the first cannot.
+    /// If a directory that was named holds something, or cannot be written; of several parents, why the first
+    /// cannot.
     pub fn create(out: &Out, manifest: &Manifest) -> Result<Option<Self>> {
         let begun = match out {
             Out::Nowhere => return Ok(None),
@@ -71,8 +74,8 @@ impl RunDirectory {
         Ok(this)
     }
 
-    /// Whether a run could be kept there, as far as that can be said without writing anything: to be asked before much
-    /// work is done for it.
+    /// Whether a run could be kept there, as far as that can be said without writing anything: to be asked
+    /// before much work is done for it.
     ///
     /// # Errors
     /// If `out` holds an earlier run that is not to be replaced, or something else, or is in no directory.
@@ -91,8 +94,8 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if nothing
-    /// else is in it.
+    /// Gives the directory up before anything was measured: takes its manifest away, and the directory too if
+    /// nothing else is in it.
     ///
     /// # Errors
     /// If the manifest cannot be removed.
@@ -124,7 +127,8 @@ impl RunDirectory {
         self.write_manifest()
     }
 
-    /// Makes `document` the result of the run, durably. To be called after each phase, with all that is known.
+    /// Makes `document` the result of the run, durably. To be called after each phase, with all that is
+    /// known.
     ///
     /// # Errors
     /// If it cannot be written; the earlier result is then still there.
@@ -161,9 +165,9 @@ impl RunDirectory {
         append(&path, timeseries::HEADER, &timeseries::lines(&path, rows)?, self.series_durable.take())
     }
 
-    /// Writes what a phase that goes on has measured until now, in the place of what it had before: the document,
-    /// latencies, and lines of the time series. A process that is killed leaves all of it; it is durable only when the
-    /// phase is appended, so that a device that is measured sees no flush of ours.
+    /// Writes what a phase that goes on has measured until now, in the place of what it had before: the
+    /// document, latencies, and lines of the time series. A process that is killed leaves all of it; it is
+    /// durable only when the phase is appended, so that a device that is measured sees no flush of ours.
     ///
     /// # Errors
     /// As for each of them.
@@ -244,8 +248,8 @@ fn before(path: &Path, header: &str, durable: Option<u64>) -> Result<Vec<u8>> {
     Ok(if whole.is_empty() { header.as_bytes().to_vec() } else { whole })
 }
 
-/// Appends `lines` to `path`, beginning the file with `header`, durably. If that fails, the file is cut back to what it
-/// was. What stands behind the first `durable` bytes is replaced.
+/// Appends `lines` to `path`, beginning the file with `header`, durably. If that fails, the file is cut back
+/// to what it was. What stands behind the first `durable` bytes is replaced.
 fn append(path: &Path, header: &str, lines: &[u8], durable: Option<u64>) -> Result<()> {
     match durable {
         None => append_with(path, header, |file| file.write_all(lines)),
@@ -261,7 +265,8 @@ fn append_with(path: &Path, header: &str, write: impl FnOnce(&mut File) -> io::R
     let written =
         file.write_all(header.as_bytes()).and_then(|()| write(&mut file)).and_then(|()| file.sync_data());
     if let Err(source) = written {
-        // Best effort: if the cut fails too, readers leave the partial line out, and the first failure is reported.
+        // Best effort: if the cut fails too, readers leave the partial line out, and the first failure is
+        // reported.
         drop(file.set_len(length));
         return Err(failed(source));
     }
@@ -300,7 +305,8 @@ fn no_parent(path: &Path, parent: &Path) -> Error {
     Error::Place(format!("{path}: there is no directory {parent}: make it, or name another place"))
 }
 
-/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a run.
+/// Takes away an earlier run, the manifest last, so that a crash in the middle leaves what still counts as a
+/// run.
 fn clear_earlier_run(directory: &Path) -> Result<()> {
     for name in OWNED {
         let path = directory.join(name);
@@ -314,7 +320,7 @@ fn clear_earlier_run(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether `directory` holds a run of this or another version of plumb.
+/// Returns true if `directory` holds a run of this or another version of plumb.
 fn is_run(directory: &Path) -> bool {
     let schema = super::recording::read(&directory.join(MANIFEST))
         .ok()

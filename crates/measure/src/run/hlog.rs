@@ -1,4 +1,5 @@
-//! `hist.hlog`: latencies as an HDR interval log, version 1.3, which HdrHistogram's tools in any language read.
+//! `hist.hlog`: latencies as an HDR interval log, version 1.3, which HdrHistogram's tools in any language
+//! read.
 //!
 //! ```text
 //! #[Histogram log format version 1.3]
@@ -7,8 +8,9 @@
 //! Tag=write-direct/write,12.000,3.001,412671,HISTFAAA...
 //! ```
 //!
-//! Each line holds one latency of one phase. A line is complete if it ends with a line feed. Count and percentiles
-//! survive; mean, deviation and extremes are read back within three digits (the exact ones are in `result.json`).
+//! Each line holds one latency of one phase. A line is complete if it ends with a line feed. Count and
+//! percentiles survive; mean, deviation and extremes are read back within three digits (the exact ones are in
+//! `result.json`).
 
 use std::path::Path;
 use std::time::Duration;

@@ -62,7 +62,8 @@ impl Manifest {
     /// What the schema of every version begins with.
     pub(crate) const SCHEMA_FAMILY: &str = "plumb/manifest/";
 
-    /// The manifest of a run that begins now on this machine: status `running`, everything unknown still null.
+    /// The manifest of a run that begins now on this machine: status `running`, everything unknown still
+    /// null.
     pub fn starting(
         command: impl Into<String>,
         argv: Vec<String>,

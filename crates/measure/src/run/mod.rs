@@ -9,9 +9,9 @@
 //! ```
 //!
 //! What a crash may leave, file by file. `manifest.json` and `result.json` are replaced by renaming a synced
-//! temporary file, so each is whole: the old one or the new one. `hist.hlog` and `timeseries.csv` only grow; a crash
-//! or a full disk may leave a last line without its end, which readers leave out. The status in the manifest stays
-//! `running` until the run says otherwise, so a run that was killed is seen as such.
+//! temporary file, so each is whole: the old one or the new one. `hist.hlog` and `timeseries.csv` only grow;
+//! a crash or a full disk may leave a last line without its end, which readers leave out. The status in the
+//! manifest stays `running` until the run says otherwise, so a run that was killed is seen as such.
 
 pub mod directory;
 pub mod hlog;

@@ -11,7 +11,7 @@ pub enum Out {
     At {
         /// The directory.
         path: PathBuf,
-        /// Whether an earlier run there is replaced; else it is refused.
+        /// True if an earlier run there is replaced; else it is refused.
         replace: bool,
     },
     /// In a new directory, and only if anything was measured.
@@ -24,7 +24,7 @@ pub enum Out {
 }
 
 impl Out {
-    /// Whether the user named the place, so that a run without its recording is a failure.
+    /// Returns true if the user named the place, so that a run without its recording is a failure.
     pub const fn is_named(&self) -> bool {
         matches!(self, Self::At { .. })
     }

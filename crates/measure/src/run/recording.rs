@@ -25,8 +25,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the run in `directory`. A run that was killed reads as far as it came: its status is `running`, and a
-    /// last line without an end is left out.
+    /// Reads the run in `directory`. A run that was killed reads as far as it came: its status is `running`,
+    /// and a last line without an end is left out.
     ///
     /// # Errors
     /// If there is no manifest, or a file does not read as what it should be: with the file and the line.

@@ -6,8 +6,8 @@
 //! target-0/sync,0.2,37,0,,,0.0021,0.0048
 //! ```
 //!
-//! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds and empty where
-//! nothing completed or they are not known. A line is complete if it ends with a line feed.
+//! `at_seconds` is the start of the bucket since the start of its phase; latencies are in seconds and empty
+//! where nothing completed or they are not known. A line is complete if it ends with a line feed.
 
 use std::path::Path;
 

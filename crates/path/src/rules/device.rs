@@ -1,5 +1,5 @@
-//! Where data is durable on a device that is used without a kernel between: requests go to it as they are, and it
-//! answers. There is no page cache, so what is acknowledged is at least in the device.
+//! Where data is durable on a device that is used without a kernel between: requests go to it as they are,
+//! and it answers. There is no page cache, so what is acknowledged is at least in the device.
 
 use super::Flow;
 use super::durable::unknown_below;

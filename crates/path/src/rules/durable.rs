@@ -60,7 +60,7 @@ struct Words {
     synced: &'static str,
     /// What asks for it.
     sync: &'static str,
-    /// Whether every write goes past the page cache.
+    /// True if every write goes past the page cache.
     is_direct: bool,
 }
 
@@ -185,7 +185,8 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     if holders.is_empty() { "memory above it".to_owned() } else { format!("the cache of {}", names(holders)) }
 }
 
-/// Which nodes are at or below `index`, of those that a flush there is for; for an adapter, also the disks directly above it.
+/// Which nodes are at or below `index`, of those that a flush there is for; for an adapter, also the disks
+/// directly above it.
 fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
     let mut reached = vec![false; count];
@@ -245,8 +246,8 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
     flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
 }
 
-/// What a write past the page cache alone is worth where a sync makes durable at `name`: the layer at which such a write is
-/// durable, and the same in words; nothing where that is not certain.
+/// What a write past the page cache alone is worth where a sync makes durable at `name`: the layer at which
+/// such a write is durable, and the same in words; nothing where that is not certain.
 fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String) {
     let nothing = (None, String::new());
     let Some(top) = top(flow).filter(|top| flow.node(*top).writes_in_place()) else { return nothing };

@@ -12,8 +12,8 @@ pub(crate) struct Flow<'a> {
     above: Vec<Vec<usize>>,
     /// What is held at or below each node, as far as this machine can see.
     held: Vec<Cache>,
-    /// The same of what was acknowledged past the page cache and is not flushed afterwards: what a layer finds again only with what it
-    /// writes out at a flush is not known to be kept.
+    /// The same of what was acknowledged past the page cache and is not flushed afterwards: what a layer
+    /// finds again only with what it writes out at a flush is not known to be kept.
     kept: Vec<Cache>,
     flush: Vec<Flush>,
 }
@@ -115,8 +115,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The worst of what a node and all below it hold. What a hypervisor, a server or an adapter holds is said in
-    /// `unknown_below`: the disk's own claim stands for what this kernel can act on.
+    /// The worst of what a node and all below it hold. What a hypervisor, a server or an adapter holds is
+    /// said in `unknown_below`: the disk's own claim stands for what this kernel can act on.
     fn hold(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
         let own = if speaks_for_itself(node.kind) { Cache::None } else { node.cache };
@@ -149,7 +149,8 @@ impl<'a> Flow<'a> {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
                 },
-                // A target that is not known, or a table that is not there; without the table nothing is marked.
+                // A target that is not known, or a table that is not there; without the table nothing is
+                // marked.
                 Mark::Unseen { .. } if node.kind == LayerKind::DmOther => Flush::Unknown,
                 Mark::NoCachingPage | Mark::NoFlushCommand if node.queue == KernelView::WriteThrough => {
                     ended(self.held[index])

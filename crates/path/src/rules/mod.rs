@@ -1,9 +1,9 @@
 //! The rules: from typed facts to a judged path. Pure functions; the same facts always give the same verdict.
 //!
-//! In order: [`flow`] says for every layer what becomes of FLUSH and FUA, [`durable`] where data is durable, and
-//! [`traps`] and [`storage`] what is wrong or worth knowing. The rule behind all of them: a path is unsafe if any node
-//! on it drops flushes while any node at or below it holds volatile data; the device and the kernel are both read, and
-//! neither is trusted alone.
+//! In order: [`flow`] says for every layer what becomes of FLUSH and FUA, [`durable`] where data is durable,
+//! and [`traps`] and [`storage`] what is wrong or worth knowing. The rule behind all of them: a path is
+//! unsafe if any node on it drops flushes while any node at or below it holds volatile data; the device and
+//! the kernel are both read, and neither is trusted alone.
 
 mod device;
 mod durable;
@@ -22,7 +22,8 @@ pub(crate) use flow::Flow;
 /// A rule: what it finds on a path, if anything.
 type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
 
-/// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what they come to.
+/// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
+/// they come to.
 const RULES: [(&str, Rule); 30] = [
     ("memory", storage::memory),
     ("barriers-off", storage::barriers_off),

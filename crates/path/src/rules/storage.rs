@@ -1,5 +1,5 @@
-//! Findings that are not traps of cache settings: memory, options, arrays, caches, the far side of a hypervisor or a
-//! network, and what root would add.
+//! Findings that are not traps of cache settings: memory, options, arrays, caches, the far side of a
+//! hypervisor or a network, and what root would add.
 
 use super::Flow;
 use super::finding::{Found, Those, marked};
@@ -16,7 +16,8 @@ pub(super) fn memory(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Danger, sentence)
 }
 
-/// The sentence names the places and, where data can be lost, the command that mends it: it becomes the headline.
+/// The sentence names the places and, where data can be lost, the command that mends it: it becomes the
+/// headline.
 pub(super) fn barriers_off(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::BarriersOff { option, .. } => option);
     let restore = marked!(flow, Mark::BarriersOff { restore, .. } => restore);
@@ -88,8 +89,8 @@ pub(super) fn lax_order(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Info, sentence)
 }
 
-/// fs/jbd2: an fsync leaves the flush of the data's disk to the commit (jbd2_trans_will_send_data_barrier), which did
-/// not send it in guests with Debian's kernels 6.1 and 6.12.
+/// fs/jbd2: an fsync leaves the flush of the data's disk to the commit (jbd2_trans_will_send_data_barrier),
+/// which did not send it in guests with Debian's kernels 6.1 and 6.12.
 pub(super) fn external_journal(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::ExternalJournal { device } => device);
     let sentence = format!(

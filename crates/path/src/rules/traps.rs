@@ -31,7 +31,8 @@ pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     })
 }
 
-/// A write-back cache that flushes end at because somebody vouches for its log, where what the log is on says otherwise, or nothing.
+/// A write-back cache that flushes end at because somebody vouches for its log, where what the log is on says
+/// otherwise, or nothing.
 fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
     let is_doubted = |fate| matches!(fate, Some(Flush::Dropped | Flush::Unknown));
     let (index, node) = flow.nodes().find(|(index, _)| is_doubted(flow.vouched(*index)))?;
@@ -76,8 +77,8 @@ fn log_not_flushed(flow: &Flow<'_>) -> Option<Found> {
     Some(found)
 }
 
-/// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement that lasts
-/// is an override. The kernel shows no trace of one (cache_type_show in drivers/scsi/sd.c).
+/// H1, where it can be told from H3: libata reads the drive again after every change, so that a disagreement
+/// that lasts is an override. The kernel shows no trace of one (cache_type_show in drivers/scsi/sd.c).
 pub(super) fn temporary_write_through(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |_, node| is_unseen_cache(node) && node.kind == LayerKind::AtaDisk);
     let sentence = format!(
@@ -157,7 +158,7 @@ pub(super) fn dm_over_disabled_queue(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Danger, sentence)
 }
 
-/// Whether a dropping device is reached over partitions and other dm devices alone.
+/// Returns true if a dropping device is reached over partitions and other dm devices alone.
 fn drops_below(flow: &Flow<'_>, index: usize) -> bool {
     flow.below(index).any(|(below, node)| {
         let through = node.kind == LayerKind::Partition || is_dm(node.kind);
@@ -166,7 +167,7 @@ fn drops_below(flow: &Flow<'_>, index: usize) -> bool {
     })
 }
 
-/// Whether the node hands a flush on by what the kernel says.
+/// Returns true if the node hands a flush on by what the kernel says.
 fn sends(node: &Node) -> bool {
     matches!(node.queue, KernelView::WriteBack | KernelView::NoQueue)
 }

@@ -1,12 +1,13 @@
 //! Every place where data can be put: what `--all` means.
 //!
-//! 1. Each mounted file system that is kept on block devices, once: bind mounts and subvolumes of the same superblock
-//!    are one, named by the shortest mount point.
-//! 2. Each block device that nothing stands on: no holder, no mounted file system on it or on one of its partitions.
-//!    A disk of which a partition is in use is in use; its unused partitions are not listed.
+//! 1. Each mounted file system that is kept on block devices, once: bind mounts and subvolumes of the same
+//!    superblock are one, named by the shortest mount point.
+//! 2. Each block device that nothing stands on: no holder, no mounted file system on it or on one of its
+//!    partitions. A disk of which a partition is in use is in use; its unused partitions are not listed.
 //!
-//! Left out: devices without a size (empty loop and nbd devices, drives without a medium), memory disks (zram, brd)
-//! unless mounted, optical and floppy drives, and the hidden paths below a multipath NVMe namespace.
+//! Left out: devices without a size (empty loop and nbd devices, drives without a medium), memory disks
+//! (zram, brd) unless mounted, optical and floppy drives, and the hidden paths below a multipath NVMe
+//! namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,8 +20,8 @@ impl Surveyor<'_> {
             order.reversed.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
         for (at, node) in order.reversed.iter().enumerate().rev() {
             let mut node = (*node).clone();
-            // An edge to a node that is not below in the list would close a cycle; a node that is in no list lies deeper
-            // than a survey goes.
+            // An edge to a node that is not below in the list would close a cycle; a node that is in no list
+            // lies deeper than a survey goes.
             let (below, lost): (Vec<String>, Vec<String>) = std::mem::take(&mut node.below)
                 .into_iter()
                 .partition(|name| place.get(name.as_str()).is_some_and(|below| *below < at));

@@ -139,7 +139,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Names the files of a device by the short way to them: `/sys/block/sda/...` instead of the way over its adapter.
+/// Names the files of a device by the short way to them: `/sys/block/sda/...` instead of the way over its
+/// adapter.
 fn shorten(node: &mut Node, sysfs: &str) {
     let class = if node.kind == LayerKind::Partition { "class/block" } else { "block" };
     for line in &mut node.evidence {
@@ -149,7 +150,7 @@ fn shorten(node: &mut Node, sysfs: &str) {
     }
 }
 
-/// Whether `name` is `prefix` and small letters only: `sda`, `sdaa`.
+/// Returns true if `name` is `prefix` and small letters only: `sda`, `sdaa`.
 fn is_lettered(name: &str, prefix: &str) -> bool {
     let rest = name.strip_prefix(prefix).unwrap_or_default();
     !rest.is_empty()

@@ -1,5 +1,5 @@
-//! Host adapters: the driver that the commands of a SCSI, SAS, SATA or USB disk go through, and whether it passes a
-//! flush on (trap H9).
+//! Host adapters: the driver that the commands of a SCSI, SAS, SATA or USB disk go through, and whether it
+//! passes a flush on (trap H9).
 
 use plumb_linux::tree::Tree;
 
@@ -23,7 +23,8 @@ struct Adapter {
 }
 
 impl Surveyor<'_> {
-    /// The layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the adapter hides.
+    /// The layer of the adapter that the SCSI disk at `place` hangs on; marks on the disk what the adapter
+    /// hides.
     pub(super) fn controller(&mut self, disk: &mut Node, place: &Place) -> Option<String> {
         let adapter = Adapter::of(self.tree, &place.sysfs)?;
         let at = adapter.pci.as_ref().map_or(adapter.host.as_str(), |(address, _)| address.as_str());
@@ -61,9 +62,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/scsi/megaraid/megaraid_sas_base.c (megasas_queue_command): for a logical disk the command is passed on
-    /// only if the firmware said that it supports it. Only adapters of the fusion family ask their firmware, and tell
-    /// in the kernel log.
+    /// drivers/scsi/megaraid/megaraid_sas_base.c (megasas_queue_command): for a logical disk the command is
+    /// passed on only if the firmware said that it supports it. Only adapters of the fusion family ask their
+    /// firmware, and tell in the kernel log.
     fn megaraid(&mut self, node: &mut Node, adapter: &Adapter) {
         node.cache = Cache::Unknown;
         let device = adapter.pci.as_ref().and_then(|(_, dir)| self.tree.text(&format!("{dir}/device")).ok());
@@ -101,8 +102,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/scsi/aacraid/aachba.c (aac_scsi_cmd): bit 1 of the parameter `cache` suppresses SYNCHRONIZE CACHE, with
-    /// bit 2 only while the controller says that its cache is protected. 2 is the default.
+    /// drivers/scsi/aacraid/aachba.c (aac_scsi_cmd): bit 1 of the parameter `cache` suppresses SYNCHRONIZE
+    /// CACHE, with bit 2 only while the controller says that its cache is protected. 2 is the default.
     fn aacraid(&mut self, node: &mut Node) {
         node.cache = Cache::Unknown;
         let file = "/sys/module/aacraid/parameters/cache";
@@ -125,8 +126,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// RAID drivers that say of each disk whether it is a logical one: hpsa and smartpqi in `raid_level`, megaraid_sas
-    /// by the channel; the others by what their logical disks are called.
+    /// RAID drivers that say of each disk whether it is a logical one: hpsa and smartpqi in `raid_level`,
+    /// megaraid_sas by the channel; the others by what their logical disks are called.
     fn hidden_members(&self, disk: &mut Node, place: &Place, adapter: &Adapter) {
         let file = format!("{}/device/raid_level", place.sysfs);
         let level = self.tree.text(&file).ok().filter(|level| !level.is_empty() && level != "N/A");
@@ -159,8 +160,9 @@ impl Surveyor<'_> {
 /// MEGASAS_MAX_PD_CHANNELS, megaraid_sas.h: logical disks are on the channels from here on.
 const MEGARAID_LOGICAL_CHANNEL: u32 = 2;
 
-/// PCI ids of megaraid_sas adapters that are not of the fusion family: megasas_pci_table in megaraid_sas_base.c
-/// (SAS1064R, SAS1078R, SAS1078DE, VERDE_ZCR, SAS0079GEN2, SAS0073SKINNY, SAS0071SKINNY, PERC5, SAS1078GEN2).
+/// PCI ids of megaraid_sas adapters that are not of the fusion family: megasas_pci_table in
+/// megaraid_sas_base.c (SAS1064R, SAS1078R, SAS1078DE, VERDE_ZCR, SAS0079GEN2, SAS0073SKINNY, SAS0071SKINNY,
+/// PERC5, SAS1078GEN2).
 const MEGARAID_BEFORE_FUSION: [u16; 9] =
     [0x0411, 0x0060, 0x007c, 0x0413, 0x0079, 0x0073, 0x0071, 0x0015, 0x0078];
 

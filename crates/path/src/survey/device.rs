@@ -1,8 +1,8 @@
-//! The path to a device that the kernel does not know: a simulated drive or a write-back cache in this process, or what an NBD
-//! server exports.
+//! The path to a device that the kernel does not know: a simulated drive or a write-back cache in this
+//! process, or what an NBD server exports.
 //!
-//! There is no file system and no page cache between, and nothing in /sys: what the device reports of itself is all
-//! the evidence.
+//! There is no file system and no page cache between, and nothing in /sys: what the device reports of itself
+//! is all the evidence.
 
 use plumb_block::{DeviceInfo, VolatileCache};
 
@@ -22,8 +22,8 @@ pub enum DeviceKind {
     Cache,
 }
 
-/// The path to the device that was named `target` and says `info` of itself. Its counters, where it has some, are those
-/// of a device of that name.
+/// The path to the device that was named `target` and says `info` of itself. Its counters, where it has some,
+/// are those of a device of that name.
 pub fn survey_device(target: &str, info: &DeviceInfo, kind: DeviceKind) -> Survey {
     Survey { schema: Survey::SCHEMA.to_owned(), kernel: None, paths: vec![path(target, info, kind)] }
 }

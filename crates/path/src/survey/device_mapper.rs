@@ -8,8 +8,8 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::{Cache, LayerKind};
 
-/// Prefixes of dm/uuid and the kind that they stand for, where the table may not be read. A logical volume can be
-/// anything.
+/// Prefixes of dm/uuid and the kind that they stand for, where the table may not be read. A logical volume
+/// can be anything.
 const UUID_PREFIXES: [(&str, LayerKind); 6] = [
     ("CRYPT-VERITY", LayerKind::DmVerity),
     ("CRYPT-INTEGRITY", LayerKind::DmIntegrity),
@@ -20,8 +20,8 @@ const UUID_PREFIXES: [(&str, LayerKind); 6] = [
 ];
 
 impl Surveyor<'_> {
-    /// Every target clones a flush to the devices below it, unless the table was loaded when none of them had a cache
-    /// (trap H4).
+    /// Every target clones a flush to the devices below it, unless the table was loaded when none of them had
+    /// a cache (trap H4).
     pub(super) fn device_mapper(&mut self, node: &mut Node, place: &Place) {
         let read = |name: &str| self.tree.text(&format!("{}/dm/{name}", place.sysfs)).unwrap_or_default();
         let (name, uuid) = (read("name"), read("uuid"));
@@ -46,8 +46,8 @@ impl Surveyor<'_> {
         for target in targets {
             self.target(node, place, target);
         }
-        // Of a mixed table a target that is not known says what it is, else the first that does more than move
-        // addresses.
+        // Of a mixed table a target that is not known says what it is, else the first that does more than
+        // move addresses.
         let telling = targets
             .iter()
             .find(|target| by_target(&target.kind).is_none())
@@ -84,8 +84,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Documentation/admin-guide/device-mapper/cache.rst: the eleventh word of the status is the number of dirty
-    /// blocks.
+    /// Documentation/admin-guide/device-mapper/cache.rst: the eleventh word of the status is the number of
+    /// dirty blocks.
     fn cache_status(&self, node: &mut Node, place: &Place) {
         let Some(status) = self.dm_status(node, place, "cache") else { return };
         let words: Vec<&str> = status.split_ascii_whitespace().collect();
@@ -100,8 +100,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Documentation/admin-guide/device-mapper/writecache.rst: words 2 and 3 of the status are the number of blocks
-    /// and of free ones.
+    /// Documentation/admin-guide/device-mapper/writecache.rst: words 2 and 3 of the status are the number of
+    /// blocks and of free ones.
     fn writecache_status(&self, node: &mut Node, place: &Place) {
         let Some(status) = self.dm_status(node, place, "writecache") else { return };
         let number = |at| status.split_ascii_whitespace().nth(at).and_then(|word| word.parse::<u64>().ok());
@@ -123,8 +123,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// The kind of a target that clones a flush to the devices below it. `None` for all others: flakey drops writes, zero
-/// and error have nothing below, vdo and dust have ways of their own.
+/// The kind of a target that clones a flush to the devices below it. `None` for all others: flakey drops
+/// writes, zero and error have nothing below, vdo and dust have ways of their own.
 fn by_target(target: &str) -> Option<LayerKind> {
     Some(match target {
         "linear" => LayerKind::DmLinear,
@@ -144,8 +144,9 @@ fn by_target(target: &str) -> Option<LayerKind> {
     })
 }
 
-/// Documentation/admin-guide/device-mapper/snapshot.rst: the third word says whether the exception store is persistent.
-/// A transient one (N) keeps in memory which chunks were changed, and the snapshot is gone with it.
+/// Documentation/admin-guide/device-mapper/snapshot.rst: the third word says whether the exception store is
+/// persistent. A transient one (N) keeps in memory which chunks were changed, and the snapshot is gone with
+/// it.
 fn snapshot(node: &mut Node, parameters: &str) {
     let Some(word) = parameters.split_ascii_whitespace().nth(2) else { return };
     if word.starts_with(['N', 'n']) {

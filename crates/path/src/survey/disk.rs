@@ -1,5 +1,5 @@
-//! SCSI disks and all that look like them: SAS, SATA through libata, USB. What the kernel remembers, and what the
-//! drive itself answers.
+//! SCSI disks and all that look like them: SAS, SATA through libata, USB. What the kernel remembers, and what
+//! the drive itself answers.
 
 use plumb_linux::probe::wire::{ata_identify, caching_page, extended_inquiry};
 use plumb_linux::probe::{PageControl, Refusal, Request};
@@ -152,8 +152,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// SBC-4 6.5.6: NV_DIS switches the non-volatile cache off that INQUIRY declares. Pages too short for the bit have no
-/// such switch.
+/// SBC-4 6.5.6: NV_DIS switches the non-volatile cache off that INQUIRY declares. Pages too short for the bit
+/// have no such switch.
 fn declared_nonvolatile(node: &mut Node, disabled: Option<bool>) {
     node.saw("INQUIRY page 86h byte 6", "NV_SUP=1 V_SUP=0", "the drive declares its cache non-volatile");
     if disabled == Some(true) {
@@ -195,8 +195,8 @@ fn cache_of(node: &Node) -> Cache {
         (DriveCache::Off | DriveCache::Absent, _) => Cache::None,
         (DriveCache::Protected, _) => Cache::Protected,
         (DriveCache::Silent | DriveCache::NotAsked, KernelView::WriteBack) => Cache::Volatile,
-        // libata reads IDENTIFY again after every command that changes it, so its record can be relied on; that of
-        // other drives goes stale (trap H3).
+        // libata reads IDENTIFY again after every command that changes it, so its record can be relied on;
+        // that of other drives goes stale (trap H3).
         (DriveCache::NotAsked, KernelView::WriteThrough) if node.kind == LayerKind::AtaDisk => Cache::None,
         _ => Cache::Unknown,
     }

@@ -37,7 +37,8 @@ const PSEUDO: [&str; 18] = [
     "rpc_pipefs",
 ];
 
-/// Whether file systems of this type show state of the kernel and store nothing, so that there is nothing to measure.
+/// Returns true if file systems of this type show state of the kernel and store nothing, so that there is
+/// nothing to measure.
 pub fn is_kernel_state(kind: &str) -> bool {
     PSEUDO.contains(&kind)
 }
@@ -159,9 +160,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a file system and `DEVICE` for one on a
-    /// device of its own, and does not say which file system that one belongs to. It follows where one file system alone
-    /// has no journal inside; a file system without any journal says so.
+    /// fs/jbd2/journal.c: /proc/fs/jbd2 has `DEVICE-INODE` for a journal inside a file system and `DEVICE`
+    /// for one on a device of its own, and does not say which file system that one belongs to. It follows
+    /// where one file system alone has no journal inside; a file system without any journal says so.
     fn external_journal(&mut self, node: &mut Node) {
         let Some(own) = node.below.first().cloned() else { return };
         let journals = self.tree.list(JOURNALS).unwrap_or_default();

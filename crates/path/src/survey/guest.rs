@@ -48,7 +48,8 @@ impl Guest {
         }
         let (dmi, dmi_there) = guest.dmi(tree);
         let device_tree = tree.read("/proc/device-tree/hypervisor/compatible").is_ok();
-        // Bare-metal instances carry the cloud's name, but not the flag; processors other than x86 have no such flag.
+        // Bare-metal instances carry the cloud's name, but not the flag; processors other than x86 have no
+        // such flag.
         let dmi_counts = dmi.is_some_and(|name| name == "QEMU" || (flag.is_none() && !guest.is_metal()));
         if flag != Some(true) && !xen && !device_tree && !dmi_counts {
             return Self::default();
@@ -93,12 +94,13 @@ impl Guest {
         (found, !strings.is_empty())
     }
 
-    /// Whether DMI names a bare-metal instance of Amazon EC2: `m7g.metal`.
+    /// Returns true if DMI names a bare-metal instance of Amazon EC2: `m7g.metal`.
     fn is_metal(&self) -> bool {
         self.evidence.iter().any(|evidence| evidence.value.contains(".metal"))
     }
 
-    /// Paravirtual clocks: arch/x86/kernel/kvmclock.c, drivers/clocksource/hyperv_timer.c, arch/x86/xen/time.c.
+    /// Paravirtual clocks: arch/x86/kernel/kvmclock.c, drivers/clocksource/hyperv_timer.c,
+    /// arch/x86/xen/time.c.
     fn clock(&mut self, tree: &dyn Tree) -> Option<&'static str> {
         let file = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
         let clocks = tree.text(file).ok()?;
@@ -126,8 +128,8 @@ impl Guest {
     }
 }
 
-/// Whether the flag `hypervisor` (CPUID 1, ECX bit 31) is among the processor's; `None` where processors have no such
-/// flags.
+/// Whether the flag `hypervisor` (CPUID 1, ECX bit 31) is among the processor's; `None` where processors have
+/// no such flags.
 fn flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))

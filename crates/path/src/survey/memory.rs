@@ -20,9 +20,10 @@ impl Surveyor<'_> {
         node.saw("the kernel's name for it", node.name.clone(), what);
     }
 
-    /// Persistent memory: drivers/nvdimm/pmem.c. The driver sets the queue to write back whatever the platform does, so
-    /// that says nothing; `dax/write_cache` is 0 where the platform declares that the processor's caches survive a power
-    /// cut (nvdimm_has_cache in drivers/nvdimm/region_devs.c). With virtio-pmem a host holds the data until a flush.
+    /// Persistent memory: drivers/nvdimm/pmem.c. The driver sets the queue to write back whatever the
+    /// platform does, so that says nothing; `dax/write_cache` is 0 where the platform declares that the
+    /// processor's caches survive a power cut (nvdimm_has_cache in drivers/nvdimm/region_devs.c). With
+    /// virtio-pmem a host holds the data until a flush.
     pub(super) fn pmem(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Pmem;
         let by_host = place.sysfs.contains("/virtio");
@@ -48,7 +49,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// drivers/nvdimm/region_devs.c: a region of the type `nd_volatile` is plain memory, which has no cache to lose.
+    /// drivers/nvdimm/region_devs.c: a region of the type `nd_volatile` is plain memory, which has no cache
+    /// to lose.
     fn is_volatile_region(&self, node: &mut Node, place: &Place) -> bool {
         let mut parts: Vec<&str> = place.sysfs.split('/').collect();
         while parts.last().is_some_and(|part| !is_numbered(part, "region")) {
@@ -64,7 +66,8 @@ impl Surveyor<'_> {
         is_volatile
     }
 
-    /// eMMC and SD cards: drivers/mmc/core/queue.c. The cache of eMMC is switched on by the driver and has no switch.
+    /// eMMC and SD cards: drivers/mmc/core/queue.c. The cache of eMMC is switched on by the driver and has no
+    /// switch.
     pub(super) fn mmc(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::MmcDisk;
         let read = |name: &str| self.tree.text(&format!("{}/device/{name}", place.sysfs)).ok();

@@ -1,8 +1,9 @@
 //! Following a target down through mounts and devices.
 //!
-//! A survey never writes and never gives up half-way: what cannot be read becomes an unknown in the layer that lacks
-//! it, and a question that only root may ask ends up in the finding `needs-root`. Only a target that does not exist is
-//! an error. /sys is read before a drive is asked, since opening some devices makes the kernel look again.
+//! A survey never writes and never gives up half-way: what cannot be read becomes an unknown in the layer
+//! that lacks it, and a question that only root may ask ends up in the finding `needs-root`. Only a target
+//! that does not exist is an error. /sys is read before a drive is asked, since opening some devices makes
+//! the kernel look again.
 
 mod all;
 mod assemble;

@@ -1,4 +1,5 @@
-//! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read from.
+//! Mount options that change what a sync or an O_DIRECT write is worth, each with the file that it was read
+//! from.
 
 use plumb_block::shell_word;
 use plumb_linux::tree::mountinfo::Mount;
@@ -9,9 +10,9 @@ use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};
 use crate::model::SYNC_OPTION;
 
-/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3 and old
-/// ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync` (fsync sends no SMB
-/// FLUSH). xfs lost `nobarrier` in Linux 4.19.
+/// Options that keep a file system from issuing flushes. ext4, btrfs, f2fs, gfs2, nilfs2: `nobarrier`; ext3
+/// and old ext4: `barrier=0`; reiserfs: `barrier=none`; f2fs: `fsync_mode=nobarrier`; cifs: `nostrictsync`
+/// (fsync sends no SMB FLUSH). xfs lost `nobarrier` in Linux 4.19.
 const BARRIERS_OFF: [&str; 6] =
     ["nobarrier", "barrier=0", "barrier=none", "barrier=off", "fsync_mode=nobarrier", "nostrictsync"];
 
@@ -58,8 +59,8 @@ impl Surveyor<'_> {
         Remount { kind: &mount.kind, enter: enter.unwrap_or_default(), point: shell_word(&mount.point) }
     }
 
-    /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4 serves all
-    /// three and has their files in one directory; a driver of ext2 alone has none.
+    /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4
+    /// serves all three and has their files in one directory; a driver of ext2 alone has none.
     fn ext_options(&self, node: &Node, mount: &Mount) -> Vec<MountOption> {
         let Some(device) = node.below.first() else { return Vec::new() };
         if !matches!(mount.kind.as_str(), "ext2" | "ext3" | "ext4") {
@@ -109,8 +110,8 @@ fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
     }
 }
 
-/// The command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since Linux 6.1; cifs
-/// changes nothing by a remount.
+/// The command that makes the file system of `mount` issue flushes again. f2fs takes `barrier` since Linux
+/// 6.1; cifs changes nothing by a remount.
 fn restore(option: &str, mount: &Remount<'_>) -> String {
     let Remount { kind, enter, point } = mount;
     let on = match (option, *kind) {

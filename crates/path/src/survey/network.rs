@@ -21,7 +21,7 @@ const NETWORK_FUSE: [&str; 6] =
 /// Those among them whose server is the host of this guest.
 const FROM_HOST: [&str; 4] = ["9p", "virtiofs", "vboxsf", "vmhgfs"];
 
-/// Whether file systems of this type are kept by a server.
+/// Returns true if file systems of this type are kept by a server.
 pub(super) fn is_network(kind: &str) -> bool {
     NETWORK.contains(&kind) || NETWORK_FUSE.contains(&kind)
 }
@@ -84,7 +84,8 @@ impl Surveyor<'_> {
                 (LayerKind::Nbd, "the NBD server".to_owned())
             }
             "rbd" => {
-                // drivers/block/rbd.c: no cache in the kernel's client; a write is acknowledged by all replicas.
+                // drivers/block/rbd.c: no cache in the kernel's client; a write is acknowledged by all
+                // replicas.
                 node.cache = Cache::None;
                 let number = name.trim_start_matches("rbd");
                 let image =

@@ -1,4 +1,5 @@
-//! overlayfs: where its changes go, and whether it takes syncs at all. Documentation/filesystems/overlayfs.rst.
+//! overlayfs: where its changes go, and whether it takes syncs at all.
+//! Documentation/filesystems/overlayfs.rst.
 
 use plumb_linux::tree::mountinfo::Mount;
 
@@ -25,8 +26,8 @@ impl Surveyor<'_> {
             return;
         };
         node.saw(MOUNTINFO, format!("upperdir={upper}"), "writes go to this directory");
-        // The path is the one of the mount namespace that made the overlay: inside a container it is not there, or
-        // something else is.
+        // The path is the one of the mount namespace that made the overlay: inside a container it is not
+        // there, or something else is.
         let path = match self.namespace_of(mount) {
             Some(process) => Some(format!("/proc/{process}/root{upper}")),
             None => self.tree.canonical(&upper).ok(),

@@ -55,7 +55,7 @@ impl<'a> Surveyor<'a> {
         self.guest.get_or_init(|| Guest::detect(self.tree))
     }
 
-    /// Whether it is root who asks: the effective user of /proc/self/status.
+    /// Returns true if it is root who asks: the effective user of /proc/self/status.
     fn is_root(&self) -> bool {
         let status = self.tree.text("/proc/self/status").unwrap_or_default();
         let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));

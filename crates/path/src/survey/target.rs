@@ -10,12 +10,12 @@ use crate::model::{LayerKind, SYNC_ATTRIBUTE};
 /// What is to be surveyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A path on a file system, a device node, or a kernel's name for a block device (`sda`). A relative path is taken
-    /// from the working directory.
+    /// A path on a file system, a device node, or a kernel's name for a block device (`sda`). A relative path
+    /// is taken from the working directory.
     Named(String),
-    /// Every place where data can be put: each mounted file system that is kept on block devices, once, and each
-    /// block device that nothing stands on. Devices without a size, memory disks, compressed swap and read-only media
-    /// drives are left out.
+    /// Every place where data can be put: each mounted file system that is kept on block devices, once, and
+    /// each block device that nothing stands on. Devices without a size, memory disks, compressed swap and
+    /// read-only media drives are left out.
     All,
 }
 

@@ -9,8 +9,8 @@ use crate::model::{Cache, LayerKind};
 const FEATURE_FLUSH: usize = 9;
 
 impl Surveyor<'_> {
-    /// drivers/block/virtio_blk.c: cache_type is the device's WCE field where it offers CONFIG_WCE, else whether it
-    /// offers FLUSH.
+    /// drivers/block/virtio_blk.c: cache_type is the device's WCE field where it offers CONFIG_WCE, else
+    /// whether it offers FLUSH.
     pub(super) fn virtio_disk(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::VirtioDisk;
         node.identity =
@@ -37,8 +37,8 @@ impl Surveyor<'_> {
         }
         node.cache = match (node.cache_type, node.queue) {
             (KernelView::WriteBack, _) => Cache::Volatile,
-            // Not to have a flush is a promise to write through, by the specification; Firecracker gives it with its
-            // default cache_type "Unsafe" too, where the host's page cache holds the data.
+            // Not to have a flush is a promise to write through, by the specification; Firecracker gives it
+            // with its default cache_type "Unsafe" too, where the host's page cache holds the data.
             (KernelView::WriteThrough, _) if offers_flush == Some(false) && self.guest().is_firecracker() => {
                 Cache::Unknown
             }

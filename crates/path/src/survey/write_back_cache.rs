@@ -1,4 +1,5 @@
-//! Write-back caches of plumb: attached as a loop device, exported through ublk, or named. Their configuration names the devices.
+//! Write-back caches of plumb: attached as a loop device, exported through ublk, or named. Their
+//! configuration names the devices.
 
 use std::path::Path;
 
@@ -26,8 +27,8 @@ struct Config {
     legs: Vec<String>,
 }
 
-/// The path through the write-back cache that was named `target` and whose configuration is the file `config`. It is not opened, and may
-/// be served by another process.
+/// The path through the write-back cache that was named `target` and whose configuration is the file
+/// `config`. It is not opened, and may be served by another process.
 pub fn survey_cache(tree: &dyn Tree, probe: &dyn Probe, target: &str, config: &str) -> Survey {
     let mut surveyor = Surveyor::new(tree, probe);
     surveyor.ensure(target, |surveyor| {
@@ -104,13 +105,14 @@ fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
 pub struct AttachedCache {
     /// Its name.
     pub name: String,
-    /// The mode that it is served in: `write-back`, `protected`; `None` where its configuration cannot be read.
+    /// The mode that it is served in: `write-back`, `protected`; `None` where its configuration cannot be
+    /// read.
     pub mode: Option<String>,
 }
 
 impl AttachedCache {
-    /// The cache that the block device with this kernel's name is: as a loop device over what plumb has attached, or through ublk.
-    /// `None` if it is none.
+    /// The cache that the block device with this kernel's name is: as a loop device over what plumb has
+    /// attached, or through ublk. `None` if it is none.
     pub fn of(tree: &dyn Tree, probe: &dyn Probe, device: &str) -> Option<Self> {
         let surveyor = Surveyor::new(tree, probe);
         let name = match device.strip_prefix("ublkb") {
@@ -125,7 +127,7 @@ impl AttachedCache {
         Some(Self { name, mode })
     }
 
-    /// Whether the log is not flushed, because somebody vouches for its devices.
+    /// Returns true if the log is not flushed, because somebody vouches for its devices.
     pub fn is_protected(&self) -> bool {
         self.mode.as_deref() == Some(PROTECTED)
     }
@@ -138,21 +140,22 @@ pub(super) fn config_of(name: &str) -> String {
 }
 
 impl Surveyor<'_> {
-    /// Whether what plumb has attached under this name is a cache, rather than a simulated drive.
+    /// Returns true if what plumb has attached under this name is a cache, rather than a simulated drive.
     pub(super) fn is_plumb_cache(&self, name: &str) -> bool {
         let socket = places::control_socket(&places::cache_sockets(Path::new(places::RUN)), name);
         self.tree.stat(&socket.to_string_lossy()).is_ok()
     }
 
-    /// The name of the cache that a ublk device of this number is: its server has written that down, with what it serves.
+    /// The name of the cache that a ublk device of this number is: its server has written that down, with
+    /// what it serves.
     pub(super) fn ublk_cache(&self, number: &str) -> Option<String> {
         let text = self.tree.text(&format!("{}/{number}", places::UBLK_RECORDS)).ok()?;
         let UblkRecord { name, identity, .. } = UblkRecord::parse(&text)?;
         (identity.starts_with("cache ") && self.is_plumb_cache(&name)).then_some(name)
     }
 
-    /// The cache `name`, whose configuration is the file `config`. A flush becomes a flush of the log, but in the mode `protected`,
-    /// and of the backing device if something went past the log.
+    /// The cache `name`, whose configuration is the file `config`. A flush becomes a flush of the log, but in
+    /// the mode `protected`, and of the backing device if something went past the log.
     pub(super) fn plumb_cache(&mut self, node: &mut Node, name: &str, config: &str) {
         node.kind = LayerKind::WriteBackCache;
         let Some(found) = read(self.tree, config) else {

@@ -51,8 +51,8 @@ pub(super) fn unchanged(change: &PlannedChange, now: &DeviceView, extent: Extent
     Ok(())
 }
 
-/// Refuses a change that would switch the cache of another set of disks than was planned, or of one on which something
-/// else stands now. Also of a change that was cut off: until it is at its end, it switches them.
+/// Refuses a change that would switch the cache of another set of disks than was planned, or of one on which
+/// something else stands now. Also of a change that was cut off: until it is at its end, it switches them.
 pub(super) fn same_cache(
     reader: &Reader<'_>,
     change: &PlannedChange,
@@ -121,8 +121,9 @@ pub(super) fn as_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Re
     Ok(())
 }
 
-/// Refuses a step that is none of those that were agreed to. While the plan is carried out, some may be needless, done for a
-/// disk that shares what stands on this one; and of a disk that was begun before, some may be done again.
+/// Refuses a step that is none of those that were agreed to. While the plan is carried out, some may be
+/// needless, done for a disk that shares what stands on this one; and of a disk that was begun before, some
+/// may be done again.
 pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(), Refusal> {
     let is_agreed = |now: &PlannedStep| change.steps.iter().any(|agreed| does_the_same(agreed, now));
     match steps.iter().map(planned).find(|now| !is_agreed(now)) {
@@ -131,7 +132,8 @@ pub(super) fn among_agreed(change: &PlannedChange, steps: &[Step]) -> Result<(),
     }
 }
 
-/// Whether the same is done to the same device under the same conditions. The words for it may be another version's.
+/// Returns true if the same is done to the same device under the same conditions. The words for it may be
+/// another version's.
 fn does_the_same(agreed: &PlannedStep, now: &PlannedStep) -> bool {
     let PlannedStep { on, words: _, bytes, waits_for, left_out_if } = agreed;
     (on, bytes, waits_for, left_out_if) == (&now.on, &now.bytes, &now.waits_for, &now.left_out_if)

@@ -47,7 +47,7 @@ pub enum Event<'a> {
     DiskEnded {
         /// Its name.
         disk: &'a str,
-        /// Whether it is as it should be.
+        /// True if it is as it should be.
         verified: bool,
         /// How long the device and the kernel took to agree.
         settled_in: Nanos,

@@ -23,8 +23,8 @@ use crate::moment::{now_name, now_text};
 use crate::plan::{Plan, PlanError, PlannedChange, boot_id, judge, kernel_release, route};
 use crate::view::Refusal;
 
-/// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk itself is read
-/// anew before it is changed, and its identity is checked with every step.
+/// How old what is known of all disks together may be when a wave begins: what stands on what. Each disk
+/// itself is read anew before it is changed, and its identity is checked with every step.
 const INVENTORY_LASTS: Nanos = Nanos::secs(1);
 
 /// What an apply, a resume or a rollback works with.
@@ -55,8 +55,8 @@ pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Repor
     apply_as(session, plan, root, "")
 }
 
-/// As [`apply_in`], with a `prefix` before the time that the name of the journal begins with: the newest journal without one is what a rollback
-/// that names none restores.
+/// As [`apply_in`], with a `prefix` before the time that the name of the journal begins with: the newest
+/// journal without one is what a rollback that names none restores.
 ///
 /// # Errors
 /// As [`apply_in`].
@@ -86,8 +86,9 @@ pub fn resume_in(session: &Session<'_>, directory: &Path) -> Result<Report, Poli
 /// Applies a plan. The caller holds the [`Lock`].
 ///
 /// # Errors
-/// With nothing changed: the plan was altered, is of another boot, a disk is not as it was planned, or the snapshot could
-/// not be made durable. Otherwise only if the journal cannot be written any more. What else goes wrong is in the report.
+/// With nothing changed: the plan was altered, is of another boot, a disk is not as it was planned, or the
+/// snapshot could not be made durable. Otherwise only if the journal cannot be written any more. What else
+/// goes wrong is in the report.
 pub fn apply(
     session: &Session<'_>,
     plan: &Plan,
@@ -106,8 +107,9 @@ fn begin(
     run(session, journal, HashSet::new())
 }
 
-/// Goes on with a plan that was cut off. Disks that were verified are read back again; those that were begun are brought to
-/// the end from wherever they are; the others are checked as in the beginning. Doing it twice does no more.
+/// Goes on with a plan that was cut off. Disks that were verified are read back again; those that were begun
+/// are brought to the end from wherever they are; the others are checked as in the beginning. Doing it twice
+/// does no more.
 ///
 /// # Errors
 /// With nothing changed: the journal is being rolled back, or is of another boot. Otherwise as [`apply`].
@@ -162,8 +164,8 @@ fn check_plan(session: &Session<'_>, plan: &Plan) -> Result<Snapshot, PolicyErro
     })
 }
 
-/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more. Gives the steps from where
-/// it is to where it is to be, too.
+/// Reads a disk, and refuses it if it is not what was planned or must not be changed any more. Gives the
+/// steps from where it is to where it is to be, too.
 fn check_disk(
     session: &Session<'_>,
     reader: &Reader<'_>,

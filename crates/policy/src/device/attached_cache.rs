@@ -1,5 +1,6 @@
-//! Write-back caches of plumb that are block devices of this machine. What is durable when is said by the mode of such a cache and by
-//! what is below it; the device that stands for it has no write cache of its own that could be switched.
+//! Write-back caches of plumb that are block devices of this machine. What is durable when is said by the
+//! mode of such a cache and by what is below it; the device that stands for it has no write cache of its own
+//! that could be switched.
 
 use plumb_linux::inventory::{Block, BlockKind};
 use plumb_path::{AttachedCache, Cache, LayerKind};
@@ -15,7 +16,7 @@ pub(super) const CHANGED_BY: &str = "the mode of the cache (`plumb cache mode`)"
 /// A disk below a cache.
 pub(super) struct Disk {
     pub(super) name: String,
-    /// Whether plumb can change its write cache.
+    /// True if plumb can change its write cache.
     pub(super) is_changeable: bool,
 }
 

@@ -263,8 +263,8 @@ impl Asked<'_> {
         }
     }
 
-    /// The kernel reads the setting out of the device's configuration whenever `cache_type` is read. Feature bit 11,
-    /// VIRTIO_BLK_F_CONFIG_WCE, makes it writable: Virtual I/O Device 1.2, 5.2.3.
+    /// The kernel reads the setting out of the device's configuration whenever `cache_type` is read. Feature
+    /// bit 11, VIRTIO_BLK_F_CONFIG_WCE, makes it writable: Virtual I/O Device 1.2, 5.2.3.
     fn virtio(&self) -> Drive {
         const CONFIG_WCE: usize = 11;
         let tree = self.gateway.tree();

@@ -44,8 +44,8 @@ pub(super) fn write_cache(block: &Block) -> String {
     format!("{}/queue/write_cache", block.sysfs)
 }
 
-/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the way, as it will be
-/// written.
+/// `cache_type` of a SCSI disk (below `scsi_disk/H:C:T:L`) or of a virtio disk. Without links on the way, as
+/// it will be written.
 pub(super) fn cache_type(tree: &dyn Tree, block: &Block) -> Option<String> {
     if let Some(device) = scsi_device(tree, block) {
         return Some(format!("{}/scsi_disk/{}/cache_type", device.path, device.address));

@@ -1,9 +1,10 @@
 //! Reading disks: from the [`Gateway`](crate::gateway::Gateway) to a [`DeviceView`](crate::view::DeviceView).
 //!
-//! The inventory of `plumb_linux` says what stands on what; [`drive`] asks the drive itself; [`standing`] runs the survey of `plumb_path`
-//! and keeps what concerns one disk; [`protection`] weighs claims of power-loss protection; [`refusal`] says why a disk
-//! is not changed. Nothing here changes anything, and nothing is an error but a name that stands for nothing: what
-//! cannot be read is null, with its reason beside it.
+//! The inventory of `plumb_linux` says what stands on what; [`drive`] asks the drive itself; [`standing`]
+//! runs the survey of `plumb_path` and keeps what concerns one disk; [`protection`] weighs claims of
+//! power-loss protection; [`refusal`] says why a disk is not changed. Nothing here changes anything, and
+//! nothing is an error but a name that stands for nothing: what cannot be read is null, with its reason
+//! beside it.
 
 mod attached_cache;
 pub mod claims;

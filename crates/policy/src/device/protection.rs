@@ -1,4 +1,5 @@
-//! Which claim of power-loss protection counts: the best on the ladder, unless the drive reports that it has failed.
+//! Which claim of power-loss protection counts: the best on the ladder, unless the drive reports that it has
+//! failed.
 
 use jiff::Timestamp;
 

@@ -1,8 +1,9 @@
-//! What the programs of RAID controllers' makers say, given as text: storcli and perccli (`/cALL show all J`), and
-//! ssacli where it is asked for JSON. plumb starts none of them, and changes no logical disk.
+//! What the programs of RAID controllers' makers say, given as text: storcli and perccli
+//! (`/cALL show all J`), and ssacli where it is asked for JSON. plumb starts none of them, and changes no
+//! logical disk.
 //!
-//! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those that the
-//! programs print; they differ between versions, and newer ones (storcli2) use others.
+//! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those
+//! that the programs print; they differ between versions, and newer ones (storcli2) use others.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,7 +54,7 @@ pub struct Backup {
     pub model: String,
     /// Its state, as printed.
     pub state: String,
-    /// Whether that is a state in which it protects.
+    /// True if that is a state in which it protects.
     pub good: bool,
 }
 

@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
         &self.inventory
     }
 
-    /// The disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device or it has no
-    /// identity.
+    /// The disk called `name` as [`Gateway::carry_out`] takes it; `None` if there is no such device or it has
+    /// no identity.
     pub fn disk(&self, name: &str) -> Option<Disk> {
         let block = self.inventory.get(name)?;
         let identity = self.names(block).identity?;
@@ -88,7 +88,8 @@ impl<'a> Reader<'a> {
         still.or_else(|| self.find(identity))
     }
 
-    /// The disks that have the same write cache as the one called `name`: the further namespaces of an NVMe controller.
+    /// The disks that have the same write cache as the one called `name`: the further namespaces of an NVMe
+    /// controller.
     pub fn siblings(&self, name: &str) -> Vec<DeviceView> {
         let names = super::siblings(self.gateway.tree(), name);
         names.iter().filter_map(|name| self.one(name).ok()).collect()
@@ -111,8 +112,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// All disks, in the order of their names. Several threads ask: one surveys what stands on the disks, the others ask
-    /// the drives. None needs an answer of another's.
+    /// All disks, in the order of their names. Several threads ask: one surveys what stands on the disks, the
+    /// others ask the drives. None needs an answer of another's.
     pub fn all(&self) -> PolicyDocument {
         std::thread::scope(|scope| self.beside(scope.spawn(|| Paths::surveyed(self.gateway))))
     }
@@ -150,8 +151,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How often the disk of `view` was powered on; `None` if it does not count that or does not say. Asked apart from the
-    /// view, and only where it counts: an ATA drive that sleeps may wake up for the answer.
+    /// How often the disk of `view` was powered on; `None` if it does not count that or does not say. Asked
+    /// apart from the view, and only where it counts: an ATA drive that sleeps may wake up for the answer.
     pub fn power_cycles(&self, view: &DeviceView) -> Option<u64> {
         let counted = view.health.iter().find(|counter| counter.name == "power_cycles");
         counted.map(|counter| counter.value).or_else(|| {

@@ -1,4 +1,5 @@
-//! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is said.
+//! Why a disk is not changed, and what to do instead. The order is that of weight: the first that holds is
+//! said.
 
 use super::drive::Drive;
 use crate::state::State;
@@ -276,13 +277,13 @@ fn unidentified(case: &Case<'_>) -> Option<Refusal> {
     )
 }
 
-/// Findings above a disk that mean that a flush would not reach it. A stale dm table is not among them: enabling loads it
-/// again.
+/// Findings above a disk that mean that a flush would not reach it. A stale dm table is not among them:
+/// enabling loads it again.
 const DROPPING: [&str; 4] =
     ["barriers-off", "volatile-overlay", "h9-driver-swallows-flush", "driver-may-swallow-flush"];
 
-/// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None` if it can
-/// be, or is there already.
+/// Why `view` is not brought into `state`: what holds for every change, then what holds for this one. `None`
+/// if it can be, or is there already.
 pub fn refusal_for(view: &DeviceView, state: State) -> Option<Refusal> {
     if let Some(refusal) = &view.refusal {
         return Some(refusal.clone());

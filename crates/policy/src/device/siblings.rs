@@ -1,14 +1,16 @@
-//! Namespaces of one NVMe controller: disks that have one write cache (NVM Express 2.0, figure 317: feature 06h is of scope
-//! "controller").
+//! Namespaces of one NVMe controller: disks that have one write cache (NVM Express 2.0, figure 317: feature
+//! 06h is of scope "controller").
 
 use plumb_linux::tree::Tree;
 
-/// The names of the other namespaces of the controller that has the namespace called `name`; none for any other disk.
+/// The names of the other namespaces of the controller that has the namespace called `name`; none for any
+/// other disk.
 pub fn siblings(tree: &dyn Tree, name: &str) -> Vec<String> {
     if !is_namespace(name) {
         return Vec::new();
     }
-    // With native multipath the disks are in the directory of the subsystem, otherwise in that of the controller.
+    // With native multipath the disks are in the directory of the subsystem, otherwise in that of the
+    // controller.
     let sysfs = tree.canonical(&format!("/sys/class/block/{name}")).unwrap_or_default();
     let parent = sysfs.rsplit_once('/').map_or("", |(parent, _)| parent);
     let mut names = tree.list(parent).unwrap_or_default();

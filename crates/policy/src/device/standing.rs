@@ -1,4 +1,5 @@
-//! What the survey says about one disk: the findings of every path that leads over it, without those about its siblings.
+//! What the survey says about one disk: the findings of every path that leads over it, without those about
+//! its siblings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +42,8 @@ impl Paths {
         }
     }
 
-    /// Whether nothing tells of a disk yet, or a finding that counts some layers instead of naming them may be about it:
-    /// surveyed alone it is named.
+    /// Returns true if nothing tells of a disk yet, or a finding that counts some layers instead of naming
+    /// them may be about it: surveyed alone it is named.
     fn is_uncertain(&self, name: &str) -> bool {
         let Some(over) = self.over.get(name) else { return true };
         let mut findings = over.iter().flat_map(|index| &self.paths[*index].findings);
@@ -144,8 +145,8 @@ fn connected<'a>(path: &'a WritePath, disk: &'a str) -> BTreeSet<&'a str> {
     near
 }
 
-/// Findings name the layers that they are about in their sentence, the first four of them. (A layer above the disk that is
-/// counted and not named is told of with the disks below those that are named.)
+/// Findings name the layers that they are about in their sentence, the first four of them. (A layer above the
+/// disk that is counted and not named is told of with the disks below those that are named.)
 fn concerns(finding: &Finding, near: &BTreeSet<&str>) -> bool {
     let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_');
     let names = |text: &str, name: &str| {

@@ -23,8 +23,9 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// Opens the node of `disk` without waiting for a medium. Root needs no writable descriptor for any command, and
-    /// closing a writable one makes udev look at the disk again; others get what they ask for only with one.
+    /// Opens the node of `disk` without waiting for a medium. Root needs no writable descriptor for any
+    /// command, and closing a writable one makes udev look at the disk again; others get what they ask for
+    /// only with one.
     ///
     /// # Errors
     /// [`GatewayError::Gone`] without a node, [`GatewayError::OtherDisk`] if it stands for another device.
@@ -48,7 +49,8 @@ impl Descriptor {
         Ok(Self { file, name: disk.name.clone(), number })
     }
 
-    /// Refuses if what the disk answers about itself, on this descriptor, does not hold the identity that was meant.
+    /// Refuses if what the disk answers about itself, on this descriptor, does not hold the identity that was
+    /// meant.
     ///
     /// # Errors
     /// [`GatewayError::OtherDisk`].
@@ -111,7 +113,8 @@ impl Descriptor {
         names
     }
 
-    /// Sends a SCSI command until it ends with something else than a unit attention, and says whether it succeeded.
+    /// Sends a SCSI command until it ends with something else than a unit attention, and says whether it
+    /// succeeded.
     ///
     /// # Errors
     /// As the device or the system answers.

@@ -44,7 +44,8 @@ impl Journal {
     /// Reads a journal again. A torn tail is cut off, durably, so that new records follow whole ones.
     ///
     /// # Errors
-    /// [`JournalError::NotBegun`] if nothing was changed by it, [`JournalError::Corrupt`] if it is not as it was written.
+    /// [`JournalError::NotBegun`] if nothing was changed by it, [`JournalError::Corrupt`] if it is not as it
+    /// was written.
     pub fn reopen(mut store: Box<dyn JournalStore>) -> Result<Self, JournalError> {
         let place = store.place();
         let not_begun = || JournalError::NotBegun { path: place.clone() };
@@ -90,8 +91,9 @@ impl Journal {
         &self.entries
     }
 
-    /// Adds a record that is durable, at the latest, when the next [`Journal::record`] returns: for what need not be known
-    /// before another thing is begun. A cut may lose it, and then what it says is looked up at the disk.
+    /// Adds a record that is durable, at the latest, when the next [`Journal::record`] returns: for what need
+    /// not be known before another thing is begun. A cut may lose it, and then what it says is looked up at
+    /// the disk.
     ///
     /// # Errors
     /// If an earlier record could not be made durable.

@@ -11,12 +11,12 @@
 //! ```
 //! What a cut leaves, and what follows from it:
 //! 1. no snapshot, or no `begun`: nothing was changed;
-//! 2. an `intent` without `done`: that one step may have happened or not. Steps are such that both are mended by looking
-//!    at the disk again, and only at the disk;
+//! 2. an `intent` without `done`: that one step may have happened or not. Steps are such that both are mended
+//!    by looking at the disk again, and only at the disk;
 //! 3. half a line at the end: that record was not written, so what it was to announce did not begin.
 //!
-//! A line that is damaged with whole lines behind it is no cut: the journal is refused with the place. A journal that could
-//! not be made durable takes no further record, so nothing further is changed.
+//! A line that is damaged with whole lines behind it is no cut: the journal is refused with the place. A
+//! journal that could not be made durable takes no further record, so nothing further is changed.
 
 mod error;
 mod lock;

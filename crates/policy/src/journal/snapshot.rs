@@ -26,8 +26,8 @@ pub struct Snapshot {
 /// One disk as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskBefore {
-    /// The device's current, changeable, default and saved settings, its SCT state, both views of the kernel, and what
-    /// stands on it.
+    /// The device's current, changeable, default and saved settings, its SCT state, both views of the kernel,
+    /// and what stands on it.
     pub view: DeviceView,
     /// What a change is made from: its caching page as it came, and the files of the kernel.
     pub material: Material,

@@ -25,7 +25,8 @@ pub trait JournalStore: Send {
     /// As the file system answers.
     fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), JournalError>;
 
-    /// Adds `bytes` to the end of the file: after a power cut they may be there in part, until this has returned.
+    /// Adds `bytes` to the end of the file: after a power cut they may be there in part, until this has
+    /// returned.
     ///
     /// # Errors
     /// As the file system answers.
@@ -36,13 +37,14 @@ pub trait JournalStore: Send {
 #[derive(Debug)]
 pub struct DirectoryStore {
     directory: PathBuf,
-    /// The file that was appended to last, kept open: one open for each record would be felt with a thousand disks.
+    /// The file that was appended to last, kept open: one open for each record would be felt with a thousand
+    /// disks.
     open: Option<(String, File)>,
 }
 
 impl DirectoryStore {
-    /// Makes the directory `root/id`, and `root` where it is missing, for root's eyes only. If `id` is taken, a number is
-    /// added to it.
+    /// Makes the directory `root/id`, and `root` where it is missing, for root's eyes only. If `id` is taken,
+    /// a number is added to it.
     ///
     /// # Errors
     /// As the file system answers.
@@ -119,8 +121,8 @@ impl JournalStore for DirectoryStore {
     }
 }
 
-/// Makes the root of all journals, which only its owner may look into: serial numbers and mounts are nobody else's
-/// business.
+/// Makes the root of all journals, which only its owner may look into: serial numbers and mounts are nobody
+/// else's business.
 pub(super) fn make_root(root: &Path) -> Result<(), JournalError> {
     Ok(file::make_directory(root, 0o700)?)
 }

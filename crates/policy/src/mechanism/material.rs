@@ -39,11 +39,11 @@ pub struct Material {
     pub kind: Kind,
     /// Its answer to MODE SENSE(10) for the caching page, current values.
     pub mode_page: Option<Vec<u8>>,
-    /// Whether its cache is on.
+    /// True if its cache is on.
     pub wce: bool,
     /// What it starts with after a power cut, where it can tell.
     pub saved: Option<bool>,
-    /// Whether it can save.
+    /// True if it can save.
     pub saveable: bool,
     /// The path of queue/write_cache.
     pub write_cache: String,

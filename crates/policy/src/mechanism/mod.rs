@@ -1,9 +1,9 @@
-//! How a write cache is switched, for each kind of disk: which steps in which order, and how it is known that they have
-//! done what they should.
+//! How a write cache is switched, for each kind of disk: which steps in which order, and how it is known that
+//! they have done what they should.
 //!
-//! Planning is pure: [`Material`] holds what was read, [`steps`] and [`heal`] turn it into [`Step`]s, which can be
-//! printed with their bytes ([`crate::explain`]), written into a plan, and carried out one by one by [`execute`].
-//! [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
+//! Planning is pure: [`Material`] holds what was read, [`steps`] and [`heal`] turn it into [`Step`]s, which
+//! can be printed with their bytes ([`crate::explain`]), written into a plan, and carried out one by one by
+//! [`execute`]. [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
 
 mod execute;
 mod material;
@@ -24,8 +24,8 @@ use crate::state::State;
 pub struct Goal {
     /// The state.
     pub state: State,
-    /// What the drive itself is to start with after a power cut; `None`: whatever it started with until now. Only for
-    /// drives that can save. An ATA drive can save the value of `state` alone.
+    /// What the drive itself is to start with after a power cut; `None`: whatever it started with until now.
+    /// Only for drives that can save. An ATA drive can save the value of `state` alone.
     pub saved: Option<bool>,
 }
 

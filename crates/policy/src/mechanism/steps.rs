@@ -1,9 +1,10 @@
 //! Which steps, in which order.
 //!
-//! Off: flushes are let through again, flush, set, flush, the kernel reads the drive again. On: set (by `cache_type`,
-//! which sets and reads again in one), the kernel's view to write back, stale dm tables loaded again, flush. Protected:
-//! on, and as the last step the kernel is told to keep flushes to itself. Whatever order a power cut finds, the kernel
-//! believes in a volatile cache at least as long as there is one, but for the step that is asked for.
+//! Off: flushes are let through again, flush, set, flush, the kernel reads the drive again. On: set (by
+//! `cache_type`, which sets and reads again in one), the kernel's view to write back, stale dm tables loaded
+//! again, flush. Protected: on, and as the last step the kernel is told to keep flushes to itself. Whatever
+//! order a power cut finds, the kernel believes in a volatile cache at least as long as there is one, but for
+//! the step that is asked for.
 
 use super::{Above, Condition, Goal, Kind, Material, Step};
 use crate::gateway::{Change, Disk};
@@ -32,8 +33,8 @@ pub fn steps(material: &Material, goal: Goal) -> Result<Vec<Step>, Refusal> {
     Ok(plan.steps)
 }
 
-/// The steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none if it is off: then
-/// whatever the kernel believes loses nothing.
+/// The steps that make the kernel and the stack above see a cache that is on (traps H1 to H5); none if it is
+/// off: then whatever the kernel believes loses nothing.
 pub fn heal(material: &Material) -> Vec<Step> {
     let mut plan = Plan { material, steps: Vec::new() };
     if material.wce {
@@ -60,7 +61,8 @@ fn is_there(material: &Material, goal: Goal) -> bool {
     let queue = material.write_cache_says.as_deref();
     let cache_type = material.cache_type_says.as_deref().map(|says| says.starts_with(WRITE_BACK));
     let kernel = match goal.state {
-        // A kernel that believes in a cache that is off sends flushes in vain, no more; NVMe is always so (H7).
+        // A kernel that believes in a cache that is off sends flushes in vain, no more; NVMe is always so
+        // (H7).
         State::Off => {
             material.kind == Kind::Nvme || (queue == Some(WRITE_THROUGH) && cache_type != Some(true))
         }
@@ -132,7 +134,8 @@ impl Plan<'_> {
         self.flush("what was written before the kernel knew of the cache is made durable");
         if protected {
             let change = self.queue(WRITE_THROUGH);
-            // Whatever the queue says: before the kernel has seen the cache it says the same for another reason.
+            // Whatever the queue says: before the kernel has seen the cache it says the same for another
+            // reason.
             let after = self.seen();
             self.add(change, "flushes are kept from the drive, as was asked for").after = after;
         }
@@ -265,7 +268,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether the view shows a trap that [`heal`] heals: H1 to H5.
+/// Returns true if the view shows a trap that [`heal`] heals: H1 to H5.
 pub fn needs_healing(view: &DeviceView) -> bool {
     const HEALED: [&str; 5] = [
         "h1-temporary-write-through",

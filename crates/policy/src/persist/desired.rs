@@ -66,7 +66,8 @@ impl DesiredState {
         })
     }
 
-    /// The name of its file: letters that mean nothing to any program, and a sum so that two identities never share one.
+    /// The name of its file: letters that mean nothing to any program, and a sum so that two identities never
+    /// share one.
     pub fn file_name(&self) -> String {
         let plain: String = self
             .identity

@@ -1,7 +1,7 @@
 //! Putting the files in place, and taking them away.
 //!
-//! The desired state is written first and taken away last: whenever this is cut off, what the rule does is desired. Each file
-//! is whole at every moment.
+//! The desired state is written first and taken away last: whenever this is cut off, what the rule does is
+//! desired. Each file is whole at every moment.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -68,7 +68,8 @@ impl InstallPaths {
     }
 }
 
-/// Makes these desired states last, beside those that were there; a desired state for the same disk is replaced.
+/// Makes these desired states last, beside those that were there; a desired state for the same disk is
+/// replaced.
 ///
 /// # Errors
 /// If a file cannot be written. Calling it again mends what was left.
@@ -90,7 +91,8 @@ pub fn install(places: &InstallPaths, desired_states: &[DesiredState]) -> Result
     Ok(Installed { files, then_run: THEN_RUN.to_vec() })
 }
 
-/// Takes away the desired state for a disk, and with the last one everything else. Nothing is done to the disk.
+/// Takes away the desired state for a disk, and with the last one everything else. Nothing is done to the
+/// disk.
 ///
 /// # Errors
 /// If a file cannot be written or taken away. Calling it again mends what was left.

@@ -52,7 +52,8 @@ pub struct Kept {
     pub means: Means,
     /// When it was set: RFC 3339.
     pub requested_at: String,
-    /// The boot in which it was set, or in which it was last found lost: what is found later in this boot proves nothing.
+    /// The boot in which it was set, or in which it was last found lost: what is found later in this boot
+    /// proves nothing.
     pub boot_id: String,
     /// How often the drive had been powered on then, where it counts that.
     pub power_cycles: Option<u64>,
@@ -136,8 +137,8 @@ impl Ledger {
 
     /// Holds a reading against what was requested; whether anything is known now that was not before.
     ///
-    /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is proven stays so
-    /// until it is lost.
+    /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is
+    /// proven stays so until it is lost.
     pub fn update(&mut self, reading: Reading<'_>) -> bool {
         let identity = reading.view.identity.as_deref();
         let Some(kept) = self.kept.iter_mut().find(|kept| Some(kept.identity.as_str()) == identity) else {
@@ -156,7 +157,7 @@ impl Ledger {
     }
 }
 
-/// Whether `now` says more than what is known.
+/// Returns true if `now` says more than what is known.
 const fn is_news(now: &Standing, known: &Standing) -> bool {
     match now {
         Standing::Requested => false,

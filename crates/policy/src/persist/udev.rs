@@ -1,14 +1,15 @@
 //! The udev rules: set a disk again whenever the kernel says that it has appeared or changed.
 //!
-//! A disk is known by `wwid`, which the kernel makes from its designators, or by its serial number: never by its name, so
-//! `sdaa` and every later name is covered like `sda`. Where the kernel sets the cache by writing `cache_type` the rule does
-//! that itself: nothing has to be started, and the kernel looks at the drive again in the same step. It does so only where
-//! the kernel's view differs, so that events that follow one another change nothing, and controllers that refuse the same
-//! value twice are left alone. NVMe and `protected`, which rests on a claim that may end, need the program.
+//! A disk is known by `wwid`, which the kernel makes from its designators, or by its serial number: never by
+//! its name, so `sdaa` and every later name is covered like `sda`. Where the kernel sets the cache by writing
+//! `cache_type` the rule does that itself: nothing has to be started, and the kernel looks at the drive again
+//! in the same step. It does so only where the kernel's view differs, so that events that follow one another
+//! change nothing, and controllers that refuse the same value twice are left alone. NVMe and `protected`,
+//! which rests on a claim that may end, need the program.
 //!
-//! Limitation: a rule sees the kernel's view alone. A drive whose cache was switched behind the kernel's back is found by
-//! the unit and by `plumb policy watch`. A write-protected disk is left alone, for there the kernel turns the cache off
-//! when it is told to turn it on.
+//! Limitation: a rule sees the kernel's view alone. A drive whose cache was switched behind the kernel's back
+//! is found by the unit and by `plumb policy watch`. A write-protected disk is left alone, for there the
+//! kernel turns the cache off when it is told to turn it on.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,8 @@ use super::desired::{CacheType, DesiredState};
 use super::means::Means;
 use crate::state::State;
 
-/// The rules for all desired states that no drive keeps. `program` is the absolute path of plumb, `directory` that of the desired states.
+/// The rules for all desired states that no drive keeps. `program` is the absolute path of plumb, `directory`
+/// that of the desired states.
 ///
 /// `program` and `directory` are plain: they hold nothing that udev or a shell would expand.
 pub fn rules(desired_states: &[DesiredState], program: &str, directory: &str) -> String {
@@ -64,7 +66,8 @@ fn one(text: &mut String, desired: &DesiredState) {
         writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(desired)).ok();
     }
     if desired.identity.starts_with("serial.") && desired.transport == "usb" {
-        // What udev calls the serial number is that of the bridge, which need not be that of the disk: plumb looks itself.
+        // What udev calls the serial number is that of the bridge, which need not be that of the disk: plumb
+        // looks itself.
         push(text, r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#);
     }
 }
@@ -81,8 +84,8 @@ fn matchers(desired: &DesiredState) -> Vec<String> {
     if desired.transport.starts_with("nvme") {
         return vec![format!(r#"ATTRS{{serial}}=="{exact}""#)];
     }
-    // scsi_id takes the first from the identification page, where it may be cut off, and the second from the page of the
-    // serial number. White space is written as one underscore.
+    // scsi_id takes the first from the identification page, where it may be cut off, and the second from the
+    // page of the serial number. White space is written as one underscore.
     let words: Vec<String> = serial.split_whitespace().map(pattern).collect();
     if words.is_empty() {
         // An empty value would mean every disk that has none.
@@ -102,8 +105,8 @@ fn action(desired: &DesiredState) -> &'static str {
     }
 }
 
-/// A value as a pattern of udev: what would mean something in a pattern, or end the text, stands for any one letter.
-/// udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
+/// A value as a pattern of udev: what would mean something in a pattern, or end the text, stands for any one
+/// letter. udev(7). A letter beyond ASCII may be several bytes for it, of which one is not all.
 fn pattern(value: &str) -> String {
     value
         .chars()

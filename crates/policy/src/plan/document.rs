@@ -20,7 +20,8 @@ pub enum Asked {
     On,
     /// As [`State::Protected`].
     Protected,
-    /// The views of the kernel and of the layers above are brought to what the drive says; the drive stays as it is.
+    /// The views of the kernel and of the layers above are brought to what the drive says; the drive stays as
+    /// it is.
     Heal,
 }
 
@@ -30,7 +31,8 @@ pub enum Asked {
 pub struct Plan {
     /// Always [`Plan::SCHEMA`].
     pub schema: String,
-    /// SHA-256 over all else, as JSON with sorted keys and without white space: `sha256:` and 64 hexadecimal digits.
+    /// SHA-256 over all else, as JSON with sorted keys and without white space: `sha256:` and 64 hexadecimal
+    /// digits.
     pub hash: String,
     /// When it was made: RFC 3339.
     pub made_at: String,
@@ -65,7 +67,7 @@ pub struct PlannedChange {
     pub saved: Option<bool>,
     /// The wave, from 0. All of a wave are verified before the next begins.
     pub wave: usize,
-    /// Whether it is changed first, alone.
+    /// True if it is changed first, alone.
     pub canary: bool,
     /// Where it hangs.
     pub port: String,
@@ -77,7 +79,8 @@ pub struct PlannedChange {
     pub kernel: KernelSide,
     /// What stood on it.
     pub holders: Vec<Holder>,
-    /// Other disks with the same write cache, which change with it: the further namespaces of an NVMe controller.
+    /// Other disks with the same write cache, which change with it: the further namespaces of an NVMe
+    /// controller.
     pub shares_cache_with: Vec<SharedCache>,
     /// The claim that `protected` rests on.
     pub protection: Option<Protection>,
@@ -162,7 +165,8 @@ impl Asked {
 }
 
 impl PlannedChange {
-    /// What the device and the kernel must agree with afterwards. A healed disk keeps its cache on, and is sent flushes.
+    /// What the device and the kernel must agree with afterwards. A healed disk keeps its cache on, and is
+    /// sent flushes.
     pub fn goal(&self) -> Goal {
         Goal { state: self.to.state().unwrap_or(State::On), saved: self.saved }
     }

@@ -1,5 +1,5 @@
-//! The hash of a plan: over its JSON without white space and with sorted keys, so that neither the order of keys nor white
-//! space counts, and everything else does, what this version does not know included.
+//! The hash of a plan: over its JSON without white space and with sorted keys, so that neither the order of
+//! keys nor white space counts, and everything else does, what this version does not know included.
 
 use serde_json::Value;
 

@@ -36,7 +36,7 @@ pub enum Wanted {
 pub struct Ask<'a> {
     /// What the disks are to become.
     pub asked: Asked,
-    /// Whether drives that can are to start with it, too.
+    /// True if drives that can are to start with it, too.
     pub save: bool,
     /// Which disks.
     pub wanted: Wanted,

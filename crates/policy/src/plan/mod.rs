@@ -1,8 +1,8 @@
 //! What would be changed, in which order, and what is refused and why: a document with a hash.
 //!
-//! A plan changes nothing. It is written down, looked at, and applied later: so it names disks by what stays the same
-//! (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine was booted anew, or when
-//! a disk is no longer what it was.
+//! A plan changes nothing. It is written down, looked at, and applied later: so it names disks by what stays
+//! the same (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine
+//! was booted anew, or when a disk is no longer what it was.
 
 mod document;
 mod error;

@@ -1,7 +1,8 @@
 //! A machine that is asked each question once: for a plan, which is of one moment and changes nothing.
 //!
-//! The survey, the reading of a disk and the making of its steps ask for the same files and the same pages of a drive. On a
-//! thousand real disks every command that is not sent again counts, and a plan in which all three saw the same is consistent.
+//! The survey, the reading of a disk and the making of its steps ask for the same files and the same pages of
+//! a drive. On a thousand real disks every command that is not sent again counts, and a plan in which all
+//! three saw the same is consistent.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ impl<K: Eq + Hash, A: Clone> Known<K, A> {
         Self(RwLock::new(HashMap::new()))
     }
 
-    /// The lock is not held while the question is asked: questions may lead to others, and drives take their time. Where two
-    /// threads ask it at the same moment, both are given the answer that came first.
+    /// The lock is not held while the question is asked: questions may lead to others, and drives take their
+    /// time. Where two threads ask it at the same moment, both are given the answer that came first.
     fn get<Q>(&self, key: &Q, ask: impl FnOnce() -> A) -> A
     where
         K: Borrow<Q>,

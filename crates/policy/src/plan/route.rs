@@ -12,8 +12,8 @@ use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::{DeviceView, Refusal};
 
-/// The steps for what is asked; none if the disk and all above it are there. What shares the drive's cache is judged, too,
-/// as it is now.
+/// The steps for what is asked; none if the disk and all above it are there. What shares the drive's cache is
+/// judged, too, as it is now.
 pub(crate) fn route(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,
@@ -41,7 +41,8 @@ pub(crate) fn route(
     to_goal(gateway, reader, material, goal)
 }
 
-/// As [`mechanism::steps`], and where the disk itself is there, but a layer above still drops flushes, what heals that.
+/// As [`mechanism::steps`], and where the disk itself is there, but a layer above still drops flushes, what
+/// heals that.
 pub(crate) fn to_goal(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,

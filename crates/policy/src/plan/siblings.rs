@@ -1,9 +1,10 @@
 //! Namespaces of one NVMe controller: disks with one write cache for all of them.
 //!
-//! Feature 06h belongs to the controller (NVM Express 2.0, figure 317: scope "controller"), so to switch the cache of one
-//! namespace is to switch that of all. A plan treats them as one disk: it has one change for them, at the place of the
-//! most critical of them, it flushes each, and it is refused where one of them must not be changed or was not meant.
-//! What the kernel believes is each namespace's own: to suppress flushes on one touches no other.
+//! Feature 06h belongs to the controller (NVM Express 2.0, figure 317: scope "controller"), so to switch the
+//! cache of one namespace is to switch that of all. A plan treats them as one disk: it has one change for
+//! them, at the place of the most critical of them, it flushes each, and it is refused where one of them must
+//! not be changed or was not meant. What the kernel believes is each namespace's own: to suppress flushes on
+//! one touches no other.
 
 use jiff::Timestamp;
 
@@ -15,7 +16,7 @@ use crate::gateway::{Change, Disk};
 use crate::mechanism::{Goal, Step};
 use crate::view::{DeviceView, Refusal};
 
-/// Whether a change to `goal` switches the drive, and not the kernel's view alone.
+/// Returns true if a change to `goal` switches the drive, and not the kernel's view alone.
 pub(crate) fn switches_the_drive(view: &DeviceView, goal: Goal) -> bool {
     let saves = goal.saved.is_some() && goal.saved != view.device.saved;
     saves || view.device.wce != Some(goal.state != crate::state::State::Off)

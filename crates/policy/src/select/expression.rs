@@ -6,8 +6,8 @@ use super::token::Operator;
 use super::{glob, parse, size};
 use crate::view::DeviceView;
 
-/// What an expression says of a disk. The order of logic with three values (Kleene): `and` takes the least, `or` the
-/// greatest.
+/// What an expression says of a disk. The order of logic with three values (Kleene): `and` takes the least,
+/// `or` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
     /// It is not so.
@@ -45,7 +45,7 @@ impl Selection {
         self.0.judge(view)
     }
 
-    /// Whether the disk is chosen: only where all that counts is known.
+    /// Returns true if the disk is chosen: only where all that counts is known.
     pub fn chooses(&self, view: &DeviceView) -> bool {
         self.judge(view) == Known::Yes
     }

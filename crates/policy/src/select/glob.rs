@@ -1,6 +1,7 @@
 //! Patterns with `*` (any letters) and `?` (one letter), without regard to case.
 
-/// Whether `text` is as `pattern` says. Takes time in proportion to the product of their lengths at most.
+/// Returns true if `text` is as `pattern` says. Takes time in proportion to the product of their lengths at
+/// most.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
     let text: Vec<char> = text.to_lowercase().chars().collect();

@@ -3,11 +3,12 @@
 //! ```text
 //!   rotational = yes and size >= 4TB and not role = root        (model ~ "ST*" or vendor = seagate) and port ~ ata*
 //! ```
-//! `=` and `!=` compare without regard to case, `~` with a pattern of `*` (any letters) and `?` (one letter). States are also
-//! understood by the words of Windows: `state = "better performance"`.
+//! `=` and `!=` compare without regard to case, `~` with a pattern of `*` (any letters) and `?` (one letter).
+//! States are also understood by the words of Windows: `state = "better performance"`.
 //!
-//! `and` binds tighter than `or`, `not` tightest. An expression about something that a disk does not say (a model that
-//! cannot be read) is neither true nor false; a disk is chosen only by what is known to be true, also behind `not`.
+//! `and` binds tighter than `or`, `not` tightest. An expression about something that a disk does not say (a
+//! model that cannot be read) is neither true nor false; a disk is chosen only by what is known to be true,
+//! also behind `not`.
 
 mod caret;
 mod expression;

@@ -28,7 +28,7 @@ impl Operator {
         }
     }
 
-    /// Whether text can be compared so.
+    /// Returns true if text can be compared so.
     pub(super) const fn is_of_text(self) -> bool {
         matches!(self, Self::Equal | Self::Unequal | Self::Like)
     }

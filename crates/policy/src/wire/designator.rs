@@ -1,7 +1,8 @@
-//! Who a device is: the vital product data pages 83h (designators) and 80h (serial number). SPC-5 7.7.6 and 7.7.18.
+//! Who a device is: the vital product data pages 83h (designators) and 80h (serial number). SPC-5 7.7.6 and
+//! 7.7.18.
 //!
-//! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so that what a
-//! descriptor answers can be compared with what /sys says.
+//! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so
+//! that what a descriptor answers can be compared with what /sys says.
 
 use plumb_state::hex;
 
@@ -16,7 +17,8 @@ pub struct Designator {
     pub text: String,
 }
 
-/// The designators of the logical unit in page 83h, in the order of the page. Those of ports and targets are left out.
+/// The designators of the logical unit in page 83h, in the order of the page. Those of ports and targets are
+/// left out.
 pub fn parse(page: &[u8]) -> Vec<Designator> {
     let mut found = Vec::new();
     if page.get(1) != Some(&0x83) {

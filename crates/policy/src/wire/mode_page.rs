@@ -1,5 +1,5 @@
-//! Changing the caching mode page 08h: from an answer to MODE SENSE(10) to the data of MODE SELECT(10). SPC-5 6.13, 6.15
-//! and 7.5.6; the page itself is SBC-4 6.5.6, found and read by [`caching_page`].
+//! Changing the caching mode page 08h: from an answer to MODE SENSE(10) to the data of MODE SELECT(10). SPC-5
+//! 6.13, 6.15 and 7.5.6; the page itself is SBC-4 6.5.6, found and read by [`caching_page`].
 //!
 //! ```text
 //! header  0-1 mode data length (reserved in a select: 0)   2 medium type   3 device-specific (WP, DPOFUA: 0)
@@ -35,8 +35,8 @@ pub struct ModeSelect {
     pub parameters: Vec<u8>,
 }
 
-/// The command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has it. `None` if the
-/// page is not whole in the answer.
+/// The command that sets WCE and leaves all else as `answer`, to MODE SENSE for current values, has it.
+/// `None` if the page is not whole in the answer.
 pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect> {
     let (at, length) = caching_page::find(answer)?;
     // Other pages in front of it are left out: the descriptors end where the first page starts.
@@ -53,7 +53,8 @@ pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect
     Some(ModeSelect { cdb: [0x55, page_format_and_save, 0, 0, 0, 0, 0, high, low, 0], parameters })
 }
 
-/// What a MODE SELECT sets WCE to and whether it saves: for a mock, and for printing. `None` if it is no such command.
+/// What a MODE SELECT sets WCE to and whether it saves: for a mock, and for printing. `None` if it is no such
+/// command.
 pub fn read_select(cdb: &[u8], parameters: &[u8]) -> Option<(bool, Save)> {
     if *cdb.first()? != 0x55 {
         return None;

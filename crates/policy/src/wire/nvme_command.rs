@@ -1,5 +1,5 @@
-//! NVMe admin commands of the volatile write cache, and Identify Namespace. NVMe Base 2.0: 5.15 Get Features, 5.27 Set
-//! Features, 5.27.1.4 feature 06h; 5.16.1 Get Log Page; 5.17 Identify.
+//! NVMe admin commands of the volatile write cache, and Identify Namespace. NVMe Base 2.0: 5.15 Get Features,
+//! 5.27 Set Features, 5.27.1.4 feature 06h; 5.16.1 Get Log Page; 5.17 Identify.
 
 use crate::gateway::NvmeCommand;
 
@@ -17,7 +17,8 @@ pub fn set_write_cache(enabled: bool, save: bool) -> NvmeCommand {
     NvmeCommand { opcode: 0x09, nsid: 0, cdw: [cdw10, u32::from(enabled), 0, 0, 0, 0] }
 }
 
-/// What a Set Features command sets the write cache to, and whether it saves; `None` if it is another command.
+/// What a Set Features command sets the write cache to, and whether it saves; `None` if it is another
+/// command.
 pub fn read_set_write_cache(command: NvmeCommand) -> Option<(bool, bool)> {
     let is_write_cache = command.opcode == 0x09 && command.cdw[0] & 0xff == WRITE_CACHE;
     is_write_cache.then_some((command.cdw[1] & 1 == 1, command.cdw[0] & SAVE != 0))
@@ -36,10 +37,11 @@ pub fn log_page(page: u8, bytes: u32) -> NvmeCommand {
     NvmeCommand { opcode: 0x02, nsid: u32::MAX, cdw: [cdw10, dwords >> 16, 0, 0, 0, 0] }
 }
 
-/// The names of a namespace in the form of the kernel's attribute `wwid` (drivers/nvme/host/sysfs.c, wwid_show).
+/// The names of a namespace in the form of the kernel's attribute `wwid` (drivers/nvme/host/sysfs.c,
+/// wwid_show).
 ///
-/// `controller` is Identify Controller data, `namespace` Identify Namespace data, `id` the namespace's number. Names that
-/// are all zero are left out.
+/// `controller` is Identify Controller data, `namespace` Identify Namespace data, `id` the namespace's
+/// number. Names that are all zero are left out.
 pub fn names(controller: &[u8], namespace: &[u8], id: u32) -> Vec<String> {
     let mut names = Vec::new();
     let mut add = |field: Option<&[u8]>| {

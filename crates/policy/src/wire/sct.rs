@@ -1,4 +1,5 @@
-//! SMART Command Transport: status, and Feature Control of the write cache. ACS-4 8 (8.3.5 Feature Control), log E0h.
+//! SMART Command Transport: status, and Feature Control of the write cache. ACS-4 8 (8.3.5 Feature Control),
+//! log E0h.
 //!
 //! A command is a block written to log E0h, in words, little endian:
 //! ```text

@@ -52,7 +52,8 @@ pub struct MockDisk {
     pub kind: MockKind,
     /// The kernel's name; empty: the next one of its kind.
     pub name: String,
-    /// NVMe: the controller whose namespace it is; empty: one of its own. Namespaces of one controller have one cache.
+    /// NVMe: the controller whose namespace it is; empty: one of its own. Namespaces of one controller have
+    /// one cache.
     pub controller: String,
     /// NVMe with native multipath: its directory is that of the subsystem, to which controllers belong.
     pub in_subsystem: bool,
@@ -66,7 +67,7 @@ pub struct MockDisk {
     pub driver: String,
     /// 512-byte sectors.
     pub sectors: u64,
-    /// Whether the cache is on.
+    /// True if the cache is on.
     pub wce: bool,
     /// What the maker set.
     pub default: bool,
@@ -96,7 +97,7 @@ pub struct MockDisk {
     pub refuses_same_value: bool,
     /// SCT feature control; `None`: the drive does not know it.
     pub sct: Option<WriteCache>,
-    /// Whether the SCT state is kept over a power cycle.
+    /// True if the SCT state is kept over a power cycle.
     pub sct_kept: bool,
     /// The OCP log page C0h.
     pub ocp: Option<PowerLoss>,
@@ -228,13 +229,13 @@ impl MockDisk {
         self.world_wide_name().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether the queue lets flushes through.
+    /// Returns true if the queue lets flushes through.
     pub(super) fn sends(&self) -> bool {
         self.kernel.cache && !self.kernel.disabled
     }
 
-    /// What sd reads: the page as the drive gives it; a write-protected disk and one without a page read as write
-    /// through.
+    /// What sd reads: the page as the drive gives it; a write-protected disk and one without a page read as
+    /// write through.
     pub(super) fn as_read(&self) -> bool {
         match self.kind {
             // The kernel looks at VWC alone (H7).

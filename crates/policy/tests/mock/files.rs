@@ -1,7 +1,8 @@
-//! The tree of a machine that is not there, quick enough that a measurement of a thousand disks is not one of the mock.
+//! The tree of a machine that is not there, quick enough that a measurement of a thousand disks is not one of
+//! the mock.
 //!
-//! What is there is also kept by its path without links. What is not found so is looked up in the tree, which alone knows
-//! why something is absent.
+//! What is there is also kept by its path without links. What is not found so is looked up in the tree, which
+//! alone knows why something is absent.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -97,7 +97,7 @@ impl Machine {
         self.settle();
     }
 
-    /// Whether nothing is due.
+    /// Returns true if nothing is due.
     pub(super) fn is_settled(&self) -> bool {
         self.due.first().is_none_or(|(at, _)| *at > self.time)
     }
@@ -172,7 +172,7 @@ impl Machine {
 }
 
 impl MockDisk {
-    /// Whether disks of `kind` are named in the same series.
+    /// Returns true if disks of `kind` are named in the same series.
     fn same_names(&self, kind: MockKind) -> bool {
         let series = |kind| match kind {
             MockKind::Nvme => 1,

@@ -1,13 +1,15 @@
-//! A machine of disks that are not there: a [`Gateway`] for tests of this crate and of others (cargo feature `mock`).
+//! A machine of disks that are not there: a [`Gateway`] for tests of this crate and of others (cargo feature
+//! `mock`).
 //!
-//! What it models. Each [`MockDisk`] has a drive (its cache, what it saves, what it refuses and what it only pretends to
-//! do) and the kernel's view of it, as a tree of /sys and answers to probes. Changes do to both what Linux 6.12 does:
-//! `cache_type` sets and reads again (or, "temporary", only pretends), a raw MODE SELECT leaves the kernel's view stale,
-//! libata reads again 23 ms after SET FEATURES, `queue/write_cache` is a flag of the kernel's alone that survives all
-//! else, dm copies what it finds when its table is loaded. Time is virtual: only [`Gateway::sleep`] moves it.
+//! What it models. Each [`MockDisk`] has a drive (its cache, what it saves, what it refuses and what it only
+//! pretends to do) and the kernel's view of it, as a tree of /sys and answers to probes. Changes do to both
+//! what Linux 6.12 does: `cache_type` sets and reads again (or, "temporary", only pretends), a raw MODE
+//! SELECT leaves the kernel's view stale, libata reads again 23 ms after SET FEATURES, `queue/write_cache` is
+//! a flag of the kernel's alone that survives all else, dm copies what it finds when its table is loaded.
+//! Time is virtual: only [`Gateway::sleep`] moves it.
 //!
-//! What it does not model: data. A flush is counted, and whether one from the top of a stack would arrive is answered by
-//! [`MockGateway::flush_arrives`], but nothing is written or lost.
+//! What it does not model: data. A flush is counted, and whether one from the top of a stack would arrive is
+//! answered by [`MockGateway::flush_arrives`], but nothing is written or lost.
 
 mod answer;
 mod change;
@@ -137,8 +139,8 @@ impl MockGateway {
         alone(&self.machine).nvme_path(name, controller);
     }
 
-    /// A dm device called `name` over `below`, with this uuid: it takes over what it finds now (trap H4 if a cache is
-    /// switched on later).
+    /// A dm device called `name` over `below`, with this uuid: it takes over what it finds now (trap H4 if a
+    /// cache is switched on later).
     pub fn device_mapper(&self, name: &str, uuid: &str, below: &[&str]) {
         alone(&self.machine).device_mapper(name, uuid, below);
     }
@@ -163,8 +165,8 @@ impl MockGateway {
         alone(&self.machine).pseudo(name);
     }
 
-    /// The write-back cache `name` of plumb, in this mode, attached as the loop device `device`; its log and its backing device are these
-    /// disks.
+    /// The write-back cache `name` of plumb, in this mode, attached as the loop device `device`; its log and
+    /// its backing device are these disks.
     pub fn cache(&self, device: &str, name: &str, mode: &str, log_and_backing: [&str; 2]) {
         alone(&self.machine).cache(device, name, mode, log_and_backing);
     }
@@ -194,13 +196,14 @@ impl MockGateway {
         alone(&self.machine).disk(name).map_or(0, |disk| disk.flushes)
     }
 
-    /// Whether a flush from the device called `name` arrives at every drive below it whose cache is on.
+    /// Returns true if a flush from the device called `name` arrives at every drive below it whose cache is
+    /// on.
     pub fn flush_arrives(&self, name: &str) -> bool {
         alone(&self.machine).flush_arrives(name)
     }
 
-    /// The power goes and comes back: drives start with what they saved or with their maker's default, the kernel knows
-    /// nothing of before. Stacks are set up again over what is there then.
+    /// The power goes and comes back: drives start with what they saved or with their maker's default, the
+    /// kernel knows nothing of before. Stacks are set up again over what is there then.
     pub fn power_cycle(&self) {
         alone(&self.machine).power_cycle();
     }

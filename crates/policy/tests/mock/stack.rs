@@ -172,7 +172,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether a flush from `name` reaches every drive below whose cache is on.
+    /// Returns true if a flush from `name` reaches every drive below whose cache is on.
     pub(super) fn flush_arrives(&self, name: &str) -> bool {
         match self.stacked.get(name) {
             Some(stacked) if stacked.cache => stacked.below.iter().all(|below| self.flush_arrives(below)),
@@ -181,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// Whether something volatile is at or below `name`.
+    /// Returns true if something volatile is at or below `name`.
     fn holds(&self, name: &str) -> bool {
         match self.stacked.get(name) {
             Some(stacked) => stacked.below.iter().any(|below| self.holds(below)),

@@ -1,4 +1,5 @@
-//! What udev makes of rules: a checker for those that plumb writes. A rule with an error is dropped there with a line in the log.
+//! What udev makes of rules: a checker for those that plumb writes. A rule with an error is dropped there
+//! with a line in the log.
 
 /// A rule that udev would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,8 +13,9 @@ pub struct RuleError {
     pub text: String,
 }
 
-/// Whether udev would take the rules: every line is a comment or pairs of key, operator and quoted value, every GOTO has
-/// its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a line in the log.
+/// Whether udev would take the rules: every line is a comment or pairs of key, operator and quoted value,
+/// every GOTO has its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a
+/// line in the log.
 ///
 /// # Errors
 /// The first line that is wrong.

@@ -1,8 +1,10 @@
-//! The smallest set of flushes which, put into the recording where writes had completed, leaves no state that fails in one way.
+//! The smallest set of flushes which, put into the recording where writes had completed, leaves no state that
+//! fails in one way.
 //!
-//! A flush that takes no time is put before an acknowledgement, or before any command, and only where something has completed
-//! since the flush before. A cut may leave then what it might before, or less; so a state that fails with more flushes fails
-//! with fewer too, and taking flushes away as long as none fails ends with a set of which none can be spared.
+//! A flush that takes no time is put before an acknowledgement, or before any command, and only where
+//! something has completed since the flush before. A cut may leave then what it might before, or less; so a
+//! state that fails with more flushes fails with fewer too, and taking flushes away as long as none fails
+//! ends with a set of which none can be spared.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! A sync call that the program does not make: it runs again and the call is made for it, which is recorded and explored.
+//! A sync call that the program does not make: it runs again and the call is made for it, which is recorded
+//! and explored.
 //!
-//! A program under strace(1) is slower, and may order its writes otherwise. It was under strace when it was recorded first, too,
-//! so that what is gone was removed by the call.
+//! A program under strace(1) is slower, and may order its writes otherwise. It was under strace when it was
+//! recorded first, too, so that what is gone was removed by the call.
 
 use plumb_block::in_one_line;
 use plumb_report::document::ProofDocument;

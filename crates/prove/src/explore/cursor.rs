@@ -44,7 +44,8 @@ impl OwnedState {
 pub(super) struct Cursor<'a> {
     cut: &'a Cut<'a>,
     survives: Vec<bool>,
-    /// What is left in each spot over which several lie; of those in flight together the one that was submitted last.
+    /// What is left in each spot over which several lie; of those in flight together the one that was
+    /// submitted last.
     left: Vec<Survivor>,
     /// The spots where several may be the last, since they were in flight together.
     open: Vec<usize>,
@@ -122,8 +123,9 @@ impl<'a> Cursor<'a> {
         self.survivors = survivors;
     }
 
-    /// Shows the state, and where commands were in flight together that for each order in which they may have landed, up to
-    /// so many: the same in all blocks over which the same commands lie, or in each another. Whether those were all.
+    /// Shows the state, and where commands were in flight together that for each order in which they may have
+    /// landed, up to so many: the same in all blocks over which the same commands lie, or in each another.
+    /// Whether those were all.
     pub(super) fn each_order(&self, most: usize, same_in_run: bool, show: Show<'_>) -> ControlFlow<(), bool> {
         if self.open.is_empty() {
             self.show(show)?;

@@ -80,7 +80,8 @@ impl<'a> Cut<'a> {
             pieces: Vec::new(),
             commands: Vec::new(),
         };
-        // Of each version that may be lost: its command, its block unless the command cannot be torn, and where it lies.
+        // Of each version that may be lost: its command, its block unless the command cannot be torn, and
+        // where it lies.
         let mut versions = Vec::new();
         for (number, run) in cut.runs.iter().enumerate() {
             let window = &moment.windows[recording.drive_of(run.range.lba.0)];
@@ -125,8 +126,8 @@ impl<'a> Cut<'a> {
         cut
     }
 
-    /// The blocks of a run; where nothing but zeroes may be left beside what is stored, those that are not zeroes yet, for a
-    /// discard may be as long as the device.
+    /// The blocks of a run; where nothing but zeroes may be left beside what is stored, those that are not
+    /// zeroes yet, for a discard may be as long as the device.
     fn blocks_of(&self, run: &Run) -> Vec<u64> {
         if run.versions.iter().all(|one| self.command(one.id).contents.is_empty()) {
             self.image.blocks_in(run.range).map(|(lba, _)| lba).collect()

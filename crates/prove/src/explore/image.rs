@@ -6,8 +6,9 @@ use plumb_block::{LbaRange, mixed};
 
 use crate::recording::{Command, Content};
 
-/// The content of each block of a device; blocks without one are zeroes. With it goes a hash of the whole, which costs as
-/// much to keep as there are blocks that change (Zobrist, "A New Hashing Method with Application for Game Playing", 1970).
+/// The content of each block of a device; blocks without one are zeroes. With it goes a hash of the whole,
+/// which costs as much to keep as there are blocks that change (Zobrist, "A New Hashing Method with
+/// Application for Game Playing", 1970).
 #[derive(Debug, Clone, Default)]
 pub struct Image {
     blocks: BTreeMap<u64, Content>,
@@ -60,8 +61,8 @@ impl Image {
         self.hash ^= hash_of(lba, old.unwrap_or_default()) ^ hash_of(lba, content);
     }
 
-    /// In `range`, a part of that of `command`, there is what the command leaves. A discard may be as long as the device: of it only
-    /// the blocks are looked at that are not zeroes yet.
+    /// In `range`, a part of that of `command`, there is what the command leaves. A discard may be as long as
+    /// the device: of it only the blocks are looked at that are not zeroes yet.
     pub fn apply(&mut self, range: LbaRange, command: &Command) {
         let blocks: Vec<u64> = if command.contents.is_empty() {
             self.blocks_in(range).map(|(lba, _)| lba).collect()

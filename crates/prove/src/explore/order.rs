@@ -95,7 +95,8 @@ impl Pass {
     }
 }
 
-/// All subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were shown, too.
+/// All subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were
+/// shown, too.
 fn subsets<'c>(
     cursor: &mut Cursor<'c>,
     count: usize,
@@ -139,8 +140,8 @@ fn pairs(cursor: &mut Cursor<'_>, count: usize, show: Show<'_>) -> ControlFlow<(
     all.try_for_each(|pair| flipped(cursor, &pair, show))
 }
 
-/// The ways in which one command is torn: the first blocks alone, all but the last, all but the first, and one in the middle
-/// missing.
+/// The ways in which one command is torn: the first blocks alone, all but the last, all but the first, and
+/// one in the middle missing.
 fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     let mut ways = vec![
         Keep::First(blocks / 2),

@@ -114,7 +114,8 @@ impl Attached {
 }
 
 impl Place {
-    /// Puts down this state, and makes sure that nothing is left of the one before. What holds it tells what is read of it.
+    /// Puts down this state, and makes sure that nothing is left of the one before. What holds it tells what
+    /// is read of it.
     pub(super) fn put(&self, state: OwnedState) -> Result<StateDevice> {
         self.drop_cache()?;
         let drive = match &self.cache {
@@ -149,8 +150,8 @@ impl Place {
         Err(io::Error::other("the kernel keeps blocks of the last state in memory; end what uses the device"))
     }
 
-    /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses is unmountable, as one is
-    /// that the kernel refuses.
+    /// Mounts what was put down, once the cache above it has recovered that. A state that the cache refuses
+    /// is unmountable, as one is that the kernel refuses.
     pub(super) fn mount(&self, drive: &StateDevice) -> Result<Mounted> {
         if let Some((cache, switched)) = &self.cache {
             let (device, time) = (Arc::new(drive.clone()) as Arc<dyn Device>, Time::Virtual(Arc::default()));
@@ -168,7 +169,8 @@ impl Place {
         self.block_device.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Words in which the names that only this place has are the same as in every other one, cut to what a report can show.
+    /// Words in which the names that only this place has are the same as in every other one, cut to what a
+    /// report can show.
     pub(super) fn without_names(&self, words: &str) -> String {
         let mount_point = self.mount_point.display().to_string();
         let words =

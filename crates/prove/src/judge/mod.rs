@@ -6,8 +6,8 @@
 //!                           └─► worker: StateDevice, attached once ─► mount ─► check ─► unmount ─► what was read, result
 //! ```
 //!
-//! Invariant: what comes out does not depend on how many workers there are. What a check has read becomes known when a fixed
-//! number of later checks was given out, never as soon as it is there.
+//! Invariant: what comes out does not depend on how many workers there are. What a check has read becomes
+//! known when a fixed number of later checks was given out, never as soon as it is there.
 
 mod attached;
 mod judged;

@@ -15,8 +15,8 @@ use crate::explore::{Choice, Coverage, State};
 use crate::observed::Observed;
 use crate::subject::Outcome;
 
-/// How many checks are given out before what the first of them has read is made known: more than there are workers, and the same
-/// whatever their number, so that this decides nothing.
+/// How many checks are given out before what the first of them has read is made known: more than there are
+/// workers, and the same whatever their number, so that this decides nothing.
 const AHEAD: usize = 8;
 /// After so many results that were known progress is told.
 const TOLD_EVERY: u64 = 4096;
@@ -161,7 +161,8 @@ impl Run<'_, '_> {
         });
         self.hits += u64::from(known.is_some());
         match known {
-            // Some of those that need no check are checked all the same, for a checker may depend on something else.
+            // Some of those that need no check are checked all the same, for a checker may depend on
+            // something else.
             Some(outcome) if !self.hits.is_power_of_two() => {
                 self.count(state.event(), &outcome, || state.choice());
                 if self.hits.is_multiple_of(TOLD_EVERY) {

@@ -1,7 +1,9 @@
-//! A device in the place of which another can be put while it is attached: each state has a write-back cache of its own.
+//! A device in the place of which another can be put while it is attached: each state has a write-back cache
+//! of its own.
 //!
-//! The caches go by virtual time. So they have no threads, and no descriptors, which would be those of the thread that checks and
-//! not those of the one that serves; and what becomes of a state does not depend on the machine.
+//! The caches go by virtual time. So they have no threads, and no descriptors, which would be those of the
+//! thread that checks and not those of the one that serves; and what becomes of a state does not depend on
+//! the machine.
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -75,8 +77,8 @@ struct SwitchedQueue {
 }
 
 impl Queue for SwitchedQueue {
-    /// Goes over to the device that is shown, once nothing is in flight. Until then, and if that one gives no queue, there is no
-    /// room.
+    /// Goes over to the device that is shown, once nothing is in flight. Until then, and if that one gives no
+    /// queue, there is no room.
     fn submit(&mut self, request: Request) -> std::result::Result<(), QueueFull> {
         let shown = self.switched.shown();
         if shown.number != self.of.number {

@@ -22,8 +22,8 @@ use crate::explore::OwnedState;
 use crate::file_system::Mounted;
 use crate::subject::{Outcome, Subject};
 
-/// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and to unmount takes
-/// time as well. So long, too, whoever wants to stop waits for checks.
+/// How long a check may take beyond its time: a subject that kills its own program in time has to say so, and
+/// to unmount takes time as well. So long, too, whoever wants to stop waits for checks.
 const GRACE: Duration = Duration::from_secs(3);
 /// How often whoever waits looks whether it is to stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -99,7 +99,8 @@ impl Workers {
         }
     }
 
-    /// Ends the threads and takes the devices away. A thread that does not end is left behind without its device.
+    /// Ends the threads and takes the devices away. A thread that does not end is left behind without its
+    /// device.
     pub(super) fn end(self) -> Result<()> {
         drop(self.tasks);
         let until = Instant::now() + GRACE;
@@ -164,7 +165,8 @@ impl KernelLog {
     /// What it has said of a disk since, each line after a semicolon. Nothing where it cannot be read.
     fn since(&mut self, disk: &str) -> String {
         let (mut said, mut line) = (String::new(), [0; 8192]);
-        // One read is one line: `6,339,5140900,-;EXT4-fs (loop3): bad geometry`, and more of it behind a line feed.
+        // One read is one line: `6,339,5140900,-;EXT4-fs (loop3): bad geometry`, and more of it behind a line
+        // feed.
         while let Some(Ok(length)) = self.0.as_mut().map(|log| log.read(&mut line)) {
             let text = String::from_utf8_lossy(&line[..length]);
             let text = text.lines().next().and_then(|text| text.split_once(';')).map_or("", |(_, text)| text);

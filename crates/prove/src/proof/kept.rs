@@ -1,5 +1,5 @@
-//! A recording in a file with what belongs to it, so that it can be explored again, here or elsewhere: a line of JSON
-//! ([`Kept`] without the recording), then the recording as [`Recording::save`] writes it.
+//! A recording in a file with what belongs to it, so that it can be explored again, here or elsewhere: a line
+//! of JSON ([`Kept`] without the recording), then the recording as [`Recording::save`] writes it.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The minimal case of a failure in words: which commands the cut dropped and tore, what they were for, and what happened
-//! around it.
+//! The minimal case of a failure in words: which commands the cut dropped and tore, what they were for, and
+//! what happened around it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,8 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
     (command.range.lba.0..command.range.end().0).filter(changes).count() as u64
 }
 
-/// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing is known.
+/// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing
+/// is known.
 fn roles_at(request: &Request<'_>, event: usize) -> Roles {
     let judge = &request.judge;
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
@@ -138,7 +139,8 @@ impl Case<'_> {
         calls.max_by(|one, other| one.from.total_cmp(&other.from)).map(|call| call.label.clone())
     }
 
-    /// What happened from the acknowledgement before that which had to be found, or before the first lost command, until the cut.
+    /// What happened from the acknowledgement before that which had to be found, or before the first lost
+    /// command, until the cut.
     fn timeline(&self, fates: &BTreeMap<CommandId, Fate>) -> Vec<TimelineItem> {
         let events = &self.recording.events;
         let until = self.choice.event.min(events.len());

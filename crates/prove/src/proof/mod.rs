@@ -3,8 +3,8 @@
 //! ```text
 //!   Recorded ─► Judge, once for each drive profile ─► minimal case of each class ─► change ─► ProofDocument
 //! ```
-//! *Proved* is said of one recording, one drive profile and one checker, and only if nothing could have hidden a failing
-//! state: `words.rs` lists what may.
+//! *Proved* is said of one recording, one drive profile and one checker, and only if nothing could have
+//! hidden a failing state: `words.rs` lists what may.
 
 mod failures;
 mod kept;

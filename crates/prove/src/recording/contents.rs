@@ -6,8 +6,8 @@ use plumb_block::Bytes;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-/// What a logical block holds, as a number: equal numbers are equal bytes. It means something only with the [`Contents`]
-/// that gave it.
+/// What a logical block holds, as a number: equal numbers are equal bytes. It means something only with the
+/// [`Contents`] that gave it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content(pub u32);
 
@@ -60,7 +60,7 @@ impl Contents {
         self.bytes.len() / self.block + 1
     }
 
-    /// Whether there are none but zeroes.
+    /// Returns true if there are none but zeroes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

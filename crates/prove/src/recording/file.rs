@@ -1,8 +1,8 @@
 //! A recording in a file, to be kept, sent, and explored elsewhere.
 //!
-//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, `further_drives`, and how many `commands`, `events` and
-//! `contents` follow. Then one line of JSON for each command, one for each event, the bytes of the contents, and the
-//! SHA-256 of all that.
+//! The first line is a JSON object: `schema`, `size` and `logical_block` in bytes, `further_drives`, and how
+//! many `commands`, `events` and `contents` follow. Then one line of JSON for each command, one for each
+//! event, the bytes of the contents, and the SHA-256 of all that.
 
 use std::io::{self, Read, Write};
 

@@ -58,8 +58,8 @@ pub struct Recording {
     pub size: Bytes,
     /// The size of a logical block.
     pub logical_block: Bytes,
-    /// The first blocks of all drives but the first, where it is several that lie one behind the other and lose their power
-    /// together. A flush is of the drive in which its range begins, and of no other.
+    /// The first blocks of all drives but the first, where it is several that lie one behind the other and
+    /// lose their power together. A flush is of the drive in which its range begins, and of no other.
     pub further_drives: Vec<u64>,
     /// The commands, in the order in which they were submitted.
     pub commands: Vec<Command>,

@@ -14,8 +14,9 @@ use super::{CommandId, Event, Recording};
 
 /// A recording in progress, and the device through which it is taken.
 ///
-/// A command is put down before the device beneath may see it, and its completion before whoever asked may. So a command is
-/// in flight here for at least as long as there: what the recording says a cut may leave is never less than what it may.
+/// A command is put down before the device beneath may see it, and its completion before whoever asked may.
+/// So a command is in flight here for at least as long as there: what the recording says a cut may leave is
+/// never less than what it may.
 #[derive(Clone)]
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,
@@ -31,8 +32,8 @@ impl Recorder {
         Self { recording: Arc::new(Mutex::new(recording)), clock, in_flight_min: Nanos(0) }
     }
 
-    /// The same, and each command is in flight for at least so long. A device that answers at once would hide what a file system
-    /// sends side by side. By the real clock only.
+    /// The same, and each command is in flight for at least so long. A device that answers at once would hide
+    /// what a file system sends side by side. By the real clock only.
     #[must_use]
     pub fn with_in_flight_min(self, in_flight_min: Nanos) -> Self {
         Self { in_flight_min, ..self }
@@ -50,7 +51,8 @@ impl Recorder {
         Arc::new(Recorded { inner, recorder: self.clone() })
     }
 
-    /// Puts down what happened now, after everything that was put down before, and how many events there are then.
+    /// Puts down what happened now, after everything that was put down before, and how many events there are
+    /// then.
     pub fn happened(&self, event: Event) -> usize {
         let mut recording = self.lock();
         recording.happened(self.clock.now(), event);
@@ -179,8 +181,8 @@ impl Queue for RecordedQueue {
     }
 }
 
-/// The bytes of a write, none for another command that changes something; `None` for a read, and for what cannot be done and is
-/// refused by the device.
+/// The bytes of a write, none for another command that changes something; `None` for a read, and for what
+/// cannot be done and is refused by the device.
 pub(crate) fn bytes_of(info: &DeviceInfo, request: &Request) -> Option<Vec<u8>> {
     let length = || info.length_of(request.range).0 as usize;
     match (request.op, &request.payload) {

@@ -46,7 +46,8 @@ impl Acknowledgements {
         }
     }
 
-    /// The file through which a program acknowledges. Each write(2) holds whole lines; what is wrong fails with EINVAL.
+    /// The file through which a program acknowledges. Each write(2) holds whole lines; what is wrong fails
+    /// with EINVAL.
     pub(super) fn control_file(self: &Arc<Self>) -> ControlFile {
         let own = Arc::clone(self);
         ControlFile(Arc::new(move |bytes| {

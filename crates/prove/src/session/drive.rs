@@ -1,7 +1,7 @@
 //! The drive that is recorded, and the block device that it is.
 //!
-//! Where the kernel has ublk, that hands on what the block layer sends as it is: FUA as FUA, and a write beside a flush. Else it
-//! is FUSE and a loop device, where FUA arrives as a write and a flush behind it.
+//! Where the kernel has ublk, that hands on what the block layer sends as it is: FUA as FUA, and a write
+//! beside a flush. Else it is FUSE and a loop device, where FUA arrives as a write and a flush behind it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::recording::{Recorder, Recording};
 use crate::state_device::StateDevice;
 
-/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is recorded so.
+/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is
+/// recorded so.
 const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
 /// A drive in memory that is recorded.
@@ -48,7 +49,8 @@ impl Drive {
         Self { recorder, device, cache, began }
     }
 
-    /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is written to it.
+    /// Attaches it, or a cache that is made on it, with a control file if that says what to do with what is
+    /// written to it.
     pub(super) fn attach(&self, control: Option<ControlFile>) -> Result<Attached> {
         let drive = Arc::clone(&self.device);
         let device = self.cache.map_or(Ok(drive), |cache| {

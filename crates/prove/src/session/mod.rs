@@ -3,12 +3,12 @@
 //! ```text
 //!   subject ─► file system ─► /dev/loopN or /dev/ublkbN ─► serve ─► [write-back cache] ─► Recorder ─► drive in memory
 //! ```
-//! With a cache the drive is two: that which is cached, and behind it that of the log.
-//! mkfs and what the subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
+//! With a cache the drive is two: that which is cached, and behind it that of the log. mkfs and what the
+//! subject sets up are recorded, but no cut happens before the subject's work begins, nor after it has ended:
 //! what unmounting writes is not judged.
 //!
-//! Everything that goes through the mount is done by a thread with descriptors of its own ([`plumb_linux::apart`]): it waits
-//! for this very process, which could not be killed otherwise.
+//! Everything that goes through the mount is done by a thread with descriptors of its own
+//! ([`plumb_linux::apart`]): it waits for this very process, which could not be killed otherwise.
 
 mod acknowledged;
 mod drive;

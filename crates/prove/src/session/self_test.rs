@@ -1,5 +1,5 @@
-//! Whether this machine records side by side what is sent side by side: found out with a drive of its own before the
-//! recording that counts.
+//! Whether this machine records side by side what is sent side by side: found out with a drive of its own
+//! before the recording that counts.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -22,7 +22,8 @@ const WRITES: usize = 8;
 const ROUNDS: usize = 100;
 const LENGTH: Bytes = Bytes::kib(4);
 
-/// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them were seen.
+/// Why requests may have been recorded one after the other; `None` if writes at once and a flush beside them
+/// were seen.
 pub(super) fn serialised_because() -> Result<Option<String>> {
     let drive = Drive::blank(Bytes::mib(1), LENGTH, None);
     let mut attachment = drive.attach(None)?;

@@ -1,4 +1,5 @@
-//! A subject recorded while strace(1) tells of the system calls of its program, and sync calls are made in its place.
+//! A subject recorded while strace(1) tells of the system calls of its program, and sync calls are made in
+//! its place.
 
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;

@@ -1,11 +1,15 @@
-//! Programs of a user's own: one that does the work, one that checks, and perhaps one that prepares the place.
+//! Programs of a user's own: one that does the work, one that checks, and perhaps one that prepares the
+//! place.
 //!
-//! Each is a line for /bin/sh, started in the mount (without a file system: in `/`, with `PLUMB_DEVICE` naming the drive).
-//! - The work acknowledges numbers that rise, a line each: `7` or `ACK 7`. By default it writes them to the file that
-//!   `PLUMB_ACK` names, and the write returns once the acknowledgement has its place among the requests of the drive. What comes
-//!   through a descriptor or on stdout (`ACK 7`) is read late, which can hide a loss, so it cannot prove.
-//! - The checker finds the last required acknowledgement in `PLUMB_REQUIRED`, empty if there was none, and exits 0 (intact),
-//!   1 (something acknowledged is lost) or 2 (corrupt). Anything else says that the check itself failed.
+//! Each is a line for /bin/sh, started in the mount (without a file system: in `/`, with `PLUMB_DEVICE`
+//! naming the drive).
+//! - The work acknowledges numbers that rise, a line each: `7` or `ACK 7`. By default it writes them to the
+//!   file that `PLUMB_ACK` names, and the write returns once the acknowledgement has its place among the
+//!   requests of the drive. What comes through a descriptor or on stdout (`ACK 7`) is read late, which can
+//!   hide a loss, so it cannot prove.
+//! - The checker finds the last required acknowledgement in `PLUMB_REQUIRED`, empty if there was none, and
+//!   exits 0 (intact), 1 (something acknowledged is lost) or 2 (corrupt). Anything else says that the check
+//!   itself failed.
 //!
 //! When a program has ended, what it left running in its process group is killed.
 
@@ -70,8 +74,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says through another way is
-    /// given to `said`.
+    /// Runs it at `place` to its end, with the control file that it may acknowledge through. What it says
+    /// through another way is given to `said`.
     ///
     /// # Errors
     /// If it cannot be started, fails, takes longer than `timeout`, or `stop` is set: it is killed then.
@@ -147,7 +151,7 @@ impl Subject for Programs {
 /// Acknowledgements out of what a program writes, a line each.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// Whether other lines may stand between those that begin with `ACK`.
+    /// True if other lines may stand between those that begin with `ACK`.
     is_mixed: bool,
     rest: Vec<u8>,
 }

@@ -1,7 +1,9 @@
-//! Plain files: small protocols as programs use them, each with what it acknowledges, and none with a database beneath.
+//! Plain files: small protocols as programs use them, each with what it acknowledges, and none with a
+//! database beneath.
 //!
-//! A protocol is a list of steps that is done [`ROUNDS`] times; each round ends with its acknowledgement. What each file may
-//! hold after a cut follows from the steps: what it held at the last acknowledgement, or anything that it was given later.
+//! A protocol is a list of steps that is done [`ROUNDS`] times; each round ends with its acknowledgement.
+//! What each file may hold after a cut follows from the steps: what it held at the last acknowledgement, or
+//! anything that it was given later.
 //!
 //! What is found on an honest drive with a volatile cache (held by the tests of this crate; `-`: intact):
 //!
@@ -41,11 +43,13 @@ const LARGE: usize = 16 << 10;
 
 /// A program is free to remove it, whatever it holds.
 const TEMPORARY: &str = "temporary";
-/// Of the protocols in which one file must never be newer than another: the one that is written first, and the other.
+/// Of the protocols in which one file must never be newer than another: the one that is written first, and
+/// the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
-/// A name, what is done at first, and what is done in each round: steps with commas between. In the name of a file `#` stands for the
-/// number of the round; what is done at first with such a file is done for each round.
+/// A name, what is done at first, and what is done in each round: steps with commas between. In the name of a
+/// file `#` stands for the number of the round; what is done at first with such a file is done for each
+/// round.
 ///
 /// - `create`, `write` from the beginning, `write16k`, `append`, `fsync`, `unlink`, `mkdir`: of one file
 /// - `rename`: of one file to the name of another; `dirsync`: of the directory that holds all of them
@@ -224,7 +228,8 @@ impl Files {
             (None, Some(_)) if before.iter().any(|tree| tree.contains_key(name)) => {
                 (Resurrected, "was removed and is back")
             }
-            // It was just being made, and nothing was promised of it; so it is with what stands behind the promised bytes.
+            // It was just being made, and nothing was promised of it; so it is with what stands behind the
+            // promised bytes.
             (None, _) => return None,
             (Some(Entry::File(expected)), Some(Entry::File(found))) if found.starts_with(expected) => {
                 return None;

@@ -1,8 +1,10 @@
-//! Rows that are inserted and then deleted, one transaction each: what a database subject does, and what may be found of it.
+//! Rows that are inserted and then deleted, one transaction each: what a database subject does, and what may
+//! be found of it.
 //!
-//! Acknowledgement `n` says that transaction `n` is committed. Up to `inserts` it inserts row `n`, beyond that it deletes row
-//! `n - inserts`. So the rows that are there say after which transaction they are, and a power cut may leave what they were
-//! after any transaction from the last acknowledged one on, and nothing else.
+//! Acknowledgement `n` says that transaction `n` is committed. Up to `inserts` it inserts row `n`, beyond
+//! that it deletes row `n - inserts`. So the rows that are there say after which transaction they are, and a
+//! power cut may leave what they were after any transaction from the last acknowledged one on, and nothing
+//! else.
 
 use plumb_report::document::proof::FailureClass;
 
@@ -54,7 +56,7 @@ impl History {
         format!("row {row} ").bytes().cycle().take(self.row_bytes as usize).collect()
     }
 
-    /// Whether that is what a row holds.
+    /// Returns true if that is what a row holds.
     pub(super) fn is_text(self, row: i64, text: &[u8]) -> bool {
         let word = format!("row {row} ");
         text.len() as u64 == self.row_bytes && text.iter().copied().eq(word.bytes().cycle().take(text.len()))
@@ -137,8 +139,8 @@ mod tests {
         HISTORY.judge(&rows, required.into()).class()
     }
 
-    /// Every set of rows, with everything that may be required of it: intact are the tables after some transaction from there
-    /// on, and no other.
+    /// Every set of rows, with everything that may be required of it: intact are the tables after some
+    /// transaction from there on, and no other.
     #[test]
     fn intact_is_what_a_transaction_from_the_last_acknowledged_one_on_leaves() {
         let mut tables = vec![Vec::new()];

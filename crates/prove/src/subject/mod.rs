@@ -1,4 +1,5 @@
-//! What is put to the test: what does the work on the drive, and what says after a power cut whether all of it is there.
+//! What is put to the test: what does the work on the drive, and what says after a power cut whether all of
+//! it is there.
 
 mod command;
 mod files;
@@ -55,8 +56,9 @@ impl Outcome {
 
 /// A subject. `place` is the mount point, or the block device where there is no file system.
 ///
-/// Checks run side by side, each on a place of its own, and what they find follows from the place and the acknowledgement
-/// alone: a state that holds the same in all blocks that a check has read is not checked again.
+/// Checks run side by side, each on a place of its own, and what they find follows from the place and the
+/// acknowledgement alone: a state that holds the same in all blocks that a check has read is not checked
+/// again.
 pub trait Subject: Send + Sync {
     /// Its name in reports, as it is typed.
     fn name(&self) -> String;
@@ -67,7 +69,8 @@ pub trait Subject: Send + Sync {
     /// If it fails.
     fn set_up(&self, place: &Path) -> Result<()>;
 
-    /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is promised. Numbers rise.
+    /// Does the work, and hands each acknowledgement to `acknowledge` as soon as what it stands for is
+    /// promised. Numbers rise.
     ///
     /// # Errors
     /// If it fails, or a [program](Self::program) does the work.
@@ -80,14 +83,14 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// Whether its check is given the block device, after the file system was mounted, by which its journal is replayed, and
-    /// unmounted again.
+    /// Returns true if its check is given the block device, after the file system was mounted, by which its
+    /// journal is replayed, and unmounted again.
     fn is_checked_unmounted(&self) -> bool {
         false
     }
 
-    /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the work may have gone on
-    /// beyond it. It may write to the place.
+    /// Judges what is there. `required` is the last acknowledgement before the cut, if there was one; the
+    /// work may have gone on beyond it. It may write to the place.
     ///
     /// # Errors
     /// If the check itself fails.

@@ -1,4 +1,5 @@
-//! Built-in subjects by the names that a user types: `sqlite:journal=delete,synchronous=full`, `files:rename-fsync-dirsync`.
+//! Built-in subjects by the names that a user types: `sqlite:journal=delete,synchronous=full`,
+//! `files:rename-fsync-dirsync`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

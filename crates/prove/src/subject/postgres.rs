@@ -1,11 +1,12 @@
-//! The PostgreSQL that is installed: the transactions of a [`History`], each acknowledged when its commit was answered.
+//! The PostgreSQL that is installed: the transactions of a [`History`], each acknowledged when its commit was
+//! answered.
 //!
-//! The work is done by a server and one session of psql; halfway there is a checkpoint, so that pages are written whose later
-//! changes stand in the log. A check starts a stand-alone server on what is left, which recovers it, has amcheck look at the
-//! table and its index, and reads the rows.
+//! The work is done by a server and one session of psql; halfway there is a checkpoint, so that pages are
+//! written whose later changes stand in the log. A check starts a stand-alone server on what is left, which
+//! recovers it, has amcheck look at the table and its index, and reads the rows.
 //!
-//! PostgreSQL refuses to be root, and its directory lies where only root may go. So it runs in a user namespace in which root
-//! is called nobody; files stay root's.
+//! PostgreSQL refuses to be root, and its directory lies where only root may go. So it runs in a user
+//! namespace in which root is called nobody; files stay root's.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -51,8 +52,8 @@ while [ $n -lt $((INSERTS + DELETES)) ]; do
     [ $n != $(((INSERTS + DELETES) / 2)) ] || echo 'CHECKPOINT;'
 done | psql -X -q -v ON_ERROR_STOP=1 -h "$PWD" -U postgres -d postgres"#;
 
-/// After a power cut the server is gone; here another process may have its number. Nothing is cut while it is checked. Rows that do not
-/// hold what was written come with a minus.
+/// After a power cut the server is gone; here another process may have its number. Nothing is cut while it is
+/// checked. Rows that do not hold what was written come with a minus.
 const CHECK: &str = r"rm -f data/postmaster.pid
 $as postgres --single -D data -c fsync=off SHARED postgres <<'END'
 DO $$ BEGIN IF EXISTS (SELECT FROM pg_extension WHERE extname = 'amcheck') THEN PERFORM bt_index_check('entry_pkey', true); IF EXISTS (SELECT FROM verify_heapam('entry')) THEN RAISE 'verify_heapam finds damage'; END IF; END IF; END $$
@@ -153,14 +154,15 @@ impl Subject for Postgres {
     }
 }
 
-/// The first line of what a server complains of that ended a statement or itself; else the last line of what it said.
+/// The first line of what a server complains of that ended a statement or itself; else the last line of what
+/// it said.
 fn complaint(ended: &Ended) -> Option<String> {
     let is_grave = |line: &&str| ["ERROR:", "FATAL:", "PANIC:"].iter().any(|level| line.contains(level));
     let last = || (!ended.status.success()).then(|| ended.said.lines().last()).flatten();
     ended.said.lines().find(is_grave).or_else(last).map(str::to_owned)
 }
 
-/// Whether a server fails with it for other reasons than what it reads.
+/// Returns true if a server fails with it for other reasons than what it reads.
 fn is_of_the_machine(said: &str) -> bool {
     [
         "shared memory",

@@ -1,4 +1,5 @@
-//! A line for the shell run to its end, with all that it starts: its output is cut, its time is limited, and it can be stopped.
+//! A line for the shell run to its end, with all that it starts: its output is cut, its time is limited, and
+//! it can be stopped.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeWriter};
@@ -15,8 +16,8 @@ use crate::error::{Error, Result};
 /// How much of what a program says is kept, in bytes: the end of it.
 const SAID_MAX: usize = 4 << 10;
 
-/// A shell that has a pipe as its standard input: when that ends, for plumb was killed, it kills all of its process group. What waits
-/// is no child of the program, which may wait for all that it has.
+/// A shell that has a pipe as its standard input: when that ends, for plumb was killed, it kills all of its
+/// process group. What waits is no child of the program, which may wait for all that it has.
 const GUARDED: &str = "exec 9<&0 0</dev/null; ({ read _ <&9; kill -KILL 0; } >/dev/null 2>&1 &); exec 9<&-; exec /bin/sh -c \"$1\"";
 
 /// A line for /bin/sh, and the bounds that it runs within.
@@ -48,8 +49,8 @@ impl std::fmt::Display for Ended {
 }
 
 impl Process<'_> {
-    /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is handed on as it
-    /// comes.
+    /// Runs it to its end; then all that it left in its process group is killed. What it acknowledges by is
+    /// handed on as it comes.
     pub(super) fn run(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<Ended> {
         let failed = |error: io::Error| self.failed(&format!("could not be run: {error}"));
         let mut said = Tail::new(SAID_MAX);
@@ -77,8 +78,8 @@ impl Process<'_> {
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
     }
 
-    /// Returns the command and the pipes that come from it. The writer, if there is one, is to be held for as long as
-    /// the program may run.
+    /// Returns the command and the pipes that come from it. The writer, if there is one, is to be held for as
+    /// long as the program may run.
     fn command<'p>(
         &self,
         said: &'p mut Tail,
@@ -100,7 +101,8 @@ impl Process<'_> {
                 command.arg(GUARDED).arg("sh").arg(self.line).stdin(ends_with_us)
             }
             AckBy::Stdout => command.arg(self.line).stdout(hear()?),
-            // A shell gets the pipe as its standard input, which a child can be given without unsafe code, and moves it.
+            // A shell gets the pipe as its standard input, which a child can be given without unsafe code,
+            // and moves it.
             AckBy::Descriptor(number) => {
                 let moved = format!("exec {number}>&0 0</dev/null; exec /bin/sh -c \"$1\"");
                 command.arg(moved).arg("sh").arg(self.line).stdin(hear()?)

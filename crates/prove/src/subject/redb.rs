@@ -1,7 +1,8 @@
-//! The real redb, in process: the transactions of a [`History`], each acknowledged when its commit has returned.
+//! The real redb, in process: the transactions of a [`History`], each acknowledged when its commit has
+//! returned.
 //!
-//! redb repairs what it finds when it opens a file; it does so on a copy in memory, where it waits for no drive. What it then
-//! holds is judged.
+//! redb repairs what it finds when it opens a file; it does so on a copy in memory, where it waits for no
+//! drive. What it then holds is judged.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -145,7 +146,8 @@ mod tests {
     use super::super::named;
     use super::*;
 
-    /// The file after set-up and after each acknowledgement, as a power cut would leave it that loses nothing.
+    /// The file after set-up and after each acknowledgement, as a power cut would leave it that loses
+    /// nothing.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<Vec<u8>>) {
         let subject = named(&format!("redb:inserts=4,deletes=2,{options}")).unwrap();
         let place = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! The real SQLite, in process: the transactions of a [`History`], each acknowledged when COMMIT has returned.
+//! The real SQLite, in process: the transactions of a [`History`], each acknowledged when COMMIT has
+//! returned.
 //!
-//! SQLite itself recovers what it finds, by rolling a journal back or a log forward; it does so on a copy in memory, where it
-//! waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes it anew after a crash.
+//! SQLite itself recovers what it finds, by rolling a journal back or a log forward; it does so on a copy in
+//! memory, where it waits for no drive. What it then holds is judged. A `-shm` file is not read: SQLite makes
+//! it anew after a crash.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -67,7 +69,8 @@ impl Sqlite {
         connection.pragma_update(None, "journal_mode", &self.journal)?;
         let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != self.journal {
-            // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for WAL).
+            // SQLite keeps its old mode and says nothing where the file system cannot (no shared memory for
+            // WAL).
             let what = format!("journal_mode={} (it stays {mode})", self.journal);
             return Err(rusqlite::Error::InvalidParameterName(what));
         }
@@ -75,7 +78,8 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// The files that SQLite would find at `place`, by the ends of their names. What cannot be read is the outcome.
+    /// The files that SQLite would find at `place`, by the ends of their names. What cannot be read is the
+    /// outcome.
     fn read(place: &Path) -> std::result::Result<Vec<(&'static str, Vec<u8>)>, Outcome> {
         let mut files = Vec::new();
         for suffix in ["", "-journal", "-wal"] {
@@ -186,7 +190,8 @@ impl Subject for Sqlite {
     }
 }
 
-/// Tells apart whatever SQLite may find: the files with their names and lengths. Two hashes of 64 bits with different beginnings.
+/// Tells apart whatever SQLite may find: the files with their names and lengths. Two hashes of 64 bits with
+/// different beginnings.
 fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
     [0_u8, 1].map(|first| {
         let mut hasher = DefaultHasher::new();
@@ -195,7 +200,7 @@ fn digest_of(files: &[(&str, Vec<u8>)]) -> [u64; 2] {
     })
 }
 
-/// Whether SQLite fails with it for other reasons than what it reads.
+/// Returns true if SQLite fails with it for other reasons than what it reads.
 fn is_of_the_machine(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -224,7 +229,8 @@ mod tests {
         format!("{DATABASE}{suffix}")
     }
 
-    /// The files of the database after set-up and after each acknowledgement, as a power cut would leave them that loses nothing.
+    /// The files of the database after set-up and after each acknowledgement, as a power cut would leave them
+    /// that loses nothing.
     fn states(options: &str) -> (std::sync::Arc<dyn Subject>, Vec<TempDir>) {
         let subject = named(&format!("sqlite:inserts=4,{options}")).unwrap();
         let place = tempfile::tempdir().unwrap();
@@ -265,7 +271,8 @@ mod tests {
         }
     }
 
-    /// A log that is gone, or without its end: what it held is lost. So is what a journal rolls back that is left over.
+    /// A log that is gone, or without its end: what it held is lost. So is what a journal rolls back that is
+    /// left over.
     #[test]
     fn a_log_or_journal_of_another_moment_loses_what_was_acknowledged() {
         let (subject, states) = states("journal=wal");

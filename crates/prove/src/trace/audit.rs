@@ -1,9 +1,10 @@
 //! Which files a program syncs, and what it leaves to luck.
 //!
-//! POSIX promises for fsync(2) of a file its data, and for fsync(2) of a directory its entries. Linux file systems often do more
-//! (ext4, xfs and btrfs keep the name of a new file whose fsync returned); what rests on that is left to luck here. After an
-//! fsync that failed Linux marks the pages as clean, so that another fsync which succeeds proves nothing (Rebello et al., "Can
-//! Applications Recover from fsync Failures?", USENIX ATC 2020).
+//! POSIX promises for fsync(2) of a file its data, and for fsync(2) of a directory its entries. Linux file
+//! systems often do more (ext4, xfs and btrfs keep the name of a new file whose fsync returned); what rests
+//! on that is left to luck here. After an fsync that failed Linux marks the pages as clean, so that another
+//! fsync which succeeds proves nothing (Rebello et al., "Can Applications Recover from fsync Failures?",
+//! USENIX ATC 2020).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ pub enum Lapse {
         /// How many bytes since the last sync.
         bytes: u64,
     },
-    /// A name was changed by a call of this kind (`open`, `mkdir`, `link`, `rename`, `unlink`), and the directory never synced afterwards.
+    /// A name was changed by a call of this kind (`open`, `mkdir`, `link`, `rename`, `unlink`), and the
+    /// directory never synced afterwards.
     DirectoryNotSynced(&'static str),
     /// A file took the place of another before its data was synced.
     RenamedBeforeSync,
@@ -80,7 +82,8 @@ impl Audit {
         &self.synced
     }
 
-    /// Ways to write that calls do not tell of, with how often they were set up: what goes through them is not judged.
+    /// Ways to write that calls do not tell of, with how often they were set up: what goes through them is
+    /// not judged.
     pub const fn not_seen(&self) -> &BTreeMap<&'static str, u64> {
         &self.not_seen
     }
@@ -120,8 +123,8 @@ impl Audit {
         Finding { lapse, path: path.to_owned(), call: self.calls, at: call.at }
     }
 
-    /// What a call changes: the plainest name of a call of its kind, and the last path that it was given, or wrote to. None if it
-    /// changes nothing beneath the directory of this audit. Its result does not matter.
+    /// What a call changes: the plainest name of a call of its kind, and the last path that it was given, or
+    /// wrote to. None if it changes nothing beneath the directory of this audit. Its result does not matter.
     pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
         let kind = kind(call);
         let path = match kind {
@@ -267,7 +270,7 @@ fn has_flag(call: &Call, flag: &str) -> bool {
     call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if is_flag(word)))
 }
 
-/// Whether opening it may give a new file its name.
+/// Returns true if opening it may give a new file its name.
 fn may_create(call: &Call) -> bool {
     (has_flag(call, "O_CREAT") || call.name == "creat") && !has_flag(call, "O_TMPFILE")
 }

@@ -18,7 +18,7 @@ pub struct TraceDocument {
     pub beneath: String,
     /// How the program ended, such as `exit status: 0`.
     pub ended: String,
-    /// Whether it ended with success.
+    /// True if it ended with success.
     pub succeeded: bool,
     /// How many writes of the drive failed on purpose; null if none was to.
     pub failed_writes: Option<u64>,
@@ -26,17 +26,19 @@ pub struct TraceDocument {
     pub failed_syncs: u64,
     /// What it left to luck, in the order of its calls.
     pub findings: Vec<TraceFinding>,
-    /// How often each file or directory was synced with success; by path beneath the directory, which itself is `.`.
+    /// How often each file or directory was synced with success; by path beneath the directory, which itself
+    /// is `.`.
     pub synced: BTreeMap<String, u64>,
-    /// How often ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`. What went through them was not seen.
+    /// How often ways to write were set up that its calls do not tell of: `mmap`, `io_uring`, `aio`. What
+    /// went through them was not seen.
     pub not_seen: BTreeMap<String, u64>,
 }
 
 /// One thing that was left to luck.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFinding {
-    /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`, `failed-sync-retried` or
-    /// `failure-not-seen`.
+    /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`,
+    /// `failed-sync-retried` or `failure-not-seen`.
     pub kind: String,
     /// Of which file, beneath the directory.
     pub path: String,
@@ -50,8 +52,8 @@ impl TraceDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-trace/1";
 
-    /// What the calls of a program come to. One that ended with an error has not ignored the fsync that failed, and promised nothing
-    /// of what it had not synced by then.
+    /// What the calls of a program come to. One that ended with an error has not ignored the fsync that
+    /// failed, and promised nothing of what it had not synced by then.
     pub fn of(traced: &Traced, succeeded: bool) -> Self {
         let root = &*traced.root;
         let mut audit = Audit::beneath(root);
@@ -87,8 +89,8 @@ impl TraceDocument {
         }
     }
 
-    /// Puts down that so many writes of the drive failed beneath the program. One that ended with success and was told by no call
-    /// could not know.
+    /// Puts down that so many writes of the drive failed beneath the program. One that ended with success and
+    /// was told by no call could not know.
     pub fn set_failed_writes(&mut self, failed: u64) {
         self.failed_writes = Some(failed);
         if failed > 0 && self.failed_syncs == 0 && self.succeeded {

@@ -1,4 +1,5 @@
-//! Sync calls that a program does not make, as a change to try: which one, and after which of its system calls.
+//! Sync calls that a program does not make, as a change to try: which one, and after which of its system
+//! calls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,19 +22,22 @@ pub enum Sync {
     Directory,
 }
 
-/// A sync call, made after every system call that matches, and before the thread whose call it is does anything else.
+/// A sync call, made after every system call that matches, and before the thread whose call it is does
+/// anything else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Injection {
-    /// The kind of system call, by its plainest name: `unlink` stands for unlinkat(2) too, `write` for all that write.
+    /// The kind of system call, by its plainest name: `unlink` stands for unlinkat(2) too, `write` for all
+    /// that write.
     pub after: &'static str,
-    /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and `*` is any name.
+    /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and
+    /// `*` is any name.
     pub path: PathBuf,
     /// What is synced.
     pub sync: Sync,
 }
 
 impl Injection {
-    /// Whether it belongs to a call of this kind, with this path beneath the root.
+    /// Returns true if it belongs to a call of this kind, with this path beneath the root.
     pub(super) fn matches(&self, after: &str, path: &Path) -> bool {
         let (own, other) = (self.path.file_name(), path.file_name());
         self.after == after
@@ -79,8 +83,8 @@ fn rank(lapse: &Lapse) -> Option<u8> {
     }
 }
 
-/// The sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only what was left to luck at one
-/// of the times in `acknowledged`, which rise, counts; by the clock of the calls.
+/// The sync calls that may mend what the calls of a program leave to luck, the likeliest first. Only what was
+/// left to luck at one of the times in `acknowledged`, which rise, counts; by the clock of the calls.
 pub fn candidates(traced: &Traced, acknowledged: &[Nanos]) -> Vec<Injection> {
     let mut audit = Audit::beneath(&traced.root);
     let mut rest = traced.calls.iter().peekable();

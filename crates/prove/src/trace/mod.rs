@@ -1,4 +1,5 @@
-//! Which system calls a program made, what it leaves to luck by them, and the program run again with a sync call that it lacks.
+//! Which system calls a program made, what it leaves to luck by them, and the program run again with a sync
+//! call that it lacks.
 
 mod audit;
 mod document;

@@ -1,13 +1,15 @@
 //! A program under strace(1), read while it runs, with sync calls made in its place.
 //!
-//! The trace goes through a FIFO that holds one page, and a line is far longer: strace pads it before the result. So while the
-//! beginning of a line has been read and its end has not, strace waits in write(2), and the thread whose call it is stays where
-//! the call has returned and nothing else has happened. That holds with any number of threads, and needs no signals, which
-//! threads would share. What is synced meanwhile reaches the drive as if the program had synced it.
+//! The trace goes through a FIFO that holds one page, and a line is far longer: strace pads it before the
+//! result. So while the beginning of a line has been read and its end has not, strace waits in write(2), and
+//! the thread whose call it is stays where the call has returned and nothing else has happened. That holds
+//! with any number of threads, and needs no signals, which threads would share. What is synced meanwhile
+//! reaches the drive as if the program had synced it.
 //!
-//! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed by a sync, too; such are
-//! counted. strace can leave them out by itself (`-z`), but version 6.1 then loses calls of programs with several threads. What
-//! io_uring, aio and mapped memory write is not among the calls; [`Audit::not_seen`] names it.
+//! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed
+//! by a sync, too; such are counted. strace can leave them out by itself (`-z`), but version 6.1 then loses
+//! calls of programs with several threads. What io_uring, aio and mapped memory write is not among the calls;
+//! [`Audit::not_seen`] names it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -39,7 +41,8 @@ pub struct Traced {
     pub calls: Vec<Call>,
     /// How many sync calls were made in the program's place, each after a call that succeeded.
     pub injected: u64,
-    /// How many were made after a call that failed, whose result was not known yet. A program that is mended need not make these.
+    /// How many were made after a call that failed, whose result was not known yet. A program that is mended
+    /// need not make these.
     pub injected_after_failures: u64,
     /// Where what is audited or synced lies: a directory, by a path without links.
     pub root: PathBuf,
@@ -57,8 +60,8 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in its place. The thread
-    /// that calls it lends its descriptors to the one that reads and syncs.
+    /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in
+    /// its place. The thread that calls it lends its descriptors to the one that reads and syncs.
     ///
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.
@@ -88,8 +91,9 @@ impl Tracer {
         Ok(Self { directory, column, reader: Some(reader) })
     }
 
-    /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors and its process group
-    /// are for the caller to set. It ends as `command` does, when all of its children have ended, and is to be run once.
+    /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors
+    /// and its process group are for the caller to set. It ends as `command` does, when all of its children
+    /// have ended, and is to be run once.
     pub fn command(&self, command: &Command) -> Command {
         let mut traced = Command::new("strace");
         let calls: Vec<&str> = CALLS.iter().map(|(_, names)| *names).collect();
@@ -185,7 +189,8 @@ impl Reader {
                     self.traced.calls.push(call);
                 }
             }
-            // After a failure the program goes on, and its trace is read to the end: it must not wait for ever.
+            // After a failure the program goes on, and its trace is read to the end: it must not wait for
+            // ever.
             if synced.is_none() && failed.is_none() && pending.ends_with(&[b' '; BLANKS]) {
                 match self.returned(&pending) {
                     Ok(count) => synced = Some(count),
@@ -196,7 +201,8 @@ impl Reader {
         failed.map_or(Ok(self.traced), Err)
     }
 
-    /// A call has returned, with or without success, and its thread is held. Returns how many sync calls were made.
+    /// A call has returned, with or without success, and its thread is held. Returns how many sync calls were
+    /// made.
     fn returned(&self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
         let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
@@ -228,7 +234,7 @@ impl Reader {
     }
 }
 
-/// Whether a tracer holds the thread: state `t` of proc(5).
+/// Returns true if a tracer holds the thread: state `t` of proc(5).
 fn is_held(thread: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('t'))

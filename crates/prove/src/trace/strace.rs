@@ -1,5 +1,5 @@
-//! The system calls of a program, read from the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time, and a call on
-//! each line, descriptors with their paths; with `-T` also how long it took.
+//! The system calls of a program, read from the output of strace(1) with `-f -y -ttt -s 0`: a thread, a time,
+//! and a call on each line, descriptors with their paths; with `-T` also how long it took.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether it is an fsync(2), fdatasync(2) or syncfs(2) that failed.
+    /// Returns true if it is an fsync(2), fdatasync(2) or syncfs(2) that failed.
     pub(super) fn is_failed_sync(&self) -> bool {
         matches!(kind(self), "fsync" | "syncfs") && self.result.is_err()
     }
@@ -54,8 +54,8 @@ pub enum Argument {
     Word(String),
 }
 
-/// The calls of which an audit makes something, as strace(1) is asked for them (`?`: not all processors have it), after the plainest
-/// name of a call of their kind.
+/// The calls of which an audit makes something, as strace(1) is asked for them (`?`: not all processors have
+/// it), after the plainest name of a call of their kind.
 pub(super) const CALLS: [(&str, &str); 15] = [
     ("execve", "execve"),
     ("open", "?open,openat,?openat2,?creat"),
@@ -88,7 +88,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The call that has returned with this line. Lines that are no calls (signals, exits) are passed over; so is one that was cut off.
+    /// The call that has returned with this line. Lines that are no calls (signals, exits) are passed over;
+    /// so is one that was cut off.
     pub fn parse(&mut self, line: &str) -> Option<Call> {
         let (thread, rest) = line.trim_start().split_once(' ')?;
         let (at, rest) = rest.trim_start().split_once(' ')?;

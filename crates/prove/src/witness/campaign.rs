@@ -109,7 +109,7 @@ pub struct CampaignDocument {
     pub settings: Vec<String>,
     /// What cuts the power, in words.
     pub power: String,
-    /// Whether drives lose their power by that.
+    /// True if drives lose their power by that.
     pub is_power_cut: bool,
     /// How many cycles are wanted.
     pub cycles_wanted: u64,
@@ -117,8 +117,8 @@ pub struct CampaignDocument {
     pub clean: u64,
     /// Cycles in which something was.
     pub losses: u64,
-    /// With 95 % confidence a cut in the windows that were tested loses something less often than this: 3 / clean cycles. Null if
-    /// something was lost, or there is no clean cycle.
+    /// With 95 % confidence a cut in the windows that were tested loses something less often than this: 3 /
+    /// clean cycles. Null if something was lost, or there is no clean cycle.
     pub loss_rate_below: Option<f64>,
     /// Why it ended before all cycles; null if it did not.
     pub incomplete_because: Option<String>,
@@ -191,7 +191,8 @@ impl CampaignDocument {
 }
 
 impl Campaign {
-    /// Runs all cycles that are not done yet, and tells `progress` after each. A stop ends it with what it has.
+    /// Runs all cycles that are not done yet, and tells `progress` after each. A stop ends it with what it
+    /// has.
     ///
     /// # Errors
     /// If the directory holds another campaign or cannot be written, or a power switch fails.
@@ -266,7 +267,8 @@ impl Campaign {
         replaced.map_err(|error| refused(plumb_block::in_one_line(&error)))
     }
 
-    /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only verified.
+    /// The next cycle; none if it was stopped. One that an earlier process left after its cut is only
+    /// verified.
     fn cycle(&self, document: &mut CampaignDocument, stop: &AtomicBool) -> Result<Option<Cycle>> {
         let number = document.cycles.len() as u64 + 1;
         let (began, is_left) = (Instant::now(), document.pending.is_some());
@@ -396,7 +398,8 @@ impl Campaign {
                 // Who does not listen any more has what it wanted.
                 news.map_or(Ok(()), |news| sender.send(news)).unwrap_or_default();
             });
-            // A connection that breaks is what a cut looks like; why a record could not be kept, the other side was told and says.
+            // A connection that breaks is what a cut looks like; why a record could not be kept, the other
+            // side was told and says.
             served.unwrap_or_default();
             sender.send(Heard::Closed).unwrap_or_default();
         });

@@ -34,7 +34,7 @@ const UNANSWERED: Write = Write { older_than: u64::MAX, durable_before: u64::MAX
 #[derive(Debug, Clone, Copy, Default)]
 struct Missing {
     blocks: u64,
-    /// Whether one has gone back further than to what was there before.
+    /// True if one has gone back further than to what was there before.
     is_stale: bool,
     first: Option<(Lba, Option<Stamp>)>,
 }
@@ -155,8 +155,8 @@ impl Ledger {
         }
     }
 
-    /// Whether a block for which `required` (plus one) is durable may hold the version of `write`: nothing that is durable has
-    /// surely replaced it.
+    /// Returns true if a block for which `required` (plus one) is durable may hold the version of `write`:
+    /// nothing that is durable has surely replaced it.
     fn may_hold(&self, write: u64, required: u32) -> bool {
         let older_than = self.writes.get(write as usize).map_or(u64::MAX, |write| write.older_than);
         required == 0 || write + 1 == u64::from(required) || older_than > u64::from(required) - 1
@@ -261,7 +261,7 @@ impl Ledger {
     }
 }
 
-/// Whether the block begins as it was written and ends otherwise, rather than having damaged bits.
+/// Returns true if the block begins as it was written and ends otherwise, rather than having damaged bits.
 fn is_torn(stamp: Stamp, block: &[u8]) -> bool {
     let mut expected = vec![0; block.len()];
     Pattern { seed: stamp.seed, lba: stamp.lba, generation: stamp.generation }

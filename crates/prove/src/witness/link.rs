@@ -1,5 +1,5 @@
-//! The end of a connection at which the writer or a verification is: over stdin and stdout of a command (such as
-//! `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
+//! The end of a connection at which the writer or a verification is: over stdin and stdout of a command (such
+//! as `ssh host plumb prove witness --dir D`), over one's own, or over a unix socket.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -209,7 +209,8 @@ impl Link {
         }
     }
 
-    /// Asks, and waits until the witness confirms: what it said before that, and the last batch that is durable there.
+    /// Asks, and waits until the witness confirms: what it said before that, and the last batch that is
+    /// durable there.
     ///
     /// # Errors
     /// If the connection is lost, or the witness refuses.

@@ -1,7 +1,8 @@
-//! What a run writes: all of it follows from a few figures, so that whoever verifies knows every byte without having been told.
+//! What a run writes: all of it follows from a few figures, so that whoever verifies knows every byte without
+//! having been told.
 //!
-//! First the region is filled from its beginning to its end, and flushed. Then come writes at random places, half of them in the
-//! first eighth of the region, so that blocks are often written again.
+//! First the region is filled from its beginning to its end, and flushed. Then come writes at random places,
+//! half of them in the first eighth of the region, so that blocks are often written again.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -103,7 +104,8 @@ impl Plan {
         Ok(seconds(SystemTime::now()) << 32 | u64::from(u32::from_ne_bytes(chance)))
     }
 
-    /// The seeds of runs that began after the one with `seed`, until `now`. None by clocks that contradict each other.
+    /// The seeds of runs that began after the one with `seed`, until `now`. None by clocks that contradict
+    /// each other.
     pub(super) fn seeds_between(seed: u64, now: SystemTime) -> Option<Range<u64>> {
         let after = ((seed >> 32) + 1) << 32;
         let until = (seconds(now) + 1) << 32;
@@ -135,7 +137,7 @@ impl Plan {
         (LbaRange::new(Lba(first), self.write_blocks), fua)
     }
 
-    /// Whether a flush follows the writes below `next`: that after the filling covers all of it.
+    /// Returns true if a flush follows the writes below `next`: that after the filling covers all of it.
     pub fn flush_before(&self, next: u64) -> bool {
         match next.checked_sub(self.fills()) {
             None => false,

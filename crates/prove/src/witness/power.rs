@@ -1,4 +1,5 @@
-//! Power switches: what takes the power from the machine or the drive under test and gives it back, each labelled as what it is.
+//! Power switches: what takes the power from the machine or the drive under test and gives it back, each
+//! labelled as what it is.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -25,7 +26,8 @@ const SYSRQ: &str = "echo 1 > /proc/sys/kernel/sysrq && echo b > /proc/sysrq-tri
 /// Where the writer and the verification run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The words before a command that is run there, such as `ssh host`, which takes the command as one shell word; none here.
+    /// The words before a command that is run there, such as `ssh host`, which takes the command as one shell
+    /// word; none here.
     pub launcher: Vec<String>,
     /// Where plumb is there.
     pub program: String,
@@ -46,7 +48,7 @@ impl Machine {
 pub struct PowerSwitch {
     /// What it does, in words for reports.
     pub words: &'static str,
-    /// Whether drives lose their power by it; not known of a command, which is taken at its word.
+    /// True if drives lose their power by it; not known of a command, which is taken at its word.
     pub is_power_cut: bool,
     kind: Kind,
 }
@@ -74,8 +76,8 @@ impl PowerSwitch {
         }
     }
 
-    /// What was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`, `drive:NAME`, `qemu:SOCKET`. Drives have their
-    /// sockets in `directory`.
+    /// What was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`, `drive:NAME`,
+    /// `qemu:SOCKET`. Drives have their sockets in `directory`.
     ///
     /// # Errors
     /// What was expected.
@@ -113,7 +115,7 @@ impl PowerSwitch {
         Ok(Self { words, is_power_cut, kind })
     }
 
-    /// Whether it is of a drive alone, and the cut may be aimed at a command of it.
+    /// Returns true if it is of a drive alone, and the cut may be aimed at a command of it.
     pub const fn can_aim(&self) -> bool {
         matches!(self.kind, Kind::Drive(..))
     }
@@ -142,8 +144,8 @@ impl PowerSwitch {
         }
     }
 
-    /// Takes back a cut that waits for its moment, and gives the power back where that is not part of the cut. Done also where
-    /// there is power already.
+    /// Takes back a cut that waits for its moment, and gives the power back where that is not part of the
+    /// cut. Done also where there is power already.
     ///
     /// # Errors
     /// If the switch fails.
@@ -188,7 +190,8 @@ fn runs(words: &[String], seconds: u32) -> Result<bool> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
     let timeout = Some(Duration::from_secs(seconds.into()));
-    // A switch that is interrupted would leave the power as nobody knows. What it starts may stay, such as a machine.
+    // A switch that is interrupted would leave the power as nobody knows. What it starts may stay, such as a
+    // machine.
     let (never, grace) = (AtomicBool::new(false), Duration::from_secs(1));
     let limits = Limits { timeout, stop: &never, grace, kills_leftovers: false };
     let ended = child::run(command, Vec::new(), limits).map_err(cannot(format!("run {}", words[0])))?;

@@ -1,4 +1,5 @@
-//! The record of a witness: a directory of files, one for each session with a run; and the witness that keeps it.
+//! The record of a witness: a directory of files, one for each session with a run; and the witness that keeps
+//! it.
 //!
 //! ```text
 //!   DIR/000017-0123456789abcdef.log     NUMBER-RUN.log; numbers go up, so the newest run has the highest
@@ -149,7 +150,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins a file for a run in `directory`, which is made if it is not there. When this returns, the run is durable.
+    /// Begins a file for a run in `directory`, which is made if it is not there. When this returns, the run
+    /// is durable.
     ///
     /// # Errors
     /// If another run has this name, or the file system fails.
@@ -199,8 +201,8 @@ impl Session {
     }
 }
 
-/// Is a witness for one connection, until the other side hangs up. What was said is told to `heard` once it is done: what
-/// is confirmed is durable in `directory`.
+/// Is a witness for one connection, until the other side hangs up. What was said is told to `heard` once it
+/// is done: what is confirmed is durable in `directory`.
 ///
 /// # Errors
 /// If the record is not known to be durable, or the connection fails. Whatever was confirmed stands.

@@ -13,12 +13,13 @@ use super::record::Record;
 use super::{Link, Message, Plan, RunFacts, refused};
 use crate::error::Result;
 
-/// In which way an acknowledged write is not there, or a block is not as any write left it. After Zheng et al., "Understanding
-/// the Robustness of SSDs under Power Fault", FAST 2013.
+/// In which way an acknowledged write is not there, or a block is not as any write left it. After Zheng et
+/// al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A durable write is missing, and so is everything that was written after it was acknowledged as durable.
+    /// A durable write is missing, and so is everything that was written after it was acknowledged as
+    /// durable.
     Lost,
     /// A durable write is missing, and one that was issued after it was acknowledged as durable is there.
     Unserialised,
@@ -90,7 +91,8 @@ pub struct VerifyDocument {
     pub identity: Option<String>,
     /// Writes of which the witness knows that they were answered.
     pub acknowledged: u64,
-    /// Those that the device said were durable, by FUA or a flush: these had to be there, or what replaced them.
+    /// Those that the device said were durable, by FUA or a flush: these had to be there, or what replaced
+    /// them.
     pub required: u64,
     /// Blocks that were read and compared.
     pub blocks_read: u64,
@@ -102,7 +104,8 @@ pub struct VerifyDocument {
     pub recorded_until: f64,
     /// What is wrong; empty if nothing is.
     pub classes: Vec<ClassCount>,
-    /// How many seconds before that the oldest missing write was acknowledged as durable; null if none is missing.
+    /// How many seconds before that the oldest missing write was acknowledged as durable; null if none is
+    /// missing.
     pub oldest_loss: Option<f64>,
     /// Some wrong blocks of each class.
     pub examples: Vec<Example>,
@@ -122,12 +125,12 @@ impl VerifyDocument {
         }
     }
 
-    /// Whether anything is missing or wrong.
+    /// Returns true if anything is missing or wrong.
     pub fn has_loss(&self) -> bool {
         !self.classes.is_empty()
     }
 
-    /// Whether all of it was read.
+    /// Returns true if all of it was read.
     pub const fn is_complete(&self) -> bool {
         self.blocks_unreached == 0
     }
@@ -184,7 +187,8 @@ pub fn fetch(link: &mut Link, target: &str, identity: Option<String>) -> Result<
     record.filter(is_whole).ok_or_else(broken)
 }
 
-/// Reads the region of the run from `device`, and compares every block. Reads only. `progress` is told of the bytes that were read.
+/// Reads the region of the run from `device`, and compares every block. Reads only. `progress` is told of the
+/// bytes that were read.
 ///
 /// # Errors
 /// If the record contradicts itself, the device is another one, a later run was on it, or it was stopped.

@@ -1,4 +1,5 @@
-//! The writer: issues the writes of a plan, as many at once as it says, and tells the witness what was answered.
+//! The writer: issues the writes of a plan, as many at once as it says, and tells the witness what was
+//! answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,7 +19,8 @@ const FLUSH: Tag = Tag(u64::MAX);
 const LOOK_EVERY: Nanos = Nanos::millis(1);
 /// How long to wait for the witness before it is looked whether to stop.
 const STOP_EVERY: Duration = Duration::from_millis(100);
-/// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not required.
+/// How often the witness is waited for so long by whoever was told to stop: what it has not confirmed is not
+/// required.
 const STOP_TRIES: u32 = 20;
 
 /// When to end without a cut.
@@ -35,7 +37,7 @@ pub struct Until {
 pub struct Ended {
     /// Why.
     pub because: String,
-    /// Whether the device answered something else than "done": in a cut, or before one.
+    /// True if the device answered something else than "done": in a cut, or before one.
     pub device_failed: bool,
     /// Writes that were answered.
     pub writes: u64,
@@ -71,8 +73,8 @@ struct Writer<'a> {
     has_said_why: bool,
 }
 
-/// Writes until the device answers no more, `until` says so, or `stop` becomes true; then tells the witness why it ended. A device
-/// that fails is no error here: that is what a cut looks like.
+/// Writes until the device answers no more, `until` says so, or `stop` becomes true; then tells the witness
+/// why it ended. A device that fails is no error here: that is what a cut looks like.
 ///
 /// # Errors
 /// If the plan does not fit the device, there is no queue, or no witness.
@@ -215,8 +217,8 @@ impl Writer<'_> {
         true
     }
 
-    /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of all, once nothing is in
-    /// flight any more, why it ended.
+    /// Takes what the witness has confirmed, waiting for it at most so long, and sends what is new: last of
+    /// all, once nothing is in flight any more, why it ended.
     fn exchange(&mut self, witness: &mut dyn Witness, wait: Duration) -> Result<()> {
         if let Some(lease) = self.unconfirmed
             && witness.confirmed(wait)? >= self.batch

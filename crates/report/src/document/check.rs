@@ -1,7 +1,7 @@
 //! The document of `plumb check --json`: a run document with two tables of its figures.
 //!
-//! `sync` holds a row for each job that measures a method to make a write durable, `io` one for each other job. It is only
-//! written: whoever reads it reads the run document in it.
+//! `sync` holds a row for each job that measures a method to make a write durable, `io` one for each other
+//! job. It is only written: whoever reads it reads the run document in it.
 
 use plumb_block::SyncMethod;
 use plumb_measure::{IoResult, SyncResult};

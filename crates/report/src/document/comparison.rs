@@ -1,7 +1,8 @@
-//! The document of a comparison, as `plumb compare --json` prints it: the levels of a factor, what each block measured, and what
-//! that says of each pair of levels.
+//! The document of a comparison, as `plumb compare --json` prints it: the levels of a factor, what each block
+//! measured, and what that says of each pair of levels.
 //!
-//! Ratios are of a level to the one it is compared with. Each null is: it is not known, or the data do not bound it.
+//! Ratios are of a level to the one it is compared with. Each null is: it is not known, or the data do not
+//! bound it.
 
 use std::collections::BTreeMap;
 
@@ -50,11 +51,11 @@ pub struct ComparisonDocument {
     pub workload: String,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Whether it ran to its end.
+    /// True if it ran to its end.
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
-    /// Whether something failed that should not: a flush, a device.
+    /// True if something failed that should not: a flush, a device.
     pub failed: bool,
     /// What is worth saying beside the figures.
     pub notes: Vec<String>,
@@ -62,8 +63,8 @@ pub struct ComparisonDocument {
     pub environment: Environment,
     /// Where the recording is; null if it is not kept.
     pub run_directory: Option<String>,
-    /// Of several workloads each, a whole comparison that is judged alone; what stands beside this is of the first, but for how all of them
-    /// ended. Left out of one.
+    /// Of several workloads each, a whole comparison that is judged alone; what stands beside this is of the
+    /// first, but for how all of them ended. Left out of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chapters: Vec<ComparisonDocument>,
 }
@@ -109,11 +110,13 @@ impl ComparisonDocument {
 pub struct LevelResult {
     /// Its name.
     pub name: String,
-    /// The median of each figure over the blocks. It has no interval: blocks of one level alone drift, and only ratios do not.
+    /// The median of each figure over the blocks. It has no interval: blocks of one level alone drift, and
+    /// only ratios do not.
     pub figures: BTreeMap<String, f64>,
     /// The counts of all blocks together.
     pub counts: Counts,
-    /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of recorded runs.
+    /// The distribution of the time of an operation over all blocks that count, the fastest first; empty of
+    /// recorded runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distribution: Vec<Within>,
 }
@@ -151,8 +154,8 @@ pub struct Contrast {
     pub outcome: Outcome,
     /// The ratio of that figure; null if there are too few blocks.
     pub ratio: Option<Estimate>,
-    /// The smallest difference that this experiment would have found in four of five cases, as a share: 0.03 is a ratio of 1.03. Null
-    /// if no difference could have been found.
+    /// The smallest difference that this experiment would have found in four of five cases, as a share: 0.03
+    /// is a ratio of 1.03. Null if no difference could have been found.
     pub smallest_detectable: Option<f64>,
     /// The ratio of each figure that both have, each interval for itself.
     pub ratios: BTreeMap<String, Estimate>,
@@ -180,10 +183,12 @@ pub enum Outcome {
 /// A term of the explanation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Term {
-    /// Which: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels sync), `flush-cost`, `sync-calls`,
-    /// `device-ios`, `device-io-cost`, `queueing`, `processor`, `processor-wait`, `remainder`.
+    /// Which: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels sync),
+    /// `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `queueing`, `processor`, `processor-wait`,
+    /// `remainder`.
     pub term: String,
-    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much smaller than a term.
+    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much
+    /// smaller than a term.
     pub share: Option<f64>,
     /// The difference that it makes, in seconds from one operation to the next; negative if it saves time.
     pub seconds: f64,
@@ -198,23 +203,25 @@ pub struct LimitResult {
     pub limit: String,
     /// The level of which the ratio is.
     pub compared: String,
-    /// Whether the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not known.
+    /// Whether the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not
+    /// known.
     pub exceeded: Option<bool>,
 }
 
 /// How an experiment was designed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DesignFacts {
-    /// Whether blocks of the levels followed one another in an order that was drawn. If not, drift may be taken for a difference.
+    /// True if blocks of the levels followed one another in an order that was drawn. If not, drift may be
+    /// taken for a difference.
     pub interleaved: bool,
-    /// Whether the levels of a round ran at the same time, rather than in turns.
+    /// True if the levels of a round ran at the same time, rather than in turns.
     #[serde(default)]
     pub together: bool,
     /// At most so many rounds, each with a block of every level.
     pub rounds_max: u64,
     /// After which rounds the results were looked at, and with which part of the error.
     pub looks: Vec<LookFacts>,
-    /// Whether it ended at a look before the last because the outcome was clear.
+    /// True if it ended at a look before the last because the outcome was clear.
     pub ended_early: bool,
     /// The error that all looks share: 0.05.
     pub error: f64,
@@ -264,13 +271,15 @@ pub struct Block {
     pub round: u64,
     /// How long it was measured, in seconds.
     pub seconds: f64,
-    /// How long the rate took to settle within it, in seconds; null if it never did or the block was too short to say.
+    /// How long the rate took to settle within it, in seconds; null if it never did or the block was too
+    /// short to say.
     pub settled_after: Option<f64>,
     /// Its figures, by name.
     pub figures: BTreeMap<String, f64>,
     /// What was counted.
     pub counts: Counts,
-    /// Operations per second in parts of the block that are alike in length, in order; empty of recorded runs.
+    /// Operations per second in parts of the block that are alike in length, in order; empty of recorded
+    /// runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
 }
@@ -284,10 +293,11 @@ pub struct Counts {
     pub operations: u64,
     /// Time of all places for a request, busy or not: the length of the window times the depth.
     pub slot_seconds: f64,
-    /// Time of all threads: the length of the window times their number; null with the processor time if that is not known.
+    /// Time of all threads: the length of the window times their number; null with the processor time if that
+    /// is not known.
     #[serde(default)]
     pub thread_seconds: Option<f64>,
-    /// Whether all operations went through the page cache.
+    /// True if all operations went through the page cache.
     #[serde(default)]
     pub page_cache: bool,
     /// Time of operations.
@@ -296,7 +306,8 @@ pub struct Counts {
     pub syncs: u64,
     /// Time of syncs.
     pub sync_seconds: f64,
-    /// Reads and writes that the devices were handed; null with the following ones if the devices could not be read.
+    /// Reads and writes that the devices were handed; null with the following ones if the devices could not
+    /// be read.
     pub device_ios: Option<u64>,
     /// Bytes of these.
     pub device_bytes: Option<u64>,
@@ -311,7 +322,8 @@ pub struct Counts {
     pub flush_seconds: Option<f64>,
     /// Processor time of the workers.
     pub cpu_seconds: Option<f64>,
-    /// Time in which the workers were ready to run and waited for a processor, as if each waited as long as the one that waited most.
+    /// Time in which the workers were ready to run and waited for a processor, as if each waited as long as
+    /// the one that waited most.
     pub waiting_seconds: Option<f64>,
 }
 

@@ -20,14 +20,15 @@ pub struct FleetDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// Whether a host is missing, or what it measured is not whole.
+    /// True if a host is missing, or what it measured is not whole.
     pub partial: bool,
     /// The hosts, in the order in which they were named.
     pub hosts: Vec<FleetHost>,
-    /// What the hosts that did all did together: percentiles of all operations, and rates that are the sums of those of the hosts, each
-    /// over the time that it ran; null but for a load.
+    /// What the hosts that did all did together: percentiles of all operations, and rates that are the sums
+    /// of those of the hosts, each over the time that it ran; null but for a load.
     pub total: Option<Sides>,
-    /// What the others had measured until they were lost or ended, which is no part of `total`; null if that is nothing.
+    /// What the others had measured until they were lost or ended, which is no part of `total`; null if that
+    /// is nothing.
     pub unfinished: Option<Sides>,
     /// Seconds from the common start until the first host was done; null but for a load.
     pub first_done: Option<f64>,
@@ -56,7 +57,7 @@ pub struct FleetDocument {
 pub struct FleetHost {
     /// As it was named.
     pub name: String,
-    /// Whether it did all that it was asked for.
+    /// True if it did all that it was asked for.
     pub ok: bool,
     /// Why not.
     pub because: Option<String>,
@@ -112,7 +113,7 @@ impl FleetDocument {
         counted.filter_map(|host| Some((host, host.total.as_ref()?)))
     }
 
-    /// Whether what this host measured is in [`measured`](Self::measured).
+    /// Returns true if what this host measured is in [`measured`](Self::measured).
     pub const fn counts(&self, host: &FleetHost) -> bool {
         host.ok == self.total.is_some()
     }

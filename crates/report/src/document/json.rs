@@ -26,7 +26,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// Whether it is a check of a version that recorded its tables alone.
+    /// Returns true if it is a check of a version that recorded its tables alone.
     pub(super) fn is_of_tables(&self) -> bool {
         self.schema == CheckDocument::SCHEMA && self.spans.is_none()
     }

@@ -6,8 +6,8 @@ use super::run::{RunDocument, RunTarget};
 use super::sides::Sides;
 
 impl RunDocument {
-    /// What is shown as a sum beside the targets: of each span that has several, with what to call it. Spans run one
-    /// after the other, so that a sum over several of them would be a mean of unlike things.
+    /// What is shown as a sum beside the targets: of each span that has several, with what to call it. Spans
+    /// run one after the other, so that a sum over several of them would be a mean of unlike things.
     pub(crate) fn sums(&self) -> Vec<(String, &Sides)> {
         let several = |span: usize| self.targets.iter().filter(|target| target.span == span).nth(1).is_some();
         let spans = self.spans.iter().enumerate().filter(|(index, _)| several(*index));
@@ -19,7 +19,8 @@ impl RunDocument {
             .collect()
     }
 
-    /// For each target whether another one of its span is on devices of it, so that what these moved is of both.
+    /// For each target whether another one of its span is on devices of it, so that what these moved is of
+    /// both.
     pub fn sharing(&self) -> Vec<bool> {
         let mut on: HashMap<(usize, &str), usize> = HashMap::new();
         for target in &self.targets {
@@ -33,8 +34,8 @@ impl RunDocument {
         self.targets.iter().map(shares).collect()
     }
 
-    /// What to call each target, so that no two are called the same: its name, with its job and its span where the name
-    /// alone is not enough. All phases of a check have one target, so they go by their jobs.
+    /// What to call each target, so that no two are called the same: its name, with its job and its span
+    /// where the name alone is not enough. All phases of a check have one target, so they go by their jobs.
     pub fn labels(&self) -> Vec<String> {
         let mut alike: HashMap<&str, usize> = HashMap::new();
         for target in &self.targets {

@@ -1,15 +1,17 @@
 //! What a run learnt: its document, and its recording with distributions and time series.
 //!
-//! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that ran at the
-//! same time, and for each target of a job what the application and the storage saw. A check is such a run, whose spans
-//! are its phases. There are two JSON documents of it: `plumb/load/1` is the run document itself, `plumb/check/1` is
-//! the same with two tables made from it ([`CheckDocument`]).
+//! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that
+//! ran at the same time, and for each target of a job what the application and the storage saw. A check is
+//! such a run, whose spans are its phases. There are two JSON documents of it: `plumb/load/1` is the run
+//! document itself, `plumb/check/1` is the same with two tables made from it ([`CheckDocument`]).
 //!
-//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did, [`StudyDocument`] what
-//! `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`] what `plumb observe` saw: documents of their own.
+//! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did,
+//! [`StudyDocument`] what `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`]
+//! what `plumb observe` saw: documents of their own.
 //!
-//! The types here are plain data: they hold nothing of the crates that run loads, and no function here renders a report.
-//! Durations are seconds, sizes bytes, rates per second; what is not known is null, with a sibling that says why.
+//! The types here are plain data: they hold nothing of the crates that run loads, and no function here
+//! renders a report. Durations are seconds, sizes bytes, rates per second; what is not known is null, with a
+//! sibling that says why.
 
 pub mod check;
 pub mod comparison;

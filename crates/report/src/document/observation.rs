@@ -1,5 +1,5 @@
-//! The document of an observation, as `plumb observe --json` prints it: what other programs asked of block devices, and the calls with
-//! which they made files durable. Nothing here was caused by plumb.
+//! The document of an observation, as `plumb observe --json` prints it: what other programs asked of block
+//! devices, and the calls with which they made files durable. Nothing here was caused by plumb.
 
 use plumb_block::DeviceCounters;
 use plumb_measure::Latency;
@@ -28,7 +28,8 @@ pub struct ObservationDocument {
     pub devices: Vec<ObservedDevice>,
     /// The calls that made files durable, by process and call; null if they were not seen.
     pub syncs: Option<Vec<ObservedSync>>,
-    /// How long all of them took that are counted, but for those of sync_file_range, which flush no device; null if there were none.
+    /// How long all of them took that are counted, but for those of sync_file_range, which flush no device;
+    /// null if there were none.
     pub sync_latency: Option<Latency>,
     /// Why they were not; null if they were.
     pub syncs_unknown_because: Option<String>,
@@ -36,13 +37,14 @@ pub struct ObservationDocument {
     pub process: Option<ProcessIo>,
     /// What observing cost.
     pub cost: ObservationCost,
-    /// Whether it ran as long as was asked.
+    /// True if it ran as long as was asked.
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
     /// What is worth saying beside the figures.
     pub notes: Vec<String>,
-    /// A workload of the same kind, in plumb's own language (TOML); empty if nothing was seen that one can be made of.
+    /// A workload of the same kind, in plumb's own language (TOML); empty if nothing was seen that one can be
+    /// made of.
     pub workload: String,
     /// Where and how it was made.
     pub environment: Environment,
@@ -66,7 +68,8 @@ pub enum Source {
 pub struct ObservedDevice {
     /// The kernel's name.
     pub name: String,
-    /// Whether it has requests, which wait in a queue of the kernel. One without (zram, dm, md) was seen by what it was handed.
+    /// True if it has requests, which wait in a queue of the kernel. One without (zram, dm, md) was seen by
+    /// what it was handed.
     pub has_requests: bool,
     /// Reads.
     pub read: ObservedDirection,
@@ -90,8 +93,8 @@ pub struct ObservedDevice {
     pub arrivals: Option<Arrivals>,
     /// What /proc/diskstats counted in the same time; null if the device came or went.
     pub counters: Option<DeviceCounters>,
-    /// Whether the events and the counters say the same; null if there were no events, or if requests were on their way when it
-    /// began or ended.
+    /// Whether the events and the counters say the same; null if there were no events, or if requests were on
+    /// their way when it began or ended.
     pub counters_agree: Option<bool>,
     /// What completed in each part of the time.
     pub over_time: Vec<OverTime>,
@@ -153,10 +156,11 @@ pub struct QueueDepth {
 /// When requests came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// The standard deviation of the time between two of them, over its mean: 0 of a clock, 1 of independent clients.
+    /// The standard deviation of the time between two of them, over its mean: 0 of a clock, 1 of independent
+    /// clients.
     pub variation: f64,
-    /// The bursts: what lies between pauses that are at least ten times as long as the median of all intervals, and 1 ms. Null if
-    /// such pauses take less than a fifth of the time.
+    /// The bursts: what lies between pauses that are at least ten times as long as the median of all
+    /// intervals, and 1 ms. Null if such pauses take less than a fifth of the time.
     pub bursts: Option<Bursts>,
 }
 
@@ -186,13 +190,15 @@ pub struct OverTime {
     pub latency_mean: Option<f64>,
 }
 
-/// In the place of a call: a file was made durable and none was made. Seen on file systems that say when they have done that: ext4, f2fs.
+/// In the place of a call: a file was made durable and none was made. Seen on file systems that say when they
+/// have done that: ext4, f2fs.
 pub const NO_CALL: &str = "no call";
 
 /// Calls of a process that made files durable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSync {
-    /// The process; 0 if it had ended before it could be looked up: then its name is that of the event of its start, or `ended`.
+    /// The process; 0 if it had ended before it could be looked up: then its name is that of the event of its
+    /// start, or `ended`.
     pub process: u32,
     /// Its name.
     pub name: String,
@@ -200,8 +206,9 @@ pub struct ObservedSync {
     pub call: String,
     /// One of the files; null if the call names none, or it was gone.
     pub file: Option<String>,
-    /// Whether the headline and `sync_latency` count them: of an observed device or path those that are known to be on it. Not counted
-    /// are sync, which is of all devices, and those of which it is not known where the file is.
+    /// True if the headline and `sync_latency` count them: of an observed device or path those that are known
+    /// to be on it. Not counted are sync, which is of all devices, and those of which it is not known where
+    /// the file is.
     pub counted: bool,
     /// Calls that ended.
     pub count: u64,
@@ -220,7 +227,8 @@ pub struct ProcessIo {
     pub process: u32,
     /// Its name.
     pub name: String,
-    /// Bytes that it asked to read, also of those that were in memory; null with the following ones if they may not be read.
+    /// Bytes that it asked to read, also of those that were in memory; null with the following ones if they
+    /// may not be read.
     pub read_calls_bytes: Option<u64>,
     /// Bytes that it asked to write.
     pub write_calls_bytes: Option<u64>,
@@ -233,8 +241,8 @@ pub struct ProcessIo {
 /// What observing cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationCost {
-    /// Processor time of plumb, in seconds. What the kernel needed to put events down is part of the programs that caused them, and is
-    /// not in it.
+    /// Processor time of plumb, in seconds. What the kernel needed to put events down is part of the programs
+    /// that caused them, and is not in it.
     pub cpu_seconds: f64,
     /// The same as a share of one processor.
     pub cpu_share: f64,

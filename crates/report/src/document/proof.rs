@@ -1,7 +1,8 @@
-//! The document of a proof, as `plumb prove app --json` prints it: what was recorded, which states a power cut may leave, and
-//! what a checker found in them.
+//! The document of a proof, as `plumb prove app --json` prints it: what was recorded, which states a power
+//! cut may leave, and what a checker found in them.
 //!
-//! Durations are seconds since the recording began. A state counts once for each acknowledgement that must be found in it.
+//! Durations are seconds since the recording began. A state counts once for each acknowledgement that must be
+//! found in it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +13,12 @@ use super::run::Environment;
 pub struct ProofDocument {
     /// [`ProofDocument::SCHEMA`].
     pub schema: String,
-    /// Whether no state fails and all were explored: every window exhaustive, acknowledged through the control file, and recorded
-    /// with requests in flight together. It holds for this recording, this drive profile and this checker.
+    /// True if no state fails and all were explored: every window exhaustive, acknowledged through the
+    /// control file, and recorded with requests in flight together. It holds for this recording, this drive
+    /// profile and this checker.
     pub proved: bool,
-    /// The severity of what was found: `none`, `warning` (not all that was asked for could be judged) or `danger` (a state fails).
+    /// The severity of what was found: `none`, `warning` (not all that was asked for could be judged) or
+    /// `danger` (a state fails).
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
@@ -39,11 +42,12 @@ pub struct ProofDocument {
     pub failures: Vec<Failure>,
     /// The same recording under other drive profiles.
     pub profiles: Vec<ProfileResult>,
-    /// What protects nothing here: all recorded flushes left out together, if every window thus enlarged was exhaustive.
+    /// What protects nothing here: all recorded flushes left out together, if every window thus enlarged was
+    /// exhaustive.
     pub flushes: Option<FlushesLeftOut>,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Whether it went on to its end.
+    /// True if it went on to its end.
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
@@ -81,7 +85,8 @@ pub struct RecordingFacts {
     pub acknowledged_by: Option<String>,
     /// How it was recorded: `loop` (FUA arrives as write and flush) or `ublk` (with FUA).
     pub attached_by: String,
-    /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the self-test passed.
+    /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the
+    /// self-test passed.
     pub serialised_because: Option<String>,
 }
 
@@ -358,7 +363,7 @@ pub struct ProfileResult {
     pub failing: Option<u64>,
     /// In which ways, the worst first.
     pub classes: Vec<FailureClass>,
-    /// Whether every window was exhaustive.
+    /// True if every window was exhaustive.
     pub exhaustive: bool,
     /// Why it was not judged.
     pub not_judged_because: Option<String>,

@@ -1,7 +1,8 @@
-//! The result of a check as versions before the present one recorded it: `plumb/check/1` without `spans`. Read, never written.
+//! The result of a check as versions before the present one recorded it: `plumb/check/1` without `spans`.
+//! Read, never written.
 //!
-//! Each phase becomes a span with one job on one target, in the order in which phases ran: that is the order of the
-//! distributions and time series beside the document.
+//! Each phase becomes a span with one job on one target, in the order in which phases ran: that is the order
+//! of the distributions and time series beside the document.
 
 use plumb_block::{Caching, SyncMethod};
 use plumb_measure::{ApplicationSide, IoResult, SyncResult};

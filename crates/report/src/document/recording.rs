@@ -170,7 +170,8 @@ impl OpenError {
 }
 
 impl Recorded {
-    /// What was recorded in `directory`, by this version or an earlier one; `None` if it ended before its first result.
+    /// What was recorded in `directory`, by this version or an earlier one; `None` if it ended before its
+    /// first result.
     ///
     /// # Errors
     /// If the directory is not a run, or its result is of no known kind.
@@ -251,11 +252,12 @@ impl RunRecording {
         Self { document, targets }
     }
 
-    /// The run that was recorded in `directory`, by this version or an earlier one; `None` if it ended before its first
-    /// result.
+    /// The run that was recorded in `directory`, by this version or an earlier one; `None` if it ended before
+    /// its first result.
     ///
     /// # Errors
-    /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of a run.
+    /// If the directory is not a run, or its result is of no known kind; a proof and a comparison are none of
+    /// a run.
     pub fn open(directory: &Path) -> Result<Option<Self>, OpenError> {
         match Recorded::open(directory)? {
             Some(Recorded::Run(recording)) => Ok(Some(*recording)),

@@ -10,12 +10,13 @@ use super::span::{RunJob, RunSpan};
 
 /// All that a run learnt.
 ///
-/// `targets` and `total` stand at the top for every run. Spans run one after the other: with several, `targets` are
-/// those of the first span, then of the next; counts in `total` are those of all, and its rates are over the sum of
-/// their windows. What belongs to one span alone is in `spans`.
+/// `targets` and `total` stand at the top for every run. Spans run one after the other: with several,
+/// `targets` are those of the first span, then of the next; counts in `total` are those of all, and its rates
+/// are over the sum of their windows. What belongs to one span alone is in `spans`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// JSON document that it is written as: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a check.
+    /// JSON document that it is written as: [`RunDocument::SCHEMA`], or [`CheckDocument::SCHEMA`] for a
+    /// check.
     pub schema: String,
     /// Target as typed on the command line; empty where nothing was typed, and the targets tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -27,12 +28,12 @@ pub struct RunDocument {
     pub seed: u64,
     /// Seconds that were measured, all spans together.
     pub duration: f64,
-    /// Whether everything ran to its end.
+    /// True if everything ran to its end.
     pub complete: bool,
     /// Why it is not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
-    /// Whether it ended because something failed that should not: a flush, a device.
+    /// True if it ended because something failed that should not: a flush, a device.
     #[serde(default)]
     pub failed: bool,
     /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
@@ -41,13 +42,15 @@ pub struct RunDocument {
     /// The run in one sentence: its worst finding, or what was reached.
     #[serde(default)]
     pub headline: String,
-    /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not known.
+    /// The write path beneath the targets; of several the first of [`paths`](Self::paths). Null if it is not
+    /// known.
     #[serde(default)]
     pub path: Option<WritePath>,
     /// Why the path beneath a target is not known: that of the first such target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_unknown_because: Option<String>,
-    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks, where `path` is all.
+    /// Each write path beneath the targets once, in the order of the targets. Empty in documents of checks,
+    /// where `path` is all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<TargetPath>,
     /// Each target of each job.
@@ -58,14 +61,14 @@ pub struct RunDocument {
     pub spans: Vec<RunSpan>,
     /// The transactions of an application; null for a load of operations alone.
     pub transactions: Option<Transactions>,
-    /// What the devices beneath were handed, phase by phase and without a gap: the sum is what an outside observer of
-    /// /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
+    /// What the devices beneath were handed, phase by phase and without a gap: the sum is what an outside
+    /// observer of /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounting: Vec<Account>,
     /// By how much a latency may be too long, in seconds; null if that was not measured.
     pub latency_resolution_seconds: Option<f64>,
-    /// Of how many operations the latency may be longer than that, because the completions they were waited for with came
-    /// late: by 4 ms at most.
+    /// Of how many operations the latency may be longer than that, because the completions they were waited
+    /// for with came late: by 4 ms at most.
     pub latencies_late: u64,
     /// How latencies are taken, and which way they err.
     pub latency_resolution: String,
@@ -101,8 +104,8 @@ pub struct Account {
     pub flushes: Option<u64>,
     /// Reads.
     pub reads: u64,
-    /// Writes, one for every flush taken out once it is known that flushes are counted as writes; a lower bound where
-    /// flushes carried data.
+    /// Writes, one for every flush taken out once it is known that flushes are counted as writes; a lower
+    /// bound where flushes carried data.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -201,8 +204,8 @@ pub struct Environment {
     /// Size of the test file that a check made, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
-    /// How the direct requests of a check were submitted: `io_uring` or `pread/pwrite`. The targets of other runs have
-    /// each their own.
+    /// How the direct requests of a check were submitted: `io_uring` or `pread/pwrite`. The targets of other
+    /// runs have each their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Why not by io_uring.
@@ -236,7 +239,7 @@ impl RunDocument {
         }
     }
 
-    /// Whether it is of a check: its answer is what an fsync is worth, not a rate.
+    /// Returns true if it is of a check: its answer is what an fsync is worth, not a rate.
     pub fn is_check(&self) -> bool {
         self.schema == CheckDocument::SCHEMA
     }
@@ -263,7 +266,8 @@ impl RunDocument {
         }
     }
 
-    /// Adds a path beneath the target that was opened as `opened`. The same path of another target is kept once.
+    /// Adds a path beneath the target that was opened as `opened`. The same path of another target is kept
+    /// once.
     pub fn add_path(&mut self, opened: &str, path: &WritePath) {
         let same = |one: &&mut TargetPath| {
             let (one, other) = (&one.path, path);

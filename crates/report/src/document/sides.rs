@@ -23,7 +23,8 @@ pub struct Sides {
     pub durable_latency: Option<Latency>,
     /// Requests asked to be in flight, all workers together; null if that is not fixed.
     pub depth: Option<u64>,
-    /// Threads that worked on it, all targets of a span together; null if it is not known, as of several spans or hosts.
+    /// Threads that worked on it, all targets of a span together; null if it is not known, as of several
+    /// spans or hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
     /// The most that were in flight at once.
@@ -125,8 +126,8 @@ impl Sides {
         if self.sync.is_used() { self.sync.ios } else { self.write.ios }
     }
 
-    /// Returns whether all that was done are writes that were each followed by a sync of their own. The last write in flight
-    /// may be without.
+    /// Returns whether all that was done are writes that were each followed by a sync of their own. The last
+    /// write in flight may be without.
     pub fn is_synced_one_by_one(&self) -> bool {
         let writes = self.write.ios;
         let durable = self.durable_latency.map_or(0, |latency| latency.count);
@@ -134,7 +135,8 @@ impl Sides {
         self.read.ios + self.trim.ios == 0 && is_each(self.sync.ios) && is_each(durable)
     }
 
-    /// Returns the time of one operation until it is done: of writes that are each synced, write and sync together.
+    /// Returns the time of one operation until it is done: of writes that are each synced, write and sync
+    /// together.
     pub fn operation_latency(&self) -> Option<Latency> {
         let durable = self.durable_latency.filter(|_| self.is_synced_one_by_one());
         durable.or(self.application.latency)
@@ -179,7 +181,7 @@ impl DirectionResult {
         }
     }
 
-    /// Whether anything of this direction completed or failed.
+    /// Returns true if anything of this direction completed or failed.
     pub fn is_used(&self) -> bool {
         self.ios > 0 || self.errors > 0
     }

@@ -35,7 +35,8 @@ pub struct RunJob {
     pub name: String,
     /// What it does, in words: `random writes of 8 KiB`.
     pub description: String,
-    /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other jobs.
+    /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other
+    /// jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<SyncMethod>,
     /// Bytes of each operation; null if they differ.
@@ -45,7 +46,7 @@ pub struct RunJob {
     pub threads: u32,
     /// Whether the page cache stands between.
     pub caching: Caching,
-    /// Whether operations start on a schedule, rather than when an earlier one has completed.
+    /// True if operations start on a schedule, rather than when an earlier one has completed.
     pub scheduled: bool,
     /// What a flush is; null if the job asks for none.
     pub flush: Option<FlushMethod>,
@@ -53,7 +54,7 @@ pub struct RunJob {
     pub durable_write_every: Option<u32>,
     /// What is written, in words: `noise that does not compress`.
     pub content: String,
-    /// Whether what is written compresses or repeats, so that a path that reduces data has less to do.
+    /// True if what is written compresses or repeats, so that a path that reduces data has less to do.
     pub reducible: bool,
     /// Processor time of its threads; null if it is not known.
     pub cpu: Option<CpuSeconds>,
@@ -80,7 +81,8 @@ pub enum FlushMethod {
 pub struct SteadyState {
     /// The rounds in the order in which they ran.
     pub rounds: Vec<Round>,
-    /// Whether the last five span at most 20 % of their mean and their fitted line at most 10 %; null with fewer.
+    /// Whether the last five span at most 20 % of their mean and their fitted line at most 10 %; null with
+    /// fewer.
     pub steady: Option<bool>,
 }
 

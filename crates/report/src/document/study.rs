@@ -1,4 +1,5 @@
-//! The document of a study, as `plumb study --json` prints it: what field reports have measured, and what the same comes to here.
+//! The document of a study, as `plumb study --json` prints it: what field reports have measured, and what the
+//! same comes to here.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use super::run::Environment;
 pub struct StudyDocument {
     /// [`StudyDocument::SCHEMA`].
     pub schema: String,
-    /// `none` if every expected figure came out, `warning` if one did not, `info` if nothing was expected: on real devices.
+    /// `none` if every expected figure came out, `warning` if one did not, `info` if nothing was expected: on
+    /// real devices.
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
@@ -19,7 +21,7 @@ pub struct StudyDocument {
     pub studies: Vec<Study>,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Whether it ran to its end.
+    /// True if it ran to its end.
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
@@ -61,7 +63,7 @@ pub struct StudyRow {
     pub unit: StudyUnit,
     /// What was reported; null if nothing was.
     pub reported: Option<f64>,
-    /// Whether so much or more was reported.
+    /// True if so much or more was reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reported_at_least: bool,
     /// Why nothing was reported.
@@ -80,7 +82,8 @@ pub struct StudyRow {
     pub came_out: Option<bool>,
     /// What makes it so.
     pub why: String,
-    /// Choices that ours rests on and that the field report does not tell: windows, sizes, orders. Empty if there are none.
+    /// Choices that ours rests on and that the field report does not tell: windows, sizes, orders. Empty if
+    /// there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub chosen: String,
 }
@@ -89,7 +92,8 @@ impl StudyRow {
     /// Ours is near what was reported within this factor.
     pub const NEAR: f64 = 1.5;
 
-    /// Whether ours is near what was reported, or above if that is a lower bound; `None` if it cannot be told.
+    /// Whether ours is near what was reported, or above if that is a lower bound; `None` if it cannot be
+    /// told.
     pub fn is_near(&self) -> Option<bool> {
         let ratio = if self.reported == self.ours { self.ours.map(|_| 1.0) } else { self.ratio };
         // Nothing is near to none.
@@ -100,7 +104,7 @@ impl StudyRow {
         ratio.map(|ratio| (1.0 / Self::NEAR..=high).contains(&ratio))
     }
 
-    /// Whether it came out: neither otherwise than was expected nor far from what was reported.
+    /// Returns true if it came out: neither otherwise than was expected nor far from what was reported.
     pub fn is_reproduced(&self) -> bool {
         self.came_out != Some(false) && self.is_near() != Some(false)
     }
@@ -219,7 +223,8 @@ impl StudyDocument {
         (judged.len(), judged.iter().filter(|came_out| **came_out).count())
     }
 
-    /// Sets the level and the headline from the rows, and whether the studies are complete: not if there is a reason.
+    /// Sets the level and the headline from the rows, and whether the studies are complete: not if there is a
+    /// reason.
     pub fn conclude(&mut self, incomplete_because: Option<String>) {
         let (expected, came_out) = self.expected();
         let all = self.rows().count();
@@ -260,7 +265,7 @@ impl Expected {
         Self { low: Some(low), high: Some(high) }
     }
 
-    /// Whether `value` is within.
+    /// Returns true if `value` is within.
     pub fn holds(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }

@@ -1,9 +1,10 @@
-//! One row for each figure, as RFC 4180 has it but with plain line ends: long rather than wide, so that every figure
-//! carries its unit and new ones change no column.
+//! One row for each figure, as RFC 4180 has it but with plain line ends: long rather than wide, so that every
+//! figure carries its unit and new ones change no column.
 //!
-//! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together), `target`, of many hosts `host`
-//! (also its level, and the states of its disks), in a check `sync` and `io`, `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds,
-//! sizes bytes, rates per second. What is not known has no row.
+//! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together),
+//! `target`, of many hosts `host` (also its level, and the states of its disks), in a check `sync` and `io`,
+//! `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds, sizes
+//! bytes, rates per second. What is not known has no row.
 
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
@@ -179,8 +180,8 @@ impl Csv {
     }
 }
 
-/// A field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept as text, and what steers a terminal is
-/// written out: names and sentences may come from other hosts.
+/// A field on one line, quoted where it must be; what a spreadsheet would take for a formula is kept as text,
+/// and what steers a terminal is written out: names and sentences may come from other hosts.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '@', '+', '-']) && field.parse::<f64>().is_err();
     let field = printable(&if formula { format!("'{field}") } else { field.to_owned() });

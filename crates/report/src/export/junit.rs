@@ -1,7 +1,7 @@
 //! A proof as JUnit XML, for a build server: a test case for each way to fail on each drive profile.
 //!
-//! Of the dialects that are read, this is the part that all have in common: `testsuites` with one `testsuite`, whose test cases hold
-//! at most one `failure` or `skipped` each.
+//! Of the dialects that are read, this is the part that all have in common: `testsuites` with one
+//! `testsuite`, whose test cases hold at most one `failure` or `skipped` each.
 
 use askama::Template;
 

@@ -1,7 +1,7 @@
 //! Runs and fleets as metrics of Prometheus.
 //!
-//! Bucket edges are those of etcd's disk histograms, 0.001 s times powers of two up to 8.192 s, so that both can stand
-//! in one panel, continued downwards by halving to about 1 µs for drives that are faster.
+//! Bucket edges are those of etcd's disk histograms, 0.001 s times powers of two up to 8.192 s, so that both
+//! can stand in one panel, continued downwards by halving to about 1 µs for drives that are faster.
 
 use plumb_measure::Histogram;
 use plumb_path::metrics::Metrics;
@@ -30,8 +30,8 @@ pub fn prometheus(recording: &RunRecording) -> String {
     out.into_text()
 }
 
-/// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a sum over hosts counts none twice.
-/// `kept` are the distributions of the hosts.
+/// The metrics of many hosts: `plumb_load_...` of each host, and `plumb_fleet_...` of all together, so that a
+/// sum over hosts counts none twice. `kept` are the distributions of the hosts.
 pub(crate) fn fleet(document: &FleetDocument, kept: &[TargetRecording]) -> String {
     let mut out = Metrics::default();
     let info = [("command", document.command.as_str()), ("version", &document.environment.plumb)];
@@ -106,8 +106,8 @@ impl Measured<'_> {
     }
 }
 
-/// The targets that measure what a durable write costs, and the others. All phases of a check have one target, so their
-/// names are labels of their own.
+/// The targets that measure what a durable write costs, and the others. All phases of a check have one
+/// target, so their names are labels of their own.
 fn measured(document: &RunDocument) -> (Vec<Measured<'_>>, Vec<Measured<'_>>) {
     let all = document.labels().into_iter().zip(&document.targets).enumerate();
     let ran = all.filter(|(_, (_, target))| target.failed_because.is_none());

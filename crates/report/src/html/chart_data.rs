@@ -1,4 +1,5 @@
-//! What the page's charts are drawn from: few enough points for a small file, none that would change a picture.
+//! What the page's charts are drawn from: few enough points for a small file, none that would change a
+//! picture.
 
 use plumb_measure::Histogram;
 use plumb_measure::run::TimeseriesRow;
@@ -14,7 +15,7 @@ pub(super) const STEPS_MAX: usize = 120;
 pub(super) struct Chart {
     /// The element that holds it.
     pub(super) anchor: String,
-    /// Whether it is of shares within a time, as nines, or of what happened over time.
+    /// True if it is of shares within a time, as nines, or of what happened over time.
     pub(super) is_share: bool,
     /// What its values are: `count`, or `seconds` of latency.
     pub(super) unit: &'static str,
@@ -37,8 +38,8 @@ pub(super) struct Line {
     pub(super) y: Vec<Option<f64>>,
 }
 
-/// The distribution as nines over seconds. The slowest operation of `n` stands at the share of one that is not
-/// slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
+/// The distribution as nines over seconds. The slowest operation of `n` stands at the share of one that is
+/// not slower than it in the long run, `n / (n + 1)`: "100%" has no place on this scale.
 pub(super) fn nines(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     let count = histogram.count() as f64;
     let mut seen = 0_u64;
@@ -118,7 +119,8 @@ fn weighted(rows: &[TimeseriesRow], of: impl Fn(&TimeseriesRow) -> Option<f64>) 
         .then(|| known().map(|(value, operations)| value * operations).sum::<f64>() / operations)
 }
 
-/// `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are few enough.
+/// `of` over seconds, at the middle of each step; neighbouring rows are taken together until they are few
+/// enough.
 pub(super) fn steps(rows: &[TimeseriesRow], of: Shown) -> (Vec<f64>, Vec<Option<f64>>) {
     let begins = |index: usize| rows.get(index).map(|row| row.at.as_secs_f64());
     let last_width = match rows {

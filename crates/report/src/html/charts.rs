@@ -1,5 +1,5 @@
-//! The charts of the page: their data, and the same in words for those who do not see them. Distributions by target and
-//! direction; rates, throughput and latency over time, of the application and of the storage.
+//! The charts of the page: their data, and the same in words for those who do not see them. Distributions by
+//! target and direction; rates, throughput and latency over time, of the application and of the storage.
 
 use plumb_measure::run::TimeseriesRow;
 
@@ -47,8 +47,8 @@ impl ChartView {
     }
 }
 
-/// The distributions of the methods of a durable write, where there are such; else of all targets, by direction. `None`
-/// if none was kept.
+/// The distributions of the methods of a durable write, where there are such; else of all targets, by
+/// direction. `None` if none was kept.
 pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Chart)> {
     let document = &recording.document;
     let methods = document.targets.iter().any(|target| sentences::is_method(document, target));
@@ -114,8 +114,8 @@ pub(super) fn series_words(document: &RunDocument) -> String {
 /// A line to be: its name, what it is made from, what is shown of that.
 type Wanted<'a> = (&'static str, &'a [TimeseriesRow], Shown);
 
-/// Charts for each target: rates, throughput, latency, and that of its syncs. A line without a value is left out, and so
-/// is a chart without a line.
+/// Charts for each target: rates, throughput, latency, and that of its syncs. A line without a value is left
+/// out, and so is a chart without a line.
 pub(super) fn series(recording: &RunRecording) -> (Vec<ChartView>, Vec<Chart>) {
     let document = &recording.document;
     let labels = document.labels();

@@ -1,4 +1,5 @@
-//! The page of a comparison: ratios with their intervals as a forest plot, the explanation as a waterfall, each block as a mark.
+//! The page of a comparison: ratios with their intervals as a forest plot, the explanation as a waterfall,
+//! each block as a mark.
 
 use askama::Template;
 
@@ -273,7 +274,8 @@ fn line(points: impl Iterator<Item = (f64, f64)>, level: usize, class: &str) -> 
     }
 }
 
-/// The distributions of the time of an operation, one over the other: nines upwards, times on a logarithmic scale.
+/// The distributions of the time of an operation, one over the other: nines upwards, times on a logarithmic
+/// scale.
 fn distributions(levels: &[LevelResult]) -> String {
     const HEIGHT: f64 = 190.0;
     const LEFT: f64 = 44.0;

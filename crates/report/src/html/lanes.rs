@@ -1,6 +1,7 @@
-//! The failing case as a drawing: time goes down, a row for each thing that happened, in the lane of its kind. A bar reaches
-//! from the row in which something began to that in which it had ended, so that what was in flight together lies side by side;
-//! rows are not to scale. Below is the line at which the power goes. Of many things those next to a loss and next to the cut are shown.
+//! The failing case as a drawing: time goes down, a row for each thing that happened, in the lane of its
+//! kind. A bar reaches from the row in which something began to that in which it had ended, so that what was
+//! in flight together lies side by side; rows are not to scale. Below is the line at which the power goes. Of
+//! many things those next to a loss and next to the cut are shown.
 
 use super::diagram::Width;
 use super::escape::{cut, escape};

@@ -26,7 +26,7 @@ pub(super) struct Page {
     /// Why one is missing; empty if none is.
     path_unknown: String,
     has_methods: bool,
-    /// Whether a sync makes nothing durable, so that its cost is not called that of a durable write.
+    /// True if a sync makes nothing durable, so that its cost is not called that of a durable write.
     lost: bool,
     durable: String,
     /// Why methods or targets were not measured, and the storage's side is not known.

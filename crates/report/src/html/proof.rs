@@ -9,7 +9,8 @@ use crate::document::ProofDocument;
 use crate::document::proof::{Coverage, WindowResult};
 use crate::proof;
 
-/// At most so many windows stand one by one in the strip; of more, each part of it shows the least that is true of all of its windows.
+/// At most so many windows stand one by one in the strip; of more, each part of it shows the least that is
+/// true of all of its windows.
 const CELLS: usize = 120;
 /// At most so many windows are rows of the table.
 const ROWS: usize = 200;
@@ -39,7 +40,8 @@ impl<'a> ProofPage<'a> {
     }
 }
 
-/// The windows side by side, `each` in a part: the higher, the more of it was explored; a mark below those with a state that fails.
+/// The windows side by side, `each` in a part: the higher, the more of it was explored; a mark below those
+/// with a state that fails.
 fn strip(windows: &[WindowResult], each: &usize) -> String {
     let mut out = String::new();
     let cells = windows.chunks(*each);

@@ -1,4 +1,5 @@
-//! The page of a study: a chapter for each field report, with what was reported beside ours, drawn and as tables.
+//! The page of a study: a chapter for each field report, with what was reported beside ours, drawn and as
+//! tables.
 
 use askama::Template;
 

@@ -1,5 +1,5 @@
-//! The styles of the lines of a chart: no two have the same colour, dashes or marker, so that no difference rests on
-//! colour alone. `report.css` has the colours, `report.js` draws the same markers.
+//! The styles of the lines of a chart: no two have the same colour, dashes or marker, so that no difference
+//! rests on colour alone. `report.css` has the colours, `report.js` draws the same markers.
 
 /// So many lines can be told apart in one chart.
 pub(super) const STYLES: usize = 8;
@@ -52,8 +52,8 @@ mod tests {
         }
     }
 
-    /// The colours of both themes against both grounds, as WCAG 2 counts contrast; and apart from each other in
-    /// lightness or hue for eyes without red or green (Viénot, Brettel and Mollon 1999).
+    /// The colours of both themes against both grounds, as WCAG 2 counts contrast; and apart from each other
+    /// in lightness or hue for eyes without red or green (Viénot, Brettel and Mollon 1999).
     #[test]
     fn colours_are_seen_on_their_ground_and_apart() {
         let css = include_str!("../../assets/report.css");

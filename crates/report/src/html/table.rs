@@ -1,7 +1,7 @@
 //! The tables of the page: those that the terminal and Markdown print too, as elements.
 //!
-//! On a narrow screen a row becomes a block of figures, each with the name of its column before it, so that nothing is
-//! cut off at the edge.
+//! On a narrow screen a row becomes a block of figures, each with the name of its column before it, so that
+//! nothing is cut off at the edge.
 
 use super::escape::escape;
 use crate::terminal::{Cell, Ink, Side, Table};

@@ -12,7 +12,7 @@ pub(super) struct VerdictView {
     pub(super) glyph: String,
     pub(super) label: &'static str,
     pub(super) id: String,
-    /// Whether the page says what its rule means.
+    /// True if the page says what its rule means.
     pub(super) is_explained: bool,
     pub(super) sentence: String,
     pub(super) evidence: Vec<String>,
@@ -28,7 +28,8 @@ pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
     sentence(&counts.collect::<Vec<_>>().join(", "))
 }
 
-/// What the rules of `verdicts` mean, each once; a recording of another version may name rules that are not known.
+/// What the rules of `verdicts` mean, each once; a recording of another version may name rules that are not
+/// known.
 pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
     let mut known: Vec<&Rule> = Vec::new();
     for rule in verdicts.iter().filter_map(|finding| rules::find(&finding.id)) {

@@ -1,7 +1,7 @@
 //! Reports for a terminal, as plain functions from a document and a [`Style`] to a string.
 //!
-//! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how wide a
-//! line is and whether the locale is UTF-8.
+//! Nothing here looks at the terminal or the environment: whoever prints knows whether there are colours, how
+//! wide a line is and whether the locale is UTF-8.
 
 mod explain;
 mod head;
@@ -28,9 +28,9 @@ pub use wrap::hang;
 pub struct Style {
     /// Columns of the terminal; fewer than 40 are taken as 40.
     pub width: usize,
-    /// Whether to colour: only on a terminal, and not with NO_COLOR.
+    /// True if to colour: only on a terminal, and not with NO_COLOR.
     pub colour: bool,
-    /// Whether the locale is UTF-8; otherwise everything is written in ASCII.
+    /// True if the locale is UTF-8; otherwise everything is written in ASCII.
     pub unicode: bool,
     /// How much of a run is shown.
     pub verbosity: Verbosity,

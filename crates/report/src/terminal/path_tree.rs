@@ -1,6 +1,7 @@
 //! The write path as a tree: one line for each layer, from the application down.
 //!
-//! The sign before a name tells what of a flush arrives there. Layers that look alike side by side share a line.
+//! The sign before a name tells what of a flush arrives there. Layers that look alike side by side share a
+//! line.
 
 use std::collections::HashSet;
 

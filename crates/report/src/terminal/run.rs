@@ -18,8 +18,8 @@ use crate::headline::{Headline, sentence};
 use crate::printable::printable;
 use crate::{levels, rules, sentences};
 
-/// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose their
-/// middle, so that the table stays a table.
+/// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose
+/// their middle, so that the table stays a table.
 const NAME_MAX: usize = 36;
 /// How many figures a short report has.
 const FIGURES: usize = 3;
@@ -133,7 +133,8 @@ fn names(document: &RunDocument) -> String {
     }
 }
 
-/// One group for each target, and one for the targets of each span together; names in at most so many columns.
+/// One group for each target, and one for the targets of each span together; names in at most so many
+/// columns.
 pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
     let labelled = document.labels().into_iter().zip(&document.targets);
     let shown = labelled.filter(|(_, target)| target.failed_because.is_none());

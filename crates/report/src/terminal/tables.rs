@@ -59,7 +59,8 @@ pub(crate) fn measured(document: &RunDocument) -> impl Iterator<Item = Measured<
     })
 }
 
-/// The cost of a durable write, and where its flushes went. Methods across if the lines are too short for them down.
+/// The cost of a durable write, and where its flushes went. Methods across if the lines are too short for
+/// them down.
 pub(super) fn durable_writes(document: &RunDocument, style: Style) -> String {
     let methods: Vec<(SyncMethod, &RunTarget)> = document
         .targets
@@ -105,8 +106,8 @@ fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) ->
     Table::of_figures(rows)
 }
 
-/// What became of the flushes of one method, or why it was not measured. Flushes of all programs are not set against its
-/// writes.
+/// What became of the flushes of one method, or why it was not measured. Flushes of all programs are not set
+/// against its writes.
 fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -> String {
     let name = wording::method(method);
     let (sides, path) = (&target.sides, document.path_of(target));

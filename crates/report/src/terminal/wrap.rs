@@ -1,12 +1,13 @@
-//! Text in lines of a width. Columns are those of a terminal: two for a wide character, none for a combining one.
+//! Text in lines of a width. Columns are those of a terminal: two for a wide character, none for a combining
+//! one.
 
 use std::borrow::Cow;
 
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Breaks `text` at spaces into lines of at most `width` columns; a longer word is broken where it must be. None for a text
-/// without words.
+/// Breaks `text` at spaces into lines of at most `width` columns; a longer word is broken where it must be.
+/// None for a text without words.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.is_empty() {
@@ -42,7 +43,8 @@ pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..beyond.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Returns as much of the end of `text` as fits into `most` columns, without marks that combine with what was cut off.
+/// Returns as much of the end of `text` as fits into `most` columns, without marks that combine with what was
+/// cut off.
 pub(super) fn end(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let fits = text.char_indices().rev().take_while(|(_, letter)| {

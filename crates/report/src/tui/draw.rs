@@ -1,4 +1,5 @@
-//! The whole view in one frame: head, chart, table, foot. What does not fit is left out, the least telling first.
+//! The whole view in one frame: head, chart, table, foot. What does not fit is left out, the least telling
+//! first.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

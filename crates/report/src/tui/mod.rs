@@ -1,8 +1,8 @@
 //! The live view of a load.
 //!
-//! What is shown is a pure function of what was fed in: [`LiveView`] keeps the samples, and [`LiveView::draw`] draws
-//! them into a frame of any size. Only [`LiveTerminal`] touches a terminal; it gives it back as it was, on every way
-//! out.
+//! What is shown is a pure function of what was fed in: [`LiveView`] keeps the samples, and
+//! [`LiveView::draw`] draws them into a frame of any size. Only [`LiveTerminal`] touches a terminal; it gives
+//! it back as it was, on every way out.
 
 mod chart;
 mod draw;

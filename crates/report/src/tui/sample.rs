@@ -42,11 +42,13 @@ pub struct LiveTarget {
     pub name: String,
     /// What the workers saw.
     pub application: LiveApplication,
-    /// Seconds from its start until its figures were taken, where they come at times of their own; `None` if they are of the look.
+    /// Seconds from its start until its figures were taken, where they come at times of their own; `None` if
+    /// they are of the look.
     pub taken_at: Option<f64>,
     /// What the devices beneath were handed; `None` where that cannot be counted.
     pub storage: Option<LiveStorage>,
-    /// Whether those are handed the requests of other targets as well, so that its figures are of all of them.
+    /// True if those are handed the requests of other targets as well, so that its figures are of all of
+    /// them.
     pub shares_devices: bool,
 }
 
@@ -142,8 +144,8 @@ pub(super) struct StorageRates {
     pub(super) flushes: Option<f64>,
 }
 
-/// The rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is not there. Of the
-/// first look, since the start.
+/// The rates of the target at `index` from `before` to `now`; `None` if no time has passed or it is not
+/// there. Of the first look, since the start.
 pub(super) fn rates(before: Option<&LiveSample>, now: &LiveSample, index: usize) -> Option<Rates> {
     let nothing = LiveTarget::default();
     let target = now.targets.get(index)?;

@@ -1,8 +1,8 @@
 //! The terminal that a live view is drawn on: stderr, for stdout is the result's.
 //!
-//! Raw mode and the alternate screen are left again on every way out: when the value is dropped, and before a panic
-//! prints its message. In raw mode the terminal sends no signal for Ctrl-C, so it is read as a key: whoever runs the
-//! load decides what a wish to stop means; nothing here ends the process.
+//! Raw mode and the alternate screen are left again on every way out: when the value is dropped, and before a
+//! panic prints its message. In raw mode the terminal sends no signal for Ctrl-C, so it is read as a key:
+//! whoever runs the load decides what a wish to stop means; nothing here ends the process.
 
 use std::io::{self, Stderr};
 use std::panic::PanicHookInfo;
@@ -65,8 +65,8 @@ impl LiveTerminal {
         }
     }
 
-    /// Draws `view`, at whatever size the terminal has now. After a panic somewhere the terminal is not ours any more,
-    /// and nothing is drawn.
+    /// Draws `view`, at whatever size the terminal has now. After a panic somewhere the terminal is not ours
+    /// any more, and nothing is drawn.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -80,8 +80,8 @@ impl LiveTerminal {
         Ok(())
     }
 
-    /// Whether the load was asked to stop (q or Ctrl-C) since the last call. Waits at most `wait` for a key; a change of
-    /// size ends the wait too, so that the view is soon drawn again.
+    /// Whether the load was asked to stop (q or Ctrl-C) since the last call. Waits at most `wait` for a key;
+    /// a change of size ends the wait too, so that the view is soon drawn again.
     ///
     /// # Errors
     /// If the terminal cannot be read.
@@ -106,7 +106,7 @@ impl Drop for LiveTerminal {
     }
 }
 
-/// Whether a key asks to stop: q, Escape, Ctrl-C.
+/// Returns true if a key asks to stop: q, Escape, Ctrl-C.
 pub(super) fn is_stop(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let stops = match key.code {
@@ -117,7 +117,8 @@ pub(super) fn is_stop(key: KeyEvent) -> bool {
     stops && key.kind == KeyEventKind::Press
 }
 
-/// Makes every later panic restore the terminal first, while it is `shown`, and then say what it would have said.
+/// Makes every later panic restore the terminal first, while it is `shown`, and then say what it would have
+/// said.
 fn restore_before_panics(shown: Arc<AtomicBool>) {
     let said: Hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -3,8 +3,8 @@
 use super::sample::{LiveSample, Rates, rates};
 use crate::terminal::Style;
 
-/// So many points of each line are kept. When they are used up, neighbours are joined, so that the whole run stays in
-/// view however long it is.
+/// So many points of each line are kept. When they are used up, neighbours are joined, so that the whole run
+/// stays in view however long it is.
 const POINTS_MAX: usize = 600;
 
 /// The live view of one load.
@@ -26,7 +26,8 @@ pub struct LiveView {
 }
 
 impl LiveView {
-    /// A view that has seen nothing. Of `style`, colour and character set matter; the size is that of each frame.
+    /// A view that has seen nothing. Of `style`, colour and character set matter; the size is that of each
+    /// frame.
     pub fn new(title: impl Into<String>, style: Style) -> Self {
         Self {
             title: title.into(),
@@ -41,7 +42,8 @@ impl LiveView {
         }
     }
 
-    /// Takes a look in. One that is not later than the last changes what is shown, but adds nothing to the chart.
+    /// Takes a look in. One that is not later than the last changes what is shown, but adds nothing to the
+    /// chart.
     pub fn feed(&mut self, sample: LiveSample) {
         let count = sample.targets.len();
         self.lines.resize(count, [Vec::new(), Vec::new()]);

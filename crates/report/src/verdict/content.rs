@@ -7,8 +7,8 @@ use super::outcome::Verdict;
 use crate::document::{FlushMethod, Sides};
 use crate::quantity::count;
 
-/// `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed in the page cache says
-/// nothing of the storage anyway.
+/// `compressible`: what was written compresses or repeats, and the storage took it. What mostly stayed in the
+/// page cache says nothing of the storage anyway.
 pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     let lines: Vec<String> = evidence
         .targets()
@@ -24,7 +24,7 @@ pub(super) fn reducible(evidence: &Evidence<'_>) -> Option<Verdict> {
     })
 }
 
-/// Whether the storage was handed at least half of what was written, or that is not known.
+/// Returns true if the storage was handed at least half of what was written, or that is not known.
 fn was_stored(sides: &Sides) -> bool {
     sides.storage.as_ref().is_none_or(|storage| storage.write_bytes >= sides.write.bytes / 2)
 }

@@ -30,9 +30,9 @@ pub(super) struct Phase<'a> {
     pub(super) quality: &'a Quality,
     /// What the devices were handed, if that is known.
     pub(super) storage: Option<&'a StorageSide>,
-    /// Whether it read.
+    /// True if it read.
     pub(super) reads: bool,
-    /// Whether it is a load past the page cache; one through it is always bound by its worker.
+    /// True if it is a load past the page cache; one through it is always bound by its worker.
     pub(super) direct_load: bool,
     /// The latencies that are shown of it, each with a name.
     pub(super) timed: Vec<(String, &'a Latency)>,
@@ -43,7 +43,7 @@ pub(super) struct Phase<'a> {
 pub(super) struct Flow {
     /// What to call it.
     pub(super) name: String,
-    /// Whether the page cache stood between.
+    /// True if the page cache stood between.
     pub(super) cached: bool,
     /// Operations of the application.
     pub(super) operations: u64,

@@ -28,8 +28,8 @@ fn run_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     document.failed.then(|| Verdict::new(Severity::Danger, sentence, lines))
 }
 
-/// `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody knowing what of the
-/// writes before it is durable.
+/// `operations-failed`: the run went on, but some operations failed. A failed flush leaves nobody knowing
+/// what of the writes before it is durable.
 pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     let targets = || evidence.targets().map(|(_, target, _)| &target.sides);
     let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);

@@ -15,8 +15,8 @@ const SKEW_SECONDS: f64 = 0.02;
 /// So many hosts are named.
 const NAMED: usize = 3;
 
-/// Judges a document: adds what the rules find of the hosts together to `of_hosts`, what each host found, and writes down level and
-/// headline.
+/// Judges a document: adds what the rules find of the hosts together to `of_hosts`, what each host found, and
+/// writes down level and headline.
 pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding)]) {
     let found = [missing(document), straggler(document), skew(document)];
     document.verdicts = found.into_iter().flatten().chain(together(of_hosts)).collect();
@@ -117,12 +117,12 @@ struct Shared<'a> {
     hosts: Vec<&'a str>,
     /// That of the first of them, with the sentences of all as evidence.
     found: Finding,
-    /// Whether the others say something else.
+    /// True if the others say something else.
     differs: bool,
 }
 
-/// What several hosts found alike once, with their names. What loses data is told of each host in its own words, for its remedy is its own;
-/// anything else in those of the first host, which says so.
+/// What several hosts found alike once, with their names. What loses data is told of each host in its own
+/// words, for its remedy is its own; anything else in those of the first host, which says so.
 fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
     let mut all: Vec<Shared<'_>> = Vec::new();
     for (host, found) in of_hosts {

@@ -1,6 +1,7 @@
 //! Syncs against the flushes that the devices were handed: dropped, none seen, missing, merged.
 //!
-//! Where the write path was surveyed, its layers say what ought to become of a flush; elsewhere the devices themselves.
+//! Where the write path was surveyed, its layers say what ought to become of a flush; elsewhere the devices
+//! themselves.
 
 use plumb_block::{Caching, DeviceCounters};
 use plumb_measure::StorageSide;
@@ -37,8 +38,8 @@ struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counters {
     Count,
-    /// They did not see direct requests either, so what stays at zero proves nothing. The heads of NVMe multipath count
-    /// nothing on older kernels.
+    /// They did not see direct requests either, so what stays at zero proves nothing. The heads of NVMe
+    /// multipath count nothing on older kernels.
     Blind,
     /// These devices count no flushes of their own.
     Flushless,
@@ -65,9 +66,10 @@ impl Account<'_> {
         })
     }
 
-    /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops flushes does so
-    /// whatever the counters show. Otherwise only a device whose counters were read, and that was written to, can
-    /// accuse: a loop device over a drive without a cache has a cache of its own and flushes nothing.
+    /// Why its flushes must have been dropped; `None` if there is another explanation. A path that drops
+    /// flushes does so whatever the counters show. Otherwise only a device whose counters were read, and that
+    /// was written to, can accuse: a loop device over a drive without a cache has a cache of its own and
+    /// flushes nothing.
     fn drop_cause(&self) -> Option<String> {
         let Some(path) = self.path else {
             let volatile = self.target.device.volatile_cache == Some(true) && self.storage.write_bytes > 0;
@@ -96,7 +98,8 @@ impl Account<'_> {
         })
     }
 
-    /// Whether the device was written to meanwhile; also where its own counters are not there to tell.
+    /// Returns true if the device was written to meanwhile; also where its own counters are not there to
+    /// tell.
     fn is_written(&self, layer: &Layer) -> bool {
         let own = self.storage.devices.iter().find(|device| device.name == layer.name);
         own.is_none_or(|device| device.writes > 0)
@@ -133,8 +136,9 @@ fn accounts<'a>(evidence: &'a Evidence<'_>) -> Vec<Account<'a>> {
     evidence.targets().filter_map(account).collect()
 }
 
-/// How many flushes the job asked for: its own, and those of its durable writes where the devices are known to have no
-/// FUA. Writes that a mount option flushes share flushes when several are in flight, and are not counted.
+/// How many flushes the job asked for: its own, and those of its durable writes where the devices are known
+/// to have no FUA. Writes that a mount option flushes share flushes when several are in flight, and are not
+/// counted.
 fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     let (sides, path) = (&target.sides, evidence.document.path_of(target));
     let syncs = match job.flush {
@@ -151,7 +155,8 @@ fn asked(evidence: &Evidence<'_>, target: &RunTarget, job: &RunJob) -> u64 {
     }
 }
 
-/// Whether direct requests to the devices of `storage` moved bytes, and counters of these devices never saw any.
+/// Returns true if direct requests to the devices of `storage` moved bytes, and counters of these devices
+/// never saw any.
 fn is_blind(evidence: &Evidence<'_>, storage: &StorageSide) -> bool {
     let beside = || evidence.targets().map(|(_, target, job)| (&target.sides, job.caching));
     let sees = |seen: &StorageSide| seen.write_bytes > 0 || seen.read_bytes > 0;
@@ -167,8 +172,8 @@ fn shares_devices(one: &StorageSide, other: &StorageSide) -> bool {
         || one.devices.iter().any(|device| other.devices.iter().any(|same| same.name == device.name))
 }
 
-/// Devices without a request queue (dm, md, zram and the like) count no flushes of their own, and the heads of NVMe
-/// multipath count a flush as an empty read (`bdev_start_io_acct` in `block/blk-core.c`).
+/// Devices without a request queue (dm, md, zram and the like) count no flushes of their own, and the heads
+/// of NVMe multipath count a flush as an empty read (`bdev_start_io_acct` in `block/blk-core.c`).
 fn can_count_flushes(storage: &StorageSide, syncs: u64) -> bool {
     let bio_based = |device: &DeviceCounters| {
         ["dm-", "md", "zram", "ram", "pmem", "nullb", "bcache"]
@@ -193,8 +198,8 @@ fn silent<'a>(evidence: &'a Evidence<'_>, is_dropped: bool) -> Vec<(Account<'a>,
     caused.filter(|(_, cause)| cause.is_some() == is_dropped).collect()
 }
 
-/// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only some of the devices
-/// were handed none.
+/// `flush-dropped`: syncs, a volatile cache beneath that was written to, and no flush. Also if only some of
+/// the devices were handed none.
 pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     let (dropped, causes): (Vec<_>, Vec<_>) = silent(evidence, true).into_iter().unzip();
     if let Some(subject) = subject(evidence, &dropped) {
@@ -216,7 +221,8 @@ pub(super) fn dropped(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Danger, sentence, skipped.into_iter().map(|(_, line)| line).collect()))
 }
 
-/// `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets, those are named.
+/// `2,700 syncs caused no flush at the devices`; `None` of none. Where a run has several targets, those are
+/// named.
 fn subject(evidence: &Evidence<'_>, accounts: &[Account<'_>]) -> Option<String> {
     let first = accounts.first()?;
     let asked = accounts.iter().fold(0_u64, |sum, account| sum.saturating_add(account.asked));
@@ -393,7 +399,8 @@ fn skipped_devices(evidence: &Evidence<'_>) -> Vec<(String, String)> {
     skipped
 }
 
-/// Whether the device is a path to a drive that has others: a flush by any of them empties the cache of the drive.
+/// Returns true if the device is a path to a drive that has others: a flush by any of them empties the cache
+/// of the drive.
 fn is_one_of_several_paths(path: &WritePath, name: &str) -> bool {
     path.layers
         .iter()
@@ -405,7 +412,8 @@ fn absorbing_cache(path: &WritePath) -> Option<&Layer> {
     path.layers.iter().find(|layer| layer.kind == LayerKind::WriteBackCache && layer.flush == Flush::Absorbed)
 }
 
-/// Whether a write-back cache writes to the device, which flushes it by itself, before the log lets go of what was written.
+/// Returns true if a write-back cache writes to the device, which flushes it by itself, before the log lets
+/// go of what was written.
 fn is_written_back(path: &WritePath, name: &str) -> bool {
     let mut reached: Vec<&str> = Vec::new();
     for layer in &path.layers {

@@ -64,8 +64,8 @@ const RULES: [(&str, Rule); 25] = [
     ("too-short", samples::too_short),
 ];
 
-/// All that is wrong or worth knowing about a run: the findings of its surveys and the verdicts of the rules, worst first,
-/// each once. The document's own `verdicts` are not read, so judging again changes nothing.
+/// All that is wrong or worth knowing about a run: the findings of its surveys and the verdicts of the rules,
+/// worst first, each once. The document's own `verdicts` are not read, so judging again changes nothing.
 pub fn judge(document: &RunDocument) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for finding in document.all_paths().into_iter().flat_map(|path| &path.findings) {
@@ -96,8 +96,8 @@ pub fn judge(document: &RunDocument) -> Vec<Finding> {
     all
 }
 
-/// Judges `document` and writes down what comes of it: verdicts, level and headline. `beside` are findings that no rule
-/// makes, such as limits of the user's own; they stand last.
+/// Judges `document` and writes down what comes of it: verdicts, level and headline. `beside` are findings
+/// that no rule makes, such as limits of the user's own; they stand last.
 pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.verdicts = judge(document);
     document.verdicts.extend(beside);
@@ -108,7 +108,7 @@ pub fn conclude(document: &mut RunDocument, beside: Vec<Finding>) {
     document.headline = headline.in_document();
 }
 
-/// Whether a layer of the path drops flushes.
+/// Returns true if a layer of the path drops flushes.
 fn is_dropping(path: &WritePath) -> bool {
     path.layers.iter().any(|layer| layer.flush == Flush::Dropped)
 }

@@ -28,8 +28,8 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// `None` if they did next to nothing, or that is not known. The bytes are those that this process did not ask for, or
-    /// did not write by its control group's count.
+    /// `None` if they did next to nothing, or that is not known. The bytes are those that this process did
+    /// not ask for, or did not write by its control group's count.
     pub(super) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes);

@@ -30,12 +30,12 @@ fn unseen<'a>(evidence: &'a Evidence<'_>, cached: bool) -> Vec<&'a Flow> {
     evidence.flows.iter().filter(|flow| flow.cached == cached).filter(is_unseen).collect()
 }
 
-/// Half of the operations within this time, in seconds, come from memory: a hit in the page cache takes a call and a copy,
-/// and the fastest drives take longer.
+/// Half of the operations within this time, in seconds, come from memory: a hit in the page cache takes a
+/// call and a copy, and the fastest drives take longer.
 const MEMORY_P50_MAX: f64 = 8e-6;
 
-/// Returns a line for each direction through the page cache of a target without counts of its devices that is as fast as
-/// memory.
+/// Returns a line for each direction through the page cache of a target without counts of its devices that is
+/// as fast as memory.
 fn as_fast_as_memory(evidence: &Evidence<'_>) -> Vec<String> {
     let cached = evidence.targets().filter(|(_, target, job)| {
         job.caching.is_cached() && job.method.is_none() && target.sides.storage.is_none()
@@ -70,7 +70,8 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<Verdict> {
     ))
 }
 
-/// `cached-below`: even direct requests never reached the devices: a layer below the file system has a cache of its own.
+/// `cached-below`: even direct requests never reached the devices: a layer below the file system has a cache
+/// of its own.
 pub(super) fn cached_below(evidence: &Evidence<'_>) -> Option<Verdict> {
     let loads = unseen(evidence, false);
     let first = loads.first()?;

@@ -11,8 +11,8 @@ const TURN_PART: f64 = 0.25;
 /// Fewer durable writes than this have no median worth the name.
 const OPERATIONS_MIN: u64 = 30;
 
-/// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache, and half
-/// of the durable writes took less than a quarter turn.
+/// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache,
+/// and half of the durable writes took less than a quarter turn.
 pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict> {
     let mut fast = Vec::new();
     let mut drives: Vec<String> = Vec::new();
@@ -52,7 +52,8 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
     ))
 }
 
-/// The drives of `path` with the time of one turn; none if one of them does not turn, or something outweighs it.
+/// The drives of `path` with the time of one turn; none if one of them does not turn, or something outweighs
+/// it.
 fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
     // A virtual drive says how fast it turns, but does not turn.
     let outweighs = |layer: &Layer| {
@@ -66,7 +67,8 @@ fn turns(path: &WritePath) -> Vec<(&Layer, f64)> {
     turns.unwrap_or_default()
 }
 
-/// The time of one turn, if the drive itself states its rotation. The kernel's `rotational` says nothing of the kind.
+/// The time of one turn, if the drive itself states its rotation. The kernel's `rotational` says nothing of
+/// the kind.
 fn turn_seconds(layer: &Layer) -> Option<f64> {
     let stated = layer.evidence.iter().find(|line| line.means.starts_with("revolutions per minute"))?;
     let rpm: f64 = stated.value.replace(',', "").trim().parse().ok()?;

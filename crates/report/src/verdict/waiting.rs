@@ -95,8 +95,8 @@ pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// What a sync of `target` waits for, from the device up. `of_worker` is the worker's time for each sync. Every part is a
-/// mean and is cut to what is left of the sync, so that together they are all of it.
+/// What a sync of `target` waits for, from the device up. `of_worker` is the worker's time for each sync.
+/// Every part is a mean and is cut to what is left of the sync, so that together they are all of it.
 fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Part> {
     let sides = &target.sides;
     let Some(sync) = &sides.sync.latency else { return Vec::new() };
@@ -124,13 +124,14 @@ fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Par
     parts
 }
 
-/// Seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost device above them spends on
-/// both; zero where it is not known.
+/// Seconds of a sync that the lowest devices spend on flushes and on writes, and that the topmost device
+/// above them spends on both; zero where it is not known.
 fn device_times(sides: &Sides) -> (f64, f64, f64) {
     let Some(storage) = &sides.storage else { return (0.0, 0.0, 0.0) };
     let syncs = sides.syncs().max(1) as f64;
     let flushes = FlushCount::of(storage);
-    // Devices side by side are flushed at the same time, and of the flushes and writes of all programs a sync waits for few.
+    // Devices side by side are flushed at the same time, and of the flushes and writes of all programs a sync
+    // waits for few.
     let is_of_all = flushes.is_some_and(FlushCount::is_of_all);
     let most = |is_few: bool, most: f64| if is_few { most } else { f64::INFINITY };
     let each = flushes.map_or(0.0, |flushes| flushes.count as f64 / syncs);

@@ -27,8 +27,9 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A device that the kernel has as `/dev/loopN`.
 ///
-/// Dropping it detaches as cleanly as time allows, as [`detach_forced_if`](Attachment::detach_forced_if) has it: if
-/// somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get EIO.
+/// Dropping it detaches as cleanly as time allows, as [`detach_forced_if`](Attachment::detach_forced_if) has
+/// it: if somebody still uses the block device, or it cannot be flushed, the connection is cut, and they get
+/// EIO.
 pub struct Attachment {
     path: PathBuf,
     swept: Swept,
@@ -45,13 +46,14 @@ struct Live {
 }
 
 impl Attachment {
-    /// Attaches `device` under `name`, and first [sweeps](super::sweep()) away what killed servers left. When this returns, the block
-    /// device can be used.
+    /// Attaches `device` under `name`, and first [sweeps](super::sweep()) away what killed servers left. When
+    /// this returns, the block device can be used.
     ///
     /// # Errors
-    /// [`Name`](ExportError::Name), [`NameInUse`](ExportError::NameInUse), [`Left`](ExportError::Left), [`Geometry`](ExportError::Geometry) for a device
-    /// that no loop device can stand for, [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it
-    /// takes root, `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
+    /// [`Name`](ExportError::Name), [`NameInUse`](ExportError::NameInUse), [`Left`](ExportError::Left),
+    /// [`Geometry`](ExportError::Geometry) for a device that no loop device can stand for,
+    /// [`Kernel`](ExportError::Kernel) if the kernel is too old, or a call that failed: it takes root,
+    /// `/dev/fuse` and `/dev/loop-control`. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &AttachOptions) -> Result<Self> {
         let served = Arc::new(Served::new(device, options)?);
         let base = Base::open(options.directory.as_deref())?;
@@ -92,13 +94,13 @@ impl Attachment {
         &self.swept
     }
 
-    /// Whether a flush has failed, so that all later ones do.
+    /// Returns true if a flush has failed, so that all later ones do.
     pub fn has_failed_flush(&self) -> bool {
         self.served.device.has_failed_flush()
     }
 
-    /// Lets requests through again after the device has lost power, once all have closed the block device who had it open then:
-    /// until that every request fails. Those who have not; none while the power is off.
+    /// Lets requests through again after the device has lost power, once all have closed the block device who
+    /// had it open then: until that every request fails. Those who have not; none while the power is off.
     pub fn readmit(&self) -> Vec<String> {
         let Some(Live { loop_device, .. }) = &self.live else { return Vec::new() };
         let disk = format!("loop{}", loop_device.number());
@@ -106,19 +108,20 @@ impl Attachment {
         readmit(&disk, &[loop_device.as_fd()], &*device.device, known, || loop_device.drop_cache())
     }
 
-    /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it does nothing.
+    /// Flushes, frees the loop device, unmounts, and removes the directory. Done once it returns; again it
+    /// does nothing.
     ///
     /// # Errors
-    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still attached, and can
-    /// be used, detached later, or dropped. Other errors mean that something could not be taken away; what is left is swept away
-    /// by the next attachment once this process has ended.
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still
+    /// attached, and can be used, detached later, or dropped. Other errors mean that something could not be
+    /// taken away; what is left is swept away by the next attachment once this process has ended.
     pub fn detach(&mut self) -> Result<()> {
         self.detach_forced_if(&mut || false)
     }
 
-    /// The same, for whoever may have to take it away in any case: `is_forced` is asked again and again while something is
-    /// waited for. Once it says so the device has 3 s for each request, and 15 s for all; what it leaves unanswered then is
-    /// EIO, so that this fails and the attachment can be dropped.
+    /// The same, for whoever may have to take it away in any case: `is_forced` is asked again and again while
+    /// something is waited for. Once it says so the device has 3 s for each request, and 15 s for all; what
+    /// it leaves unanswered then is EIO, so that this fails and the attachment can be dropped.
     ///
     /// # Errors
     /// As [`detach`](Self::detach).
@@ -179,8 +182,8 @@ impl Drop for Attachment {
             return;
         }
         if let Some(Live { changed, loop_device, mut session, directory }) = self.live.take() {
-            // The connection first: closing the loop device writes back what is dirty, and must not wait for a device
-            // that may not answer. What cannot be removed now is swept away later.
+            // The connection first: closing the loop device writes back what is dirty, and must not wait for
+            // a device that may not answer. What cannot be removed now is swept away later.
             session.end().unwrap_or_default();
             changed.restore().unwrap_or_default();
             loop_device.close().unwrap_or_default();

@@ -25,7 +25,7 @@ use crate::records::{PrivateDirectory, remove_if_there};
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     directory: PrivateDirectory,
-    /// Whether it was made here just now, in place of the default.
+    /// True if it was made here just now, in place of the default.
     is_stopgap: bool,
 }
 

@@ -8,24 +8,25 @@
 //! | FALLOCATE 0x11 (zero a range) | write-zeroes that keep the space |
 //! | WRITE to the control file | a call of whoever attached; nothing for the device |
 //!
-//! The loop driver sends a write-zeroes that may unmap as 0x3, too, just as it sends a discard, so the range must read
-//! as zeroes afterwards: a discard that promises nothing would let old bytes through. EOPNOTSUPP makes the loop device one
-//! without discards, and the block layer write zeroes out in full. FUA never gets here: the block layer
-//! sends a write with a flush behind it.
+//! The loop driver sends a write-zeroes that may unmap as 0x3, too, just as it sends a discard, so the range
+//! must read as zeroes afterwards: a discard that promises nothing would let old bytes through. EOPNOTSUPP
+//! makes the loop device one without discards, and the block layer write zeroes out in full. FUA never gets
+//! here: the block layer sends a write with a flush behind it.
 
 use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 
 use super::wire::{self, Answer, Attributes, CONTROL, Call, DISK, Frame, ROOT, Span};
 use crate::block_layer::{Grid, ZEROES_MAX};
 
-/// What the requests of an attachment are held against. Taken when it is made: a change of size is not followed.
+/// What the requests of an attachment are held against. Taken when it is made: a change of size is not
+/// followed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
     /// The logical block in bytes.
     pub(super) block: u32,
     punch: Punch,
-    /// Whether there is a control file beside the device's.
+    /// True if there is a control file beside the device's.
     has_control: bool,
 }
 
@@ -137,8 +138,8 @@ impl Geometry {
         }
     }
 
-    /// Shells truncate it, and some programs sync it: both mean nothing here. ENOSYS would switch off every later fsync of
-    /// the connection.
+    /// Shells truncate it, and some programs sync it: both mean nothing here. ENOSYS would switch off every
+    /// later fsync of the connection.
     fn control(&self, call: Call<'_>) -> Plan {
         match call {
             Call::Open => Plan::Answer(Answer::open(CONTROL)),

@@ -15,8 +15,8 @@ use crate::served_device::{KnownLosses, ServedDevice};
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
 /// How many pages that is; a request whose memory is not aligned touches more.
 const PAGES_MAX: u16 = 256;
-/// So large may a request of the loop device be that FUSE need not cut, however its memory lies: 128 pages, and one more
-/// for each of the 128 segments that it may have.
+/// So large may a request of the loop device be that FUSE need not cut, however its memory lies: 128 pages,
+/// and one more for each of the 128 segments that it may have.
 const LOOP_REQUEST_MAX: Bytes = Bytes::kib(512);
 /// Buffers that lie a power of two apart would all fall into the same sets of the processor's caches.
 const COLOUR: Bytes = PAGE;
@@ -29,7 +29,7 @@ pub(super) struct Served {
     /// The losses of power that all know of who have it open.
     pub(super) known: Arc<KnownLosses>,
     pub(super) geometry: Geometry,
-    /// Whether the kernel may read more than it is asked for.
+    /// True if the kernel may read more than it is asked for.
     pub(super) reads_ahead: bool,
     /// Who is handed what is written to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
@@ -42,8 +42,8 @@ impl Served {
     /// Checks that the kernel can carry the device's requests whole.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it takes less than a page at
-    /// a time.
+    /// [`Geometry`](ExportError::Geometry) if a loop device cannot have its block size or its size, or it
+    /// takes less than a page at a time.
     pub(super) fn new(device: Arc<dyn Device>, options: &AttachOptions) -> crate::error::Result<Self> {
         let info = device.info();
         let grid = Grid::new(&info, "attached", TRANSFER_MAX)?;
@@ -63,9 +63,9 @@ impl Served {
         self.geometry.grid.transfer_max
     }
 
-    /// The largest request that the loop device may make, where it must not make larger ones: FUSE cuts a request that
-    /// touches too many pages anywhere in a page, which is off the grid if blocks are larger than the 512 bytes that memory
-    /// is aligned to.
+    /// The largest request that the loop device may make, where it must not make larger ones: FUSE cuts a
+    /// request that touches too many pages anywhere in a page, which is off the grid if blocks are larger
+    /// than the 512 bytes that memory is aligned to.
     pub(super) fn loop_request_max(&self) -> Option<Bytes> {
         (self.geometry.block > 512).then(|| self.transfer_max().min(LOOP_REQUEST_MAX))
     }

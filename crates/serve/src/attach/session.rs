@@ -1,10 +1,11 @@
 //! The mounted file system and the threads that serve it.
 //!
-//! The order of descriptors matters when the process is killed. The kernel then releases its files by descending number,
-//! and the last opener of a block device waits until what is dirty in its page cache is written: to this very process,
-//! which serves nothing any more and could never end. So every file of the connection gets a higher number than the
-//! descriptor that keeps the loop device: the connection is cut first, and the writes fail. For the same reason nobody who
-//! has these descriptors ever waits for the file system in the kernel: see [`plumb_linux::apart`].
+//! The order of descriptors matters when the process is killed. The kernel then releases its files by
+//! descending number, and the last opener of a block device waits until what is dirty in its page cache is
+//! written: to this very process, which serves nothing any more and could never end. So every file of the
+//! connection gets a higher number than the descriptor that keeps the loop device: the connection is cut
+//! first, and the writes fail. For the same reason nobody who has these descriptors ever waits for the file
+//! system in the kernel: see [`plumb_linux::apart`].
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
@@ -110,9 +111,9 @@ impl Drop for Session {
     }
 }
 
-/// Unmounts the file system at `mount_point` after cutting its connection (MNT_FORCE), so that its threads end even if a
-/// copy of the mount lives on in another mount namespace. If somebody still has a file of it open it goes out of sight now and
-/// away with the last user.
+/// Unmounts the file system at `mount_point` after cutting its connection (MNT_FORCE), so that its threads
+/// end even if a copy of the mount lives on in another mount namespace. If somebody still has a file of it
+/// open it goes out of sight now and away with the last user.
 pub(super) fn cut_and_unmount(mount_point: &Path) -> Result<()> {
     match unmounted(mount_point, UnmountFlags::FORCE) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {

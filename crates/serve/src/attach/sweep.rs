@@ -1,5 +1,5 @@
-//! Taking away what servers that were killed have left: dead mounts, their directories, and loop devices that somebody
-//! still had open then.
+//! Taking away what servers that were killed have left: dead mounts, their directories, and loop devices that
+//! somebody still had open then.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::error::{ExportError, Result, at};
 use crate::holders;
 use crate::records::Swept;
 
-/// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs. What is
-/// another's, or whose server may live, is left alone.
+/// Removes the remains of attachments in `directory` (the default if `None`) whose server no longer runs.
+/// What is another's, or whose server may live, is left alone.
 ///
 /// # Errors
 /// If the directory cannot be used. What cannot be removed is no error but [`kept`](Swept::kept).

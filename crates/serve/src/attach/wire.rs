@@ -1,5 +1,5 @@
-//! The FUSE protocol as far as a device's file and a control file need it (include/uapi/linux/fuse.h, version 7): requests as the kernel writes
-//! them, each length checked, and replies.
+//! The FUSE protocol as far as a device's file and a control file need it (include/uapi/linux/fuse.h, version
+//! 7): requests as the kernel writes them, each length checked, and replies.
 //!
 //! ```text
 //! request  0 length u32 | 4 opcode u32 | 8 unique u64 | 16 node u64 | 24 uid, gid, pid u32 | 36 extensions, 0 u16
@@ -100,8 +100,8 @@ pub(super) struct Frame<'a> {
     pub(super) call: Option<Call<'a>>,
 }
 
-/// Takes a request of `received` bytes apart, of which the first are in `head`. `None` if there is not even a header, or
-/// one that states another length.
+/// Takes a request of `received` bytes apart, of which the first are in `head`. `None` if there is not even a
+/// header, or one that states another length.
 pub(super) fn parse(head: &[u8; HEAD_BYTES], received: usize) -> Option<Frame<'_>> {
     let length = u32_at(head, 0)? as usize;
     if received < HEADER_BYTES || length != received {

@@ -1,14 +1,15 @@
-//! A thread that serves the file: it takes requests from the kernel, submits them to the device, and answers when they have
-//! ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush overlaps writes.
+//! A thread that serves the file: it takes requests from the kernel, submits them to the device, and answers
+//! when they have ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush
+//! overlaps writes.
 //!
-//! While nothing is in flight the thread waits in a blocking read: two system calls a request. Where requests come one
-//! soon after the other it first polls for a moment ([`BusyPoll`]). While something is in flight it reads without
-//! waiting, from a second file of the same connection, and waits for requests and completions together. Where requests
-//! come several at a time some are taken before the device is asked for completions, and nothing is polled for: those
-//! who send them have work enough for every processor.
+//! While nothing is in flight the thread waits in a blocking read: two system calls a request. Where requests
+//! come one soon after the other it first polls for a moment ([`BusyPoll`]). While something is in flight it
+//! reads without waiting, from a second file of the same connection, and waits for requests and completions
+//! together. Where requests come several at a time some are taken before the device is asked for completions,
+//! and nothing is polled for: those who send them have work enough for every processor.
 //!
-//! Invariant: every request of the kernel that wants an answer gets one, or its file is closed, which makes the kernel
-//! fail it.
+//! Invariant: every request of the kernel that wants an answer gets one, or its file is closed, which makes
+//! the kernel fail it.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ use crate::requests::{Ended, Memory, Requests, become_io_flusher};
 
 /// How long requests may wait unseen while a queue without a descriptor has something in flight.
 const BLIND_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// While requests come one by one, only every so many turns look for a second one: the call would find nothing.
+/// While requests come one by one, only every so many turns look for a second one: the call would find
+/// nothing.
 const LOOK_EVERY: u32 = 16;
 /// For so many looks after a second request was found they are taken to come several at a time.
 const SEVERAL_FOR: u32 = 64;
@@ -111,7 +113,8 @@ impl Worker {
         while self.turn().is_ok() {}
     }
 
-    /// Takes requests, collects completions, and waits if there was neither. The error says that the connection is gone.
+    /// Takes requests, collects completions, and waits if there was neither. The error says that the
+    /// connection is gone.
     fn turn(&mut self) -> Result<(), Os> {
         let was_idle = self.requests.in_flight() == 0;
         if was_idle
@@ -171,7 +174,7 @@ impl Worker {
         Ok(false)
     }
 
-    /// Whether another request can be taken, with its payload.
+    /// Returns true if another request can be taken, with its payload.
     fn has_room(&mut self) -> bool {
         self.requests.has_room() && self.has_buffer()
     }
@@ -245,7 +248,8 @@ impl Worker {
 
     fn read(&mut self, id: RequestId, range: LbaRange) -> Result<(), Os> {
         let length = Bytes(range.nlb * u64::from(self.served.geometry.block));
-        // The kernel was told the largest read; the memory was had for the request, and is had again for the next.
+        // The kernel was told the largest read; the memory was had for the request, and is had again for the
+        // next.
         self.next = None;
         let Some(buffer) = self.memory.take(length) else {
             return self.files.answer(id, Err(Errno::EINVAL));

@@ -14,8 +14,8 @@ use crate::ublk::{Survives, UblkDevice, UblkOptions};
 pub struct UblkExport {
     /// Take over this block device, whose server was killed, instead of making a new one.
     pub recover: Option<u32>,
-    /// What the contents are, in one line, if what is durable of them outlives this process. The block device is taken over
-    /// only with the same.
+    /// What the contents are, in one line, if what is durable of them outlives this process. The block device
+    /// is taken over only with the same.
     pub contents: Option<String>,
 }
 
@@ -60,7 +60,8 @@ impl BlockDevice {
         .to_string()
     }
 
-    /// Whether a flush has failed on the way to the drive, or acknowledged writes went with a server before this one.
+    /// Returns true if a flush has failed on the way to the drive, or acknowledged writes went with a server
+    /// before this one.
     pub(super) fn has_failed_flush(&self) -> bool {
         match self {
             Self::Loop(attachment) => attachment.has_failed_flush(),
@@ -68,7 +69,7 @@ impl BlockDevice {
         }
     }
 
-    /// Whether nobody serves it any more.
+    /// Returns true if nobody serves it any more.
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Loop(_) => false,
@@ -90,7 +91,8 @@ impl BlockDevice {
         }
     }
 
-    /// Lets requests through again after a loss of power, once all have closed it who had it open then. Those who have not.
+    /// Lets requests through again after a loss of power, once all have closed it who had it open then. Those
+    /// who have not.
     pub(super) fn readmit(&self) -> Vec<String> {
         match self {
             Self::Loop(attachment) => attachment.readmit(),
@@ -109,12 +111,12 @@ impl BlockDevice {
 }
 
 impl ServiceError {
-    /// Whether somebody uses the block device.
+    /// Returns true if somebody uses the block device.
     pub(super) const fn is_held(&self) -> bool {
         matches!(self, Self::Detach(ExportError::Held { .. }))
     }
 
-    /// Whether the block device is still there because it could not be flushed.
+    /// Returns true if the block device is still there because it could not be flushed.
     pub(super) const fn is_unflushed(&self) -> bool {
         matches!(self, Self::Detach(ExportError::Flush { .. }))
     }

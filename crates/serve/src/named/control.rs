@@ -17,7 +17,8 @@ const LINE_MAX: u64 = 1 << 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same where nothing is to be done for it: whoever looks at a device wants to know soon that it hangs.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for taking the device away: everything is made durable first, by a device that may be slow or not answer.
+/// The same for taking the device away: everything is made durable first, by a device that may be slow or not
+/// answer.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(2);

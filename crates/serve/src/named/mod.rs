@@ -1,4 +1,5 @@
-//! Any device served under a name: its exports, its entry in the registry, and the control socket on which it takes orders.
+//! Any device served under a name: its exports, its entry in the registry, and the control socket on which it
+//! takes orders.
 //!
 //! ```text
 //!   plumb drive serve ──► Service ──► Device: NBD on sockets and TCP, loop device or ublk
@@ -6,9 +7,9 @@
 //!   plumb drive cut ··· ─────┘ control socket: one order and one answer, each a line of JSON
 //! ```
 //!
-//! A service is found by its name: its control socket is in a directory of this user, so that nobody else may give
-//! orders. The socket of a service that was killed is replaced. Every service tells its status and can be detached; what else
-//! can be ordered is its device's own: its [`Controls`].
+//! A service is found by its name: its control socket is in a directory of this user, so that nobody else may
+//! give orders. The socket of a service that was killed is replaced. Every service tells its status and can
+//! be detached; what else can be ordered is its device's own: its [`Controls`].
 
 pub mod control;
 pub mod registry;

@@ -1,8 +1,8 @@
-//! NBD being served: on unix sockets in the clear, for their owner alone; over TCP in the clear on this machine, or
-//! encrypted.
+//! NBD being served: on unix sockets in the clear, for their owner alone; over TCP in the clear on this
+//! machine, or encrypted.
 //!
-//! Two servers of one device, at most: one for what is in the clear, one for what is encrypted. The promise that a flush covers
-//! all connections holds across both, since it is the device's.
+//! Two servers of one device, at most: one for what is in the clear, one for what is encrypted. The promise
+//! that a flush covers all connections holds across both, since it is the device's.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ pub enum NbdAddress {
 }
 
 impl NbdAddress {
-    /// Whether other machines may get there.
+    /// Returns true if other machines may get there.
     pub fn is_beyond_this_machine(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
@@ -116,7 +116,7 @@ impl NbdServers {
         self.running.iter().for_each(|running| running.server.end_connections());
     }
 
-    /// Whether one has ended by itself.
+    /// Returns true if one has ended by itself.
     pub(super) fn has_ended(&self) -> bool {
         self.running.iter().any(|running| running.thread.is_finished())
     }
@@ -157,7 +157,8 @@ fn serve(export: Export, listeners: Vec<Listener>, options: Options) -> Result<R
     Ok(Running { server, stopper, thread })
 }
 
-/// Says why clients were turned away: their own programs often say little. The same reason twice in a row is said once.
+/// Says why clients were turned away: their own programs often say little. The same reason twice in a row is
+/// said once.
 fn observer(name: String, say: Say) -> crate::nbd::server::Observer {
     let last = Mutex::new(String::new());
     Arc::new(move |ended| {

@@ -1,5 +1,6 @@
-//! The registry of what a user serves: a directory of control sockets, one for each name. Beside them there may be what killed
-//! processes have left: attachments whose server is gone. They are found even where the control socket is gone as well.
+//! The registry of what a user serves: a directory of control sockets, one for each name. Beside them there
+//! may be what killed processes have left: attachments whose server is gone. They are found even where the
+//! control socket is gone as well.
 
 use std::fs;
 use std::io;
@@ -15,7 +16,8 @@ pub use crate::name::is_name;
 /// Makes the directory if it is missing, for this user alone.
 ///
 /// # Errors
-/// As mkdir(2); if there is a directory of that name that belongs to somebody else, or to which others may write.
+/// As mkdir(2); if there is a directory of that name that belongs to somebody else, or to which others may
+/// write.
 pub fn make(directory: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -71,7 +73,7 @@ pub(super) fn left() -> Vec<String> {
     crate::attach::left().unwrap_or_default()
 }
 
-/// Whether somebody listens on the control socket of the drive `name`.
+/// Returns true if somebody listens on the control socket of the drive `name`.
 pub fn is_served(directory: &Path, name: &str) -> bool {
     UnixStream::connect(socket(directory, name)).is_ok()
 }

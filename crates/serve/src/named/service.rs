@@ -35,7 +35,8 @@ pub trait Controls {
     type Order: Serialize + DeserializeOwned;
     /// How it is.
     type Status: Serialize;
-    /// Whether it goes on after `stop` was set for as long as somebody uses its block device: what they have not written yet would be lost.
+    /// Whether it goes on after `stop` was set for as long as somebody uses its block device: what they have
+    /// not written yet would be lost.
     const WAITS_FOR_HOLDERS: bool;
 
     /// How the device is, and what is exported of it.
@@ -57,7 +58,8 @@ pub trait Controls {
 /// When whoever serves is to end: flags that are set while it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// Once nobody uses the block device any more, of a device that [waits](Controls::WAITS_FOR_HOLDERS) for that; else at once.
+    /// Once nobody uses the block device any more, of a device that [waits](Controls::WAITS_FOR_HOLDERS) for
+    /// that; else at once.
     pub stop: &'a AtomicBool,
     /// Whoever uses it: they get I/O errors.
     pub cut_off: &'a AtomicBool,
@@ -77,7 +79,7 @@ pub struct ServiceOptions {
     pub encryption: Option<ServerTls>,
     /// Told what nobody asked for: orders not heard to their end, clients turned away.
     pub say: Say,
-    /// Whether to attach it as a loop device.
+    /// True if to attach it as a loop device.
     pub attach: bool,
     /// Whether to export it through ublk instead.
     pub ublk: Option<UblkExport>,
@@ -143,12 +145,13 @@ impl Exports<'_> {
         self.block_device.map(BlockDevice::path)
     }
 
-    /// Whether a flush has failed on the way to the device. It asks the device.
+    /// Returns true if a flush has failed on the way to the device. It asks the device.
     pub fn has_failed_flush(&self) -> bool {
         self.block_device.is_some_and(BlockDevice::has_failed_flush)
     }
 
-    /// Who must close the block device before its requests are carried out again: it lost power while they had it open.
+    /// Who must close the block device before its requests are carried out again: it lost power while they
+    /// had it open.
     pub const fn awaited(&self) -> &[String] {
         self.awaited
     }
@@ -189,8 +192,8 @@ impl<C: Controls> Service<C> {
         Exports { name, control: control.path(), nbd, block_device: block_device.as_ref(), awaited }
     }
 
-    /// Does what a loss of power means for those who were connected then: NBD connections end, and the block device is readmitted
-    /// when they have closed it.
+    /// Does what a loss of power means for those who were connected then: NBD connections end, and the block
+    /// device is readmitted when they have closed it.
     fn follow_power(&mut self) {
         let losses = self.device.power().losses;
         if losses != self.losses {
@@ -205,8 +208,8 @@ impl<C: Controls> Service<C> {
         self.controls.status(&self.exports())
     }
 
-    /// Takes orders until it is to end, until the device is detached, or until an export fails. Whoever has it detached is
-    /// answered once everything is gone, and whether all is durable is known.
+    /// Takes orders until it is to end, until the device is detached, or until an export fails. Whoever has
+    /// it detached is answered once everything is gone, and whether all is durable is known.
     ///
     /// # Errors
     /// If an export ended by itself, or what was acknowledged could not be made durable.
@@ -253,7 +256,8 @@ impl<C: Controls> Service<C> {
         closed
     }
 
-    /// Whether somebody uses the block device of what waits for that. If not it is gone. `asked` keeps when that was found out last.
+    /// Returns true if somebody uses the block device of what waits for that. If not it is gone. `asked`
+    /// keeps when that was found out last.
     fn is_held(
         &mut self,
         waiting: &mut Waiting<C::Order>,
@@ -292,7 +296,8 @@ impl<C: Controls> Service<C> {
         self.nbd.has_ended() || self.block_device.as_ref().is_some_and(BlockDevice::has_ended)
     }
 
-    /// Carries out an order and answers it. Whoever had the device detached is to be answered later, and comes back.
+    /// Carries out an order and answers it. Whoever had the device detached is to be answered later, and
+    /// comes back.
     fn converse(
         &mut self,
         stream: UnixStream,
@@ -357,7 +362,8 @@ impl<C: Controls> Service<C> {
         }
     }
 
-    /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off forces this.
+    /// Takes the block device away, if it is not in use. Meanwhile orders are heard: one to cut it off forces
+    /// this.
     fn detach(
         &mut self,
         waiting: &mut Waiting<C::Order>,
@@ -376,7 +382,8 @@ impl<C: Controls> Service<C> {
         Ok(())
     }
 
-    /// Ends the exports. What was acknowledged is durable then, as when a machine shuts down. And how the device was last.
+    /// Ends the exports. What was acknowledged is durable then, as when a machine shuts down. And how the
+    /// device was last.
     fn close(mut self) -> (C::Status, Result<(), ServiceError>) {
         let detached = self.detach(&mut Waiting::new(), &|| true).map_err(ServiceError::cut_off);
         // Before the device ends: nobody shall be left who could still write to it.

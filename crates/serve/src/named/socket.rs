@@ -1,7 +1,8 @@
 //! The control socket of a service: made, found taken, and removed whatever becomes of the service.
 //!
-//! Two services that start at once must not both find a name free, so naming and listening happen under a lock of the
-//! directory. A socket on which nobody listens was left by a process that was killed, and is replaced.
+//! Two services that start at once must not both find a name free, so naming and listening happen under a
+//! lock of the directory. A socket on which nobody listens was left by a process that was killed, and is
+//! replaced.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,8 +16,8 @@ use super::registry;
 use crate::nbd::server::OWNER_ONLY;
 use crate::unix_socket::UnixSocket;
 
-/// A control socket that listens. Dropping it removes it, unless it replaced that of a killed process and nothing came of it: then
-/// it stays as that one was, so that what the killed process left is still found.
+/// A control socket that listens. Dropping it removes it, unless it replaced that of a killed process and
+/// nothing came of it: then it stays as that one was, so that what the killed process left is still found.
 pub(crate) struct ControlSocket(UnixSocket);
 
 impl ControlSocket {
@@ -69,7 +70,8 @@ impl AsFd for ControlSocket {
     }
 }
 
-/// Removes the control socket of a drive whose process is gone; whether there was one. That of a live one stays.
+/// Removes the control socket of a drive whose process is gone; whether there was one. That of a live one
+/// stays.
 ///
 /// # Errors
 /// As unlink(2).

@@ -9,16 +9,18 @@
 //!
 //! # After a connection is lost
 //!
-//! All connections of the device are given up, and none is made again. Every request of which the server may have seen anything
-//! ends as [`Unknown`](plumb_block::Outcome::Unknown), every other and every later one fails with ENOTCONN, and a flush
-//! among them latches the device: nobody can vouch for what was acknowledged before. A load ends with the first request without
-//! an answer, so nobody would profit from a connection that is made again.
+//! All connections of the device are given up, and none is made again. Every request of which the server may
+//! have seen anything ends as [`Unknown`](plumb_block::Outcome::Unknown), every other and every later one
+//! fails with ENOTCONN, and a flush among them latches the device: nobody can vouch for what was acknowledged
+//! before. A load ends with the first request without an answer, so nobody would profit from a connection
+//! that is made again.
 //!
 //! # Limitations
 //!
-//! - A server whose flag CAN_MULTI_CONN is untrue, or several servers behind one address that take turns, cannot be told
-//!   from an honest one.
-//! - A queue needs to be polled for its requests to be sent, and for its part of a shared connection to be served.
+//! - A server whose flag CAN_MULTI_CONN is untrue, or several servers behind one address that take turns,
+//!   cannot be told from an honest one.
+//! - A queue needs to be polled for its requests to be sent, and for its part of a shared connection to be
+//!   served.
 
 mod commands;
 mod connections;
@@ -75,8 +77,8 @@ impl NbdDevice {
         self.connections.links.len()
     }
 
-    /// Whether the server said that the export is read-only. Writes, discards and zeroes then fail with EROFS, before
-    /// anything is sent: whoever means to write can say so without trying.
+    /// Returns true if the server said that the export is read-only. Writes, discards and zeroes then fail
+    /// with EROFS, before anything is sent: whoever means to write can say so without trying.
     pub fn is_read_only(&self) -> bool {
         self.connections.export.is_read_only()
     }

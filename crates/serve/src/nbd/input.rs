@@ -1,7 +1,7 @@
 //! Received bytes that have not been understood yet.
 
-/// A buffer that is filled at the end and consumed at the front. Memory that no bytes were ever received into stays
-/// untouched, so an idle connection costs next to nothing.
+/// A buffer that is filled at the end and consumed at the front. Memory that no bytes were ever received into
+/// stays untouched, so an idle connection costs next to nothing.
 pub(super) struct Input {
     bytes: Vec<u8>,
     start: usize,
@@ -30,7 +30,8 @@ impl Input {
         }
     }
 
-    /// Where the next bytes go, at most `count`. What is there is moved to the front when little room is left.
+    /// Where the next bytes go, at most `count`. What is there is moved to the front when little room is
+    /// left.
     pub(super) fn space(&mut self, count: usize) -> &mut [u8] {
         if self.end == self.bytes.len() || self.bytes.len() - self.end < self.start {
             self.bytes.copy_within(self.start..self.end, 0);

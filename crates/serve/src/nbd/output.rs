@@ -1,5 +1,5 @@
-//! What is to be sent on a connection, for both sides: headers and the buffers that follow them, sent many at a time without
-//! being copied.
+//! What is to be sent on a connection, for both sides: headers and the buffers that follow them, sent many at
+//! a time without being copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -84,7 +84,7 @@ impl Output {
         self.parts.is_empty()
     }
 
-    /// Whether to send before adding more.
+    /// Returns true if to send before adding more.
     pub(super) fn is_full(&self) -> bool {
         self.parts.len() > PARTS_MAX || self.bytes > BYTES_MAX
     }

@@ -1,7 +1,8 @@
 //! An NBD server for any [`Device`](plumb_block::Device).
 //!
-//! Fixed newstyle handshake with LIST, INFO, GO, EXPORT_NAME, STARTTLS, structured replies and `base:allocation`;
-//! READ, WRITE, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, with FUA on each. One thread and one queue a connection.
+//! Fixed newstyle handshake with LIST, INFO, GO, EXPORT_NAME, STARTTLS, structured replies and
+//! `base:allocation`; READ, WRITE, FLUSH, TRIM, WRITE_ZEROES, BLOCK_STATUS, with FUA on each. One thread and
+//! one queue a connection.
 //!
 //! - `handshake`: what is negotiated, as a state machine.
 //! - `transmission`: requests and replies: the heart.
@@ -9,8 +10,8 @@
 //! - `buffers`: the memory of a connection, all of it bounded.
 //! - `listener`, `connections`: sockets that wait, and those that are served.
 //!
-//! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a flush, or to
-//! anything with FUA, **durable**. What is **visible** on one connection is visible on all.
+//! What a reply means is the waist's contract, unchanged: a reply to a write says **acknowledged**; to a
+//! flush, or to anything with FUA, **durable**. What is **visible** on one connection is visible on all.
 
 mod buffers;
 mod connection;
@@ -49,8 +50,8 @@ pub use export::Export;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
 
-/// What a connection's thread has for its stack: enough for a TLS handshake and a device; pages never touched cost
-/// nothing.
+/// What a connection's thread has for its stack: enough for a TLS handshake and a device; pages never touched
+/// cost nothing.
 const STACK_BYTES: usize = 512 << 10;
 /// How many connections beyond the limit are told so at once; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 16;
@@ -78,8 +79,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
-    /// It is not done, so that nobody is harmed: another server or something that is no socket of ours is there, no client
-    /// could connect, or it would be in the clear beyond this machine. The whole sentence, with what to do.
+    /// It is not done, so that nobody is harmed: another server or something that is no socket of ours is
+    /// there, no client could connect, or it would be in the clear beyond this machine. The whole sentence,
+    /// with what to do.
     #[error("{0}")]
     Refused(String),
     /// The system refused something that serving needs.
@@ -177,11 +179,12 @@ impl Server {
         self.served.shut_down(Shutdown::Both);
     }
 
-    /// Serves on `listeners` until stopped, in this thread and one more for each connection. When it returns no
-    /// request is in flight, and the unix sockets are gone.
+    /// Serves on `listeners` until stopped, in this thread and one more for each connection. When it returns
+    /// no request is in flight, and the unix sockets are gone.
     ///
-    /// A stop lets requests that were received be answered. Clients that do not read their replies, and handshakes
-    /// that are not over, are cut off after [`Options::stop_timeout`]; a device that does not answer is given up after 3 s.
+    /// A stop lets requests that were received be answered. Clients that do not read their replies, and
+    /// handshakes that are not over, are cut off after [`Options::stop_timeout`]; a device that does not
+    /// answer is given up after 3 s.
     ///
     /// # Errors
     /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.

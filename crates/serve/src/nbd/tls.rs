@@ -1,5 +1,5 @@
-//! TLS: certificates, keys, and how server and client encrypt with them. The files are laid out as QEMU, nbdkit and libnbd have
-//! them:
+//! TLS: certificates, keys, and how server and client encrypt with them. The files are laid out as QEMU,
+//! nbdkit and libnbd have them:
 //!
 //! ```text
 //! DIR/ca-cert.pem                       the authorities that the other side's certificate must come from
@@ -7,8 +7,9 @@
 //! DIR/server-key.pem, client-key.pem    its key
 //! ```
 //!
-//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. The system's own authorities are not
-//! consulted: where they are differs between systems, and an export should be trusted because somebody said so.
+//! Only certificates: the library has no external pre-shared keys. TLS 1.2 and 1.3. The system's own
+//! authorities are not consulted: where they are differs between systems, and an export should be trusted
+//! because somebody said so.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,12 +82,12 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Reads the certificates in `directory`. If clients are verified, those without a certificate from the authorities there
-    /// are turned away.
+    /// Reads the certificates in `directory`. If clients are verified, those without a certificate from the
+    /// authorities there are turned away.
     ///
     /// # Errors
-    /// If one that is needed cannot be read, they do not fit together, or no client could take the certificate because its time
-    /// is over.
+    /// If one that is needed cannot be read, they do not fit together, or no client could take the
+    /// certificate because its time is over.
     pub fn read(directory: &Path, verifies_clients: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let authorities = match read(directory, "ca-cert.pem") {

@@ -1,4 +1,5 @@
-//! What carries the bytes of a connection, for both sides: a socket, plain first, encrypted once that was agreed on.
+//! What carries the bytes of a connection, for both sides: a socket, plain first, encrypted once that was
+//! agreed on.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -112,7 +113,7 @@ impl Socket {
         &self.fd
     }
 
-    /// Whether there may be more to receive after so many bytes came into room for `room`.
+    /// Returns true if there may be more to receive after so many bytes came into room for `room`.
     pub(super) fn may_have_more(&self, received: usize, room: usize) -> bool {
         self.tls.is_some() || received == room
     }
@@ -136,7 +137,8 @@ impl Transport for Socket {
             let Some(tls) = &mut self.tls else { return receive(&self.fd, into, patience) };
             match tls.reader().read_vectored(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Whoever cuts the stream short leaves, with or without the alert that says so: all that is sent has its length.
+                // Whoever cuts the stream short leaves, with or without the alert that says so: all that is
+                // sent has its length.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }

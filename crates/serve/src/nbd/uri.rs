@@ -1,5 +1,5 @@
-//! Where an export is: NBD URIs, as the "NBD URI specification" (`doc/uri.md` of the NetworkBlockDevice project) and
-//! libnbd have them.
+//! Where an export is: NBD URIs, as the "NBD URI specification" (`doc/uri.md` of the NetworkBlockDevice
+//! project) and libnbd have them.
 //!
 //! ```text
 //! nbd://host[:port]/export             nbds://host[:port]/export?tls-certificates=DIR       TCP, plain and encrypted
@@ -37,7 +37,8 @@ pub enum Address {
     Unix(PathBuf),
     /// A TCP port.
     Tcp {
-        /// A numeric address, `localhost`, or a name. Only a name is looked up, by the C library where there is one.
+        /// A numeric address, `localhost`, or a name. Only a name is looked up, by the C library where there
+        /// is one.
         host: String,
         /// The port.
         port: u16,
@@ -47,9 +48,10 @@ pub enum Address {
 /// What a URI says about TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsUri {
-    /// The directory of `ca-cert.pem` and, where the server asks for one, `client-cert.pem` and `client-key.pem`.
+    /// The directory of `ca-cert.pem` and, where the server asks for one, `client-cert.pem` and
+    /// `client-key.pem`.
     pub certificates: Option<PathBuf>,
-    /// Whether the server's certificate is verified.
+    /// True if the server's certificate is verified.
     pub is_verified: bool,
     /// The name that the server's certificate must carry, if not that of the address.
     pub hostname: Option<String>,

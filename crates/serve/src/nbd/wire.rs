@@ -1,8 +1,8 @@
-//! The bytes of the protocol, both directions: what server and client say to each other, as types that encode and
-//! decode themselves.
+//! The bytes of the protocol, both directions: what server and client say to each other, as types that encode
+//! and decode themselves.
 //!
-//! Source: "The NBD protocol" (`doc/proto.md` of the NetworkBlockDevice project), the sections named at each item.
-//! All integers are big-endian. Only the fixed newstyle handshake is here.
+//! Source: "The NBD protocol" (`doc/proto.md` of the NetworkBlockDevice project), the sections named at each
+//! item. All integers are big-endian. Only the fixed newstyle handshake is here.
 //!
 //! - `handshake`: the greeting, and the flags of both phases.
 //! - `option`: what is negotiated: options, their replies, information about an export, metadata contexts.
@@ -11,8 +11,9 @@
 //! - `error`: error numbers as they travel.
 //! - `numbers`: the other numbers and the flags as types.
 //!
-//! Invariant: decoding never panics and never allocates more than the bytes that it was given, whatever they are.
-//! Numbers that this version does not know are kept as they are, so that a peer can answer "unsupported" and go on.
+//! Invariant: decoding never panics and never allocates more than the bytes that it was given, whatever they
+//! are. Numbers that this version does not know are kept as they are, so that a peer can answer "unsupported"
+//! and go on.
 
 mod cursor;
 mod error;
@@ -45,6 +46,6 @@ pub const PAYLOAD_MAX_BYTES: u32 = 32 << 20;
 /// The longest string: names, descriptions, queries ("Values", string length).
 pub const STRING_MAX_BYTES: usize = 4096;
 
-/// The most data of one option, or of one reply to an option, that is looked at. The protocol sets no limit; real
-/// ones stay far below.
+/// The most data of one option, or of one reply to an option, that is looked at. The protocol sets no limit;
+/// real ones stay far below.
 pub const OPTION_MAX_BYTES: u32 = 64 << 10;

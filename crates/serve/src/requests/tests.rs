@@ -1,5 +1,5 @@
-//! The core over a device whose answers the test gives: what a flush may say when one beside it or before it failed, and what
-//! becomes of requests that are never answered.
+//! The core over a device whose answers the test gives: what a flush may say when one beside it or before it
+//! failed, and what becomes of requests that are never answered.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};

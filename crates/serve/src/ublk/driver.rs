@@ -16,7 +16,8 @@ pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
 const STOP_WITHIN: Duration = Duration::from_secs(60);
 /// How long somebody who only looks at a block device that goes away (udev) may take.
 const DELETE_WITHIN: Duration = Duration::from_secs(5);
-/// How long the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was in flight.
+/// How long the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was
+/// in flight.
 const DEAD_WITHIN: Duration = Duration::from_secs(90);
 /// The kernel has no event for that.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -135,7 +136,7 @@ pub(super) fn char_path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkc{number}"))
 }
 
-/// Whether `error` is one of `errnos`.
+/// Returns true if `error` is one of `errnos`.
 pub(super) fn is(error: &io::Error, errnos: &[Os]) -> bool {
     errnos.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -25,8 +25,8 @@ use plumb_state::Owner;
 
 /// A device that the kernel has as `/dev/ublkbN`.
 ///
-/// Dropping it takes the block device away as cleanly as possible: if somebody still uses it, or it cannot be flushed, they get
-/// EIO.
+/// Dropping it takes the block device away as cleanly as possible: if somebody still uses it, or it cannot be
+/// flushed, they get EIO.
 pub struct UblkDevice {
     number: u32,
     path: PathBuf,
@@ -40,12 +40,12 @@ struct Live {
 }
 
 impl UblkDevice {
-    /// Exports `device` under a free number, and first [sweeps](super::sweep()) away what killed servers left. When this returns,
-    /// the block device can be used.
+    /// Exports `device` under a free number, and first [sweeps](super::sweep()) away what killed servers
+    /// left. When this returns, the block device can be used.
     ///
     /// # Errors
-    /// [`NoDriver`](ExportError::NoDriver), [`Geometry`](ExportError::Geometry) for a device that the block layer cannot have, or a
-    /// call that failed: it takes root. Nothing is left behind then.
+    /// [`NoDriver`](ExportError::NoDriver), [`Geometry`](ExportError::Geometry) for a device that the block
+    /// layer cannot have, or a call that failed: it takes root. Nothing is left behind then.
     pub fn new(device: Arc<dyn Device>, name: &str, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
@@ -72,12 +72,13 @@ impl UblkDevice {
         Ok(exported)
     }
 
-    /// Takes over `/dev/ublkbN` with `device`, which has the contents that the killed server's had. What waits is asked again, and the
-    /// block device works on.
+    /// Takes over `/dev/ublkbN` with `device`, which has the contents that the killed server's had. What
+    /// waits is asked again, and the block device works on.
     ///
     /// # Errors
-    /// [`NotRecoverable`](ExportError::NotRecoverable) if there is nothing of ours to take over, its server lives, or the device is
-    /// another one; else as [`new`](Self::new). The block device stays as it was, if nothing else is said.
+    /// [`NotRecoverable`](ExportError::NotRecoverable) if there is nothing of ours to take over, its server
+    /// lives, or the device is another one; else as [`new`](Self::new). The block device stays as it was, if
+    /// nothing else is said.
     pub fn recover(device: Arc<dyn Device>, number: u32, options: &UblkOptions) -> Result<Self> {
         let geometry = Geometry::new(&device.info())?;
         let mut driver = Driver::open()?;
@@ -119,23 +120,24 @@ impl UblkDevice {
         &self.path
     }
 
-    /// Whether acknowledged writes went with the server from which it was taken over, so that no flush succeeds.
+    /// Returns true if acknowledged writes went with the server from which it was taken over, so that no
+    /// flush succeeds.
     pub fn is_lossy(&self) -> bool {
         self.served.device.is_lossy()
     }
 
-    /// Whether a flush has failed, so that all later ones do.
+    /// Returns true if a flush has failed, so that all later ones do.
     pub fn has_failed_flush(&self) -> bool {
         self.served.device.has_failed_flush()
     }
 
-    /// Whether a queue is no longer served.
+    /// Returns true if a queue is no longer served.
     pub fn has_ended(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.workers.iter().any(JoinHandle::is_finished))
     }
 
-    /// Lets requests through again after the device has lost power, once all have closed the block device who had it open then:
-    /// until that every request fails. Those who have not; none while the power is off.
+    /// Lets requests through again after the device has lost power, once all have closed the block device who
+    /// had it open then: until that every request fails. Those who have not; none while the power is off.
     pub fn readmit(&self) -> Vec<String> {
         if self.live.is_none() || self.has_ended() {
             return Vec::new();
@@ -148,9 +150,10 @@ impl UblkDevice {
     /// Flushes, and takes the block device away. Done once it returns; again it does nothing.
     ///
     /// # Errors
-    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still exported, and can be
-    /// used, taken away later, or dropped. [`Unserved`](ExportError::Unserved) if a queue is no longer served: nothing can be flushed,
-    /// and dropping takes it away. Other errors mean that something could not be taken away.
+    /// [`Held`](ExportError::Held) with the users, or [`Flush`](ExportError::Flush): then the device is still
+    /// exported, and can be used, taken away later, or dropped. [`Unserved`](ExportError::Unserved) if a
+    /// queue is no longer served: nothing can be flushed, and dropping takes it away. Other errors mean that
+    /// something could not be taken away.
     pub fn detach(&mut self) -> Result<()> {
         if self.live.is_none() {
             return Ok(());

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 /// What is left of a device's contents when the process that serves it is killed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Survives {
-    /// Nothing: they are in this process. Then the block device ends with its server, and cannot be taken over.
+    /// Nothing: they are in this process. Then the block device ends with its server, and cannot be taken
+    /// over.
     #[default]
     Nothing,
     /// What is durable; what is only acknowledged may be in a cache in this process.
@@ -15,10 +16,11 @@ pub enum Survives {
 /// How to export.
 #[derive(Debug, Clone, Default)]
 pub struct UblkOptions {
-    /// How many queues, each with a thread and a queue of the device; 0: as many as processors, at most 4. A device that is
-    /// taken over keeps its number.
+    /// How many queues, each with a thread and a queue of the device; 0: as many as processors, at most 4. A
+    /// device that is taken over keeps its number.
     pub queues: u16,
-    /// How many requests each queue may have in flight, up to 4096; 0: 64. A device that is taken over keeps its number.
+    /// How many requests each queue may have in flight, up to 4096; 0: 64. A device that is taken over keeps
+    /// its number.
     pub depth: u16,
     /// What is left when this process is killed.
     pub survives: Survives,

@@ -1,4 +1,5 @@
-//! What each request of the kernel becomes for the device: a pure function of its descriptor and the geometry.
+//! What each request of the kernel becomes for the device: a pure function of its descriptor and the
+//! geometry.
 //!
 //! | asked | becomes |
 //! |---|---|
@@ -17,8 +18,8 @@ use crate::error::Result;
 /// The most data of a request that the kernel is allowed.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
 
-/// What requests are held against, and the block device's parameters. Taken when it is exported: a change of size is not
-/// followed.
+/// What requests are held against, and the block device's parameters. Taken when it is exported: a change of
+/// size is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
@@ -46,7 +47,8 @@ impl Geometry {
     /// Of a device.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less than a page at a time.
+    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less
+    /// than a page at a time.
     pub(super) fn new(info: &DeviceInfo) -> Result<Self> {
         let grid = Grid::new(info, "exported through ublk", REQUEST_MAX)?;
         let block = info.logical_block;
@@ -95,7 +97,8 @@ impl Geometry {
     }
 }
 
-/// A cache always: it may be turned on later, which the kernel could not be told, and a flush of nothing costs little.
+/// A cache always: it may be turned on later, which the kernel could not be told, and a flush of nothing
+/// costs little.
 fn attributes(info: &DeviceInfo) -> u32 {
     let mut attributes = wire::VOLATILE_CACHE;
     for (is_so, attribute) in [(info.fua_native, wire::FUA), (info.revolution.is_some(), wire::ROTATIONAL)] {

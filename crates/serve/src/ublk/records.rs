@@ -48,7 +48,8 @@ impl Base {
         Ok(numbers)
     }
 
-    /// Writes the record of a new device. One that is there is of a device that is gone, for the number is free.
+    /// Writes the record of a new device. One that is there is of a device that is gone, for the number is
+    /// free.
     pub(super) fn create(
         &self,
         number: u32,

@@ -1,10 +1,10 @@
-//! What would be lost if this process were killed now: acknowledged writes that no flush has made durable, in a cache that
-//! dies with the process.
+//! What would be lost if this process were killed now: acknowledged writes that no flush has made durable, in
+//! a cache that dies with the process.
 //!
-//! The kernel does not notice such a loss. To it the writes are in the drive's cache, and a flush that the next server
-//! answers would make it believe that they are durable. So before the first write after a flush is acknowledged, the
-//! record says so; it says otherwise only when a flush has covered all of them; and a server that takes over from a
-//! record that is not clean never lets a flush succeed.
+//! The kernel does not notice such a loss. To it the writes are in the drive's cache, and a flush that the
+//! next server answers would make it believe that they are durable. So before the first write after a flush
+//! is acknowledged, the record says so; it says otherwise only when a flush has covered all of them; and a
+//! server that takes over from a record that is not clean never lets a flush succeed.
 //!
 //! Invariant: while the record is clean, every acknowledged write is durable.
 
@@ -99,7 +99,8 @@ impl Risk {
     pub(super) fn failed(&self) {
         let mut inner = self.inner();
         inner.state = State::Failed;
-        // If it cannot be written down, the record of a cache that was written to is dirty, which comes to the same.
+        // If it cannot be written down, the record of a cache that was written to is dirty, which comes to
+        // the same.
         inner.record.mark(State::Failed).unwrap_or_default();
     }
 

@@ -53,7 +53,7 @@ impl Served {
         self.risk.failed();
     }
 
-    /// Whether a write that has completed without FUA may be acknowledged.
+    /// Returns true if a write that has completed without FUA may be acknowledged.
     pub(super) fn may_acknowledge(&self) -> bool {
         self.device.device.info().volatile_cache == VolatileCache::None
             || self.risk.before_acknowledging().is_ok()

@@ -14,11 +14,12 @@ use crate::records::Swept;
 /// The control node of the driver.
 const DRIVER: &str = "/dev/ublk-control";
 
-/// Removes devices of this program whose server no longer runs and that nobody uses; records are in `directory`, the default
-/// if `None`. Does nothing where there is no driver.
+/// Removes devices of this program whose server no longer runs and that nobody uses; records are in
+/// `directory`, the default if `None`. Does nothing where there is no driver.
 ///
 /// # Errors
-/// If the directory or the driver cannot be used. What cannot be removed is no error but [`kept`](Swept::kept).
+/// If the directory or the driver cannot be used. What cannot be removed is no error but
+/// [`kept`](Swept::kept).
 pub fn sweep(directory: Option<&Path>) -> Result<Swept> {
     if !Path::new(DRIVER).exists() {
         return Ok(Swept::default());
@@ -77,8 +78,8 @@ fn dead(driver: &mut Driver, base: &Base, locked: &DirectoryLock) -> Result<Vec<
         let info = driver.info(number)?.filter(|info| info.mark == MARK);
         let record = match (found, &info) {
             (Owner::Alive, _) | (Owner::None, None) => continue,
-            // Records are written under the lock, so one that is missing was never written, or belongs to a server of
-            // another directory, which may live.
+            // Records are written under the lock, so one that is missing was never written, or belongs to a
+            // server of another directory, which may live.
             (Owner::None, Some(info)) if Path::new(&format!("/proc/{}", info.pid)).exists() => continue,
             (Owner::None, Some(_)) => None,
             (Owner::Dead(record), _) => Some(record),

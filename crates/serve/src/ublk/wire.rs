@@ -1,5 +1,5 @@
-//! What is said to the driver about a device, and what it says of a request: structures of include/uapi/linux/ublk_cmd.h as bytes,
-//! in the byte order of the machine.
+//! What is said to the driver about a device, and what it says of a request: structures of
+//! include/uapi/linux/ublk_cmd.h as bytes, in the byte order of the machine.
 //!
 //! ```text
 //! struct ublksrv_ctrl_dev_info, 64   0 queues u16 | 2 depth u16 | 4 state u16 | 8 request_max u32 | 12 number u32
@@ -12,7 +12,8 @@
 //! ```
 
 pub(super) const INFO_BYTES: usize = 64;
-/// Without what is behind the discards, which is read-only or for what is not offered here (devt, zones, DMA, segments).
+/// Without what is behind the discards, which is read-only or for what is not offered here (devt, zones, DMA,
+/// segments).
 pub(super) const PARAMETERS_BYTES: usize = 60;
 
 /// `UBLK_F_USER_RECOVERY`: the device outlives its server, and requests wait for the next one.

@@ -1,10 +1,11 @@
-//! A thread that serves one queue: it takes requests from the kernel, submits them to the device, and commits what
-//! has ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush overlaps writes.
+//! A thread that serves one queue: it takes requests from the kernel, submits them to the device, and commits
+//! what has ended ([`Requests`]), so that as many are in flight as the kernel sends, and a flush overlaps
+//! writes.
 //!
 //! It waits in one place, for requests of the kernel and for completions of the device together.
 //!
-//! Invariants: a tag is with the kernel, or in a job at the device, or has ended; what the kernel asked is committed exactly once,
-//! after the device has answered or was given up.
+//! Invariants: a tag is with the kernel, or in a job at the device, or has ended; what the kernel asked is
+//! committed exactly once, after the device has answered or was given up.
 
 use std::io;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ enum JobKind {
 }
 
 impl JobKind {
-    /// Whether its success is a promise that something is durable.
+    /// Returns true if its success is a promise that something is durable.
     const fn promises(self) -> bool {
         match self {
             Self::Flush { .. } => true,
@@ -160,7 +161,8 @@ impl<K: Kernel> Worker<K> {
         self.refused.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
     }
 
-    /// Waits, unless there is more to do at once, takes requests, and answers what has ended; whether there is more.
+    /// Waits, unless there is more to do at once, takes requests, and answers what has ended; whether there
+    /// is more.
     fn turn(&mut self, has_more: bool) -> io::Result<bool> {
         let requests = &self.device.requests;
         let is_watched = requests.wake_fd().is_some();

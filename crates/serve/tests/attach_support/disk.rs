@@ -1,6 +1,7 @@
 //! A disk in memory that counts what it is asked, fails on demand, and can hold requests back at a gate.
 //!
-//! A request is carried out when it is submitted or, if it is held, when the gate opens; its queue is then woken.
+//! A request is carried out when it is submitted or, if it is held, when the gate opens; its queue is then
+//! woken.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! What the tests of attachments share: where they attach, and the programs that they run on what is attached.
+//! What the tests of attachments share: where they attach, and the programs that they run on what is
+//! attached.
 
 pub(crate) mod disk;
 
@@ -49,7 +50,7 @@ impl Place {
         Attachment::new(Arc::new(Shared(Arc::clone(disk))), name, &self.options()).unwrap()
     }
 
-    /// Whether anything is mounted below it.
+    /// Returns true if anything is mounted below it.
     pub(crate) fn has_mounts(&self) -> bool {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         mounts.contains(&self.root.path().display().to_string())

@@ -1,6 +1,6 @@
-//! The client is held to the contract of the waist, over the server of this crate around the reference model, and over
-//! nbdkit and qemu-nbd. It guards against anything that gets lost between the two ends: FUA, flushes of other queues,
-//! latches, deadlines, buffers.
+//! The client is held to the contract of the waist, over the server of this crate around the reference model,
+//! and over nbdkit and qemu-nbd. It guards against anything that gets lost between the two ends: FUA, flushes
+//! of other queues, latches, deadlines, buffers.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -133,8 +133,8 @@ impl Rig for ClientRig {
 
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {
         let staged = self.staged()?.clone();
-        // The server answers what it has received, and is gone; only then the power goes. So every answer that the
-        // client still finds was given before the cut.
+        // The server answers what it has received, and is gone; only then the power goes. So every answer
+        // that the client still finds was given before the cut.
         self.is_cut.store(true, Ordering::SeqCst);
         drop(self.serving.take());
         staged.model.cut_power();
@@ -160,8 +160,8 @@ impl Rig for ClientRig {
     }
 }
 
-/// The client's device. It cannot know that the power was cut at the other end: what it lost the answers of is unknown to
-/// it. The rig does know.
+/// The client's device. It cannot know that the power was cut at the other end: what it lost the answers of
+/// is unknown to it. The rig does know.
 struct Cuttable {
     inner: NbdDevice,
     is_cut: Arc<AtomicBool>,
@@ -216,8 +216,8 @@ impl Queue for CuttableQueue {
 }
 
 fn conforms(mut rig: ClientRig, seed: u64) {
-    // Others answer NO_HOLE with holes: nbdkit's memory, and qemu-nbd for a raw file. And a read beside a write of the same
-    // block may find some of both in a file.
+    // Others answer NO_HOLE with holes: nbdkit's memory, and qemu-nbd for a raw file. And a read beside a
+    // write of the same block may find some of both in a file.
     let is_foreign = rig.model.is_none();
     let mut names = conformance::names();
     let beyond_others = ["zeroes-without-holes-keep-their-space", "payloads-come-back"];

@@ -1,5 +1,5 @@
-//! The client against servers that break off, stall, lie, or end the connection: what it does not know it must not
-//! acknowledge, and what breaks the protocol must not end as success.
+//! The client against servers that break off, stall, lie, or end the connection: what it does not know it
+//! must not acknowledge, and what breaks the protocol must not end as success.
 
 mod scripted;
 

@@ -20,7 +20,7 @@ pub(crate) struct Nature {
     pub(crate) flags: u16,
     pub(crate) minimum: u32,
     pub(crate) maximum: u32,
-    /// Whether it knows options at all.
+    /// True if it knows options at all.
     pub(crate) is_fixed: bool,
 }
 
@@ -130,8 +130,9 @@ impl Peer {
     }
 }
 
-/// A server of which each connection follows a script, in a thread of its own. The script is told the connection's
-/// number; the server stands for as many connections as `natures` has entries, and each is of its nature.
+/// A server of which each connection follows a script, in a thread of its own. The script is told the
+/// connection's number; the server stands for as many connections as `natures` has entries, and each is of
+/// its nature.
 pub(crate) struct Scripted {
     threads: Vec<JoinHandle<()>>,
     pub(crate) uri: String,

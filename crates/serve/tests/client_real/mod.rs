@@ -1,5 +1,5 @@
-//! The client against servers of others: what they offer is understood, their errors arrive, they are killed in the middle
-//! of writes, and certificates are believed only where they should be.
+//! The client against servers of others: what they offer is understood, their errors arrive, they are killed
+//! in the middle of writes, and certificates are believed only where they should be.
 
 use std::path::Path;
 
@@ -130,8 +130,8 @@ fn read_only_exports_refuse_writes_here() {
     assert_eq!(device.info().discard_max, Bytes(0));
 }
 
-/// A server of a memory is killed in the middle of writes and started again, empty: everything acknowledged is gone, as
-/// after a power cut with a volatile cache. No flush may vouch for any of it.
+/// A server of a memory is killed in the middle of writes and started again, empty: everything acknowledged
+/// is gone, as after a power cut with a volatile cache. No flush may vouch for any of it.
 #[test]
 fn a_server_killed_in_the_middle_of_writes_acknowledges_nothing_unknown() {
     let directory = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ pub(crate) struct Program {
     _directory: Option<tempfile::TempDir>,
 }
 
-/// Whether a program is there; says so if not.
+/// Returns true if a program is there; says so if not.
 pub(crate) fn is_installed(name: &str) -> bool {
     let found = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {

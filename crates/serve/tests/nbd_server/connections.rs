@@ -1,4 +1,5 @@
-//! Many connections, the limits on them and on their memory, those whose client is gone, and starting and stopping.
+//! Many connections, the limits on them and on their memory, those whose client is gone, and starting and
+//! stopping.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::nbd_server::running::{Running, export, memory};
 
-/// Whether `program` is installed; without it the test is skipped.
+/// Returns true if `program` is installed; without it the test is skipped.
 pub(crate) fn has(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&paths).any(|path| path.join(program).exists());

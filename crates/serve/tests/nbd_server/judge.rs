@@ -1,5 +1,5 @@
-//! What the server promises, judged from outside on the reference model; and the judge itself, judged by servers that make
-//! mistakes.
+//! What the server promises, judged from outside on the reference model; and the judge itself, judged by
+//! servers that make mistakes.
 
 use std::io;
 use std::path::Path;

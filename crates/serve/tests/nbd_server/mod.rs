@@ -1,5 +1,5 @@
-//! The NBD server through its socket: what clients are promised, what hostile ones get, and whether the tests of the
-//! promises notice when they are broken.
+//! The NBD server through its socket: what clients are promised, what hostile ones get, and whether the tests
+//! of the promises notice when they are broken.
 
 mod client;
 mod connections;

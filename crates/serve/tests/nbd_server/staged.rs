@@ -1,5 +1,6 @@
-//! The reference model as a device on which a test can stage things: requests that are held, fail, or are never
-//! answered, and power cuts. Its clock moves whenever somebody waits, and its queues have a descriptor to wait on.
+//! The reference model as a device on which a test can stage things: requests that are held, fail, or are
+//! never answered, and power cuts. Its clock moves whenever somebody waits, and its queues have a descriptor
+//! to wait on.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};

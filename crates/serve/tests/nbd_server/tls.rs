@@ -52,7 +52,8 @@ fn server(
     ServerTls::read(directory, is_mutual)
 }
 
-/// A server on a loopback port that wants encryption, and the address for clients with the papers in `directory`.
+/// A server on a loopback port that wants encryption, and the address for clients with the papers in
+/// `directory`.
 fn start(papers: &Papers, is_mutual: bool, directory: &Path) -> (Running, String) {
     let own = tempfile::tempdir().unwrap();
     std::fs::write(own.path().join("ca-cert.pem"), &papers.authority).unwrap();

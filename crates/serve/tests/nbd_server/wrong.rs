@@ -1,5 +1,5 @@
-//! Wrong servers, one mistake each, for the tests of the judge: what a broken server would do to the device's requests and
-//! answers is done by a layer between a right server and the device.
+//! Wrong servers, one mistake each, for the tests of the judge: what a broken server would do to the device's
+//! requests and answers is done by a layer between a right server and the device.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ struct WrongQueue {
 }
 
 impl WrongQueue {
-    /// Whether `request` goes on where the one before it ended: a further piece.
+    /// Returns true if `request` goes on where the one before it ended: a further piece.
     fn is_further_piece(&self, request: &Request) -> bool {
         self.before.is_some_and(|(op, range)| op == request.op && range.end() == request.range.lba)
     }

@@ -27,7 +27,7 @@ pub struct Contents {
     /// Failed commands that have not landed yet.
     late: Vec<u64>,
     keeps_nothing: bool,
-    /// Whether any block was ever made unreadable: if not, nobody has to look for one.
+    /// True if any block was ever made unreadable: if not, nobody has to look for one.
     pub(super) has_unreadable: bool,
 }
 
@@ -51,17 +51,17 @@ impl Contents {
         })
     }
 
-    /// With another seed for what is drawn between cuts: which of two writes in flight together is visible, what
-    /// becomes of a failed one, whether a discard without promise does anything.
+    /// With another seed for what is drawn between cuts: which of two writes in flight together is visible,
+    /// what becomes of a failed one, whether a discard without promise does anything.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         self
     }
 
-    /// Takes a write, a discard, a write of zeroes or a flush: it is in flight from now on and may land. Reads, empty
-    /// ranges and ranges outside the drive are ignored, as are writes whose data does not have the length of the range.
-    /// Visible: no. Durable: no.
+    /// Takes a write, a discard, a write of zeroes or a flush: it is in flight from now on and may land.
+    /// Reads, empty ranges and ranges outside the drive are ignored, as are writes whose data does not have
+    /// the length of the range. Visible: no. Durable: no.
     pub fn submit(&mut self, id: CommandId, op: Op, range: LbaRange, data: Data<'_>) {
         if self.keeps_nothing || op == Op::Read {
             return;
@@ -95,9 +95,9 @@ impl Contents {
         self.window.submit(id.0, kind, range, content);
     }
 
-    /// The command is answered as done. Visible from now on; durable if it is FUA or the promise is not volatile. For a
-    /// flush: what completed before it was submitted is durable from now on, if flushes are kept. What is durable is in
-    /// the backing file when this returns.
+    /// The command is answered as done. Visible from now on; durable if it is FUA or the promise is not
+    /// volatile. For a flush: what completed before it was submitted is durable from now on, if flushes are
+    /// kept. What is durable is in the backing file when this returns.
     ///
     /// # Errors
     /// If the backing file failed: the command must be answered with an error instead.
@@ -116,8 +116,8 @@ impl Contents {
         window.complete(id, landing, &mut |range, content| medium.store(range, content));
     }
 
-    /// The drive has destaged all that an answered command carried: it is durable. Of a command that is not answered
-    /// yet: durable when it is. Nothing happens if it is durable already.
+    /// The drive has destaged all that an answered command carried: it is durable. Of a command that is not
+    /// answered yet: durable when it is. Nothing happens if it is durable already.
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn persist(&mut self, id: CommandId) {
@@ -133,10 +133,10 @@ impl Contents {
         medium.drain();
     }
 
-    /// The command failed or is not answered. What becomes of it is drawn: it lands now, later or never, or each of its
-    /// blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as long as it is not flushed. A
-    /// flush that failed covers nothing. A command that was answered to the drive, and is not to the host because its
-    /// flush failed, is where it is.
+    /// The command failed or is not answered. What becomes of it is drawn: it lands now, later or never, or
+    /// each of its blocks lands, does not, or becomes unreadable. Visible or not, it is at risk as long as it
+    /// is not flushed. A flush that failed covers nothing. A command that was answered to the drive, and is
+    /// not to the host because its flush failed, is where it is.
     pub fn fail(&mut self, id: CommandId) {
         let id = id.0;
         self.window.fail(id);
@@ -188,8 +188,8 @@ impl Contents {
         }
     }
 
-    /// Changes what is kept from now on. What is at risk stays so until it is persisted or flushed: a drive that turns
-    /// its cache off destages first.
+    /// Changes what is kept from now on. What is at risk stays so until it is persisted or flushed: a drive
+    /// that turns its cache off destages first.
     pub const fn set_promise(&mut self, promise: Promise) {
         self.window.set_promise(promise);
     }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use plumb_block::{Lba, LbaRange, Pattern};
 
-/// What the blocks of a run hold. It says so for each block by its address, so that a run can be divided anywhere.
+/// What the blocks of a run hold. It says so for each block by its address, so that a run can be divided
+/// anywhere.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     /// Nothing: reads as zeroes and takes no space.
     Hole,
     /// Zeroes that were written.
     Zeroes,
-    /// A pattern in which each block is made from its own address. (16 bytes with the discriminant: the medium of a
-    /// large drive is made of millions of these.)
+    /// A pattern in which each block is made from its own address. (16 bytes with the discriminant: the
+    /// medium of a large drive is made of millions of these.)
     Pattern { generation: u32, seed: u64 },
     /// Any other pattern.
     ShiftedPattern(Arc<ShiftedPattern>),
@@ -58,7 +59,8 @@ impl Content {
         Self::Bytes(Arc::new(StoredBytes { first, bytes: bytes.into() }))
     }
 
-    /// Puts the bytes of `range` into `into`, which is as long. False, and nothing is done, if it cannot be read.
+    /// Puts the bytes of `range` into `into`, which is as long. False, and nothing is done, if it cannot be
+    /// read.
     pub(super) fn fill(&self, range: LbaRange, block_bytes: usize, into: &mut [u8]) -> bool {
         match self {
             Self::Hole | Self::Zeroes => into.fill(0),

@@ -46,12 +46,12 @@ impl Corruption {
         corruption
     }
 
-    /// Whether nothing goes wrong.
+    /// Returns true if nothing goes wrong.
     pub(super) const fn is_none(&self) -> bool {
         self.shorn.is_none() && self.torn_block.is_none() && self.misdirected_to.is_none()
     }
 
-    /// Whether the write is shorn.
+    /// Returns true if the write is shorn.
     pub(super) const fn is_shorn(&self) -> bool {
         self.shorn.is_some()
     }

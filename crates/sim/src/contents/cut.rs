@@ -1,4 +1,5 @@
-//! The power cut: what survives is drawn, laid over the medium in the order in which it landed, and accounted for.
+//! The power cut: what survives is drawn, laid over the medium in the order in which it landed, and accounted
+//! for.
 
 use plumb_block::{ExtentMap, Lba, LbaRange};
 use plumb_crash::{Command, Keep, Kind, Remainder, Window, happens};
@@ -10,8 +11,8 @@ use super::corruption::Corruption;
 use super::damage::{CutReport, Damage};
 use super::medium::Medium;
 
-/// The most blocks of one command for which it is drawn whether they become unreadable; of a longer one, one in each of
-/// so many equal pieces.
+/// The most blocks of one command for which it is drawn whether they become unreadable; of a longer one, one
+/// in each of so many equal pieces.
 const BREAKS_MAX: u64 = 1 << 12;
 
 /// Whose version a cut left in a block; nobody's: what was durable before.
@@ -38,8 +39,8 @@ struct Cut<'a> {
 }
 
 impl Contents {
-    /// Cuts the power: draws what survives of what is at risk. Afterwards the medium is what is left, nothing is in
-    /// flight, and all of it is durable. `chance` alone decides.
+    /// Cuts the power: draws what survives of what is at risk. Afterwards the medium is what is left, nothing
+    /// is in flight, and all of it is durable. `chance` alone decides.
     ///
     /// A failure of the backing file stays and comes with the next [`complete`](Self::complete).
     pub fn cut(&mut self, chance: &mut Xoshiro256PlusPlus, damage: &Damage) -> CutReport {
@@ -161,7 +162,8 @@ impl Cut<'_> {
         self.medium.store(LbaRange::new(to, 1), &moved);
     }
 
-    /// Draws which blocks of a command become unreadable: of one in flight by rule 8, of one at risk beyond the rules.
+    /// Draws which blocks of a command become unreadable: of one in flight by rule 8, of one at risk beyond
+    /// the rules.
     fn make_unreadable(&mut self, one: &Remainder, command: &Command<Content>) {
         let probability = match command.span.is_completed() {
             false if one.is_atomic => 0.0,
@@ -211,8 +213,8 @@ impl Cut<'_> {
         }
     }
 
-    /// Accounts for blocks over which these commands lie, of which the version of `was` was visible and that of `is` is
-    /// left.
+    /// Accounts for blocks over which these commands lie, of which the version of `was` was visible and that
+    /// of `is` is left.
     fn account_run(&mut self, ids: &[u64], was: Option<u64>, is: Option<Owner>, count: u64) {
         let window = self.window;
         if was.map(Owner::Command) == is {
@@ -243,7 +245,8 @@ impl Cut<'_> {
     }
 }
 
-/// Who owns a block that a command has spoilt: one in flight may leave anything, from one that was answered that is a loss.
+/// Who owns a block that a command has spoilt: one in flight may leave anything, from one that was answered
+/// that is a loss.
 const fn spoiler(id: u64, command: &Command<Content>) -> Owner {
     if command.span.is_completed() { Owner::Broken } else { Owner::Command(id) }
 }

@@ -1,21 +1,23 @@
-//! What a power cut may do: how the survivors are chosen, what goes wrong beyond the rules, and the account of it.
+//! What a power cut may do: how the survivors are chosen, what goes wrong beyond the rules, and the account
+//! of it.
 
 use serde::{Deserialize, Serialize};
 
 use plumb_crash::{Strategy, Survival};
 
-/// How a drive behaves when its power is cut; `[behaviour.damage]` of a model. The probabilities are from 0 to 1, and 0
-/// where a model does not say.
+/// How a drive behaves when its power is cut; `[behaviour.damage]` of a model. The probabilities are from 0
+/// to 1, and 0 where a model does not say.
 ///
-/// Faults as in Zheng et al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013: shorn writes,
-/// unserializable writes, bit corruption (here: torn inside a block), and writes to the wrong place.
+/// Faults as in Zheng et al., "Understanding the Robustness of SSDs under Power Fault", FAST 2013: shorn
+/// writes, unserializable writes, bit corruption (here: torn inside a block), and writes to the wrong place.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Damage {
     /// Which of what is at risk survives. All that it may choose is legal. No model says it.
     #[serde(skip)]
     pub survival: Survival,
-    /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is atomic.
+    /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is
+    /// atomic.
     pub unreadable: f64,
     /// For each command that survives: that one of its blocks is torn inside.
     pub torn: f64,
@@ -62,11 +64,11 @@ pub struct CutReport {
     pub survived: u64,
     /// Of both: those of which some blocks survived.
     pub torn: u64,
-    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left. Lost discards are
-    /// not counted.
+    /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left.
+    /// Lost discards are not counted.
     pub lost_blocks: u64,
-    /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero for a
-    /// drive that does not lie.
+    /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero
+    /// for a drive that does not lie.
     pub promised_lost_blocks: u64,
     /// Blocks that cannot be read.
     pub unreadable_blocks: u64,
@@ -76,8 +78,9 @@ pub struct CutReport {
     pub shorn: u64,
     /// Writes that landed elsewhere.
     pub misdirected: u64,
-    /// Blocks that held something and over which those landed: they are lost, too, however long they had been durable.
+    /// Blocks that held something and over which those landed: they are lost, too, however long they had been
+    /// durable.
     pub misdirected_over_blocks: u64,
-    /// Whether survivors landed in the reverse of their order.
+    /// True if survivors landed in the reverse of their order.
     pub unserialized: bool,
 }

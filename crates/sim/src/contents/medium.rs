@@ -1,5 +1,5 @@
-//! What is durable: in memory by extents, or in a file. With a file behind, the extents only say which blocks are
-//! unreadable.
+//! What is durable: in memory by extents, or in a file. With a file behind, the extents only say which blocks
+//! are unreadable.
 
 use plumb_block::{ExtentMap, Lba, LbaRange};
 
@@ -7,7 +7,8 @@ use super::content::Content;
 use super::file::BackingFile;
 use super::shape::{Backing, BackingError};
 
-/// Bytes are kept in pieces of this length, so that a block that is left of a long write does not keep all of it.
+/// Bytes are kept in pieces of this length, so that a block that is left of a long write does not keep all of
+/// it.
 const PIECE_BYTES: usize = 1 << 16;
 
 /// Zeroes among bytes take no memory where they fill so many in a row, or a logical block.

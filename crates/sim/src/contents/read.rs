@@ -1,4 +1,5 @@
-//! What a read returns: of the answered commands over a block the one that landed last, or else what is durable.
+//! What a read returns: of the answered commands over a block the one that landed last, or else what is
+//! durable.
 
 use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange};
 

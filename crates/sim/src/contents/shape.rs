@@ -1,4 +1,5 @@
-//! What the contents of a drive are made of ([`Shape`], [`Backing`]), the data that comes with a command, and the errors.
+//! What the contents of a drive are made of ([`Shape`], [`Backing`]), the data that comes with a command, and
+//! the errors.
 
 use std::fs::File;
 
@@ -52,9 +53,9 @@ pub enum Backing {
     /// In memory, patterns as such.
     #[default]
     Memory,
-    /// In a file, sparse, patterns made into bytes: what the file holds is on the medium, so that killing the process
-    /// is a power cut (one that loses all that is at risk). The caller opens it, makes it as long as the drive and
-    /// holds it alone.
+    /// In a file, sparse, patterns made into bytes: what the file holds is on the medium, so that killing the
+    /// process is a power cut (one that loses all that is at risk). The caller opens it, makes it as long as
+    /// the drive and holds it alone.
     File(File),
     /// Nowhere: nothing is kept and all reads as zeroes.
     Nothing,

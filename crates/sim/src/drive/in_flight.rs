@@ -93,8 +93,8 @@ impl InFlight {
         self.held.keys().copied().collect()
     }
 
-    /// The commands whose deadline is `now` or before, in the order of their deadlines; and the first deadline of the
-    /// others.
+    /// The commands whose deadline is `now` or before, in the order of their deadlines; and the first
+    /// deadline of the others.
     pub(super) fn overdue(&self, now: Nanos) -> (Vec<(Nanos, CommandId)>, Nanos) {
         let (mut overdue, mut first) = (Vec::new(), NEVER);
         for (id, pending) in self.commands.iter().chain(&self.held) {
@@ -115,7 +115,8 @@ impl InFlight {
         all.into_iter().collect()
     }
 
-    /// Forgets which queue the commands of `port` came from, and lets go of their memory: what they write is copied.
+    /// Forgets which queue the commands of `port` came from, and lets go of their memory: what they write is
+    /// copied.
     pub(super) fn orphan(&mut self, port: PortNumber) {
         let all = self.commands.values_mut().chain(self.held.values_mut());
         for pending in all.filter(|pending| pending.port == Some(port)) {

@@ -7,19 +7,20 @@
 //! ```
 //!
 //! # The fault model
-//! - **A power cut** ends every command in flight as [`PowerLost`](Outcome::PowerLost). What is left is chosen by the
-//!   crash rules among all that is legal for the drive's [`Promise`](crate::contents::Promise), and then damaged as its
-//!   behaviour says. The choice follows from the seed.
-//! - **A lie about flushes** changes what a flush covers, never what it answers. A drive that ignores flushes answers them
-//!   at once; a driver that drops them does so before the drive sees them.
-//! - **An injected error** lets the command take its usual time and then fail. A write that failed or was not answered may
-//!   have landed, and may still land.
+//! - **A power cut** ends every command in flight as [`PowerLost`](Outcome::PowerLost). What is left is
+//!   chosen by the crash rules among all that is legal for the drive's [`Promise`](crate::contents::Promise),
+//!   and then damaged as its behaviour says. The choice follows from the seed.
+//! - **A lie about flushes** changes what a flush covers, never what it answers. A drive that ignores flushes
+//!   answers them at once; a driver that drops them does so before the drive sees them.
+//! - **An injected error** lets the command take its usual time and then fail. A write that failed or was not
+//!   answered may have landed, and may still land.
 //! - **A failed flush**, or a failed FUA write, latches the drive until its power was off.
-//! - **FUA without native FUA** is a write and then a flush, as the kernel does it (blk-flush.c), inside the drive's
-//!   answer. The flush is one like any other: counted, cut at, subject to faults, refused once the drive is latched.
+//! - **FUA without native FUA** is a write and then a flush, as the kernel does it (blk-flush.c), inside the
+//!   drive's answer. The flush is one like any other: counted, cut at, subject to faults, refused once the
+//!   drive is latched.
 //!
-//! Invariants: whatever was submitted completes exactly once, to the port it came from, unless that port is closed or the
-//! fault is a timeout without a deadline. Time passed in never runs backwards.
+//! Invariants: whatever was submitted completes exactly once, to the port it came from, unless that port is
+//! closed or the fault is a timeout without a deadline. Time passed in never runs backwards.
 
 mod counters;
 mod in_flight;
@@ -89,7 +90,8 @@ pub struct Drive {
     in_flight: InFlight,
     /// Answers that come from the drive's front rather than from its timing: when, and to which command.
     later: BinaryHeap<Reverse<(Nanos, CommandId)>>,
-    /// No command in flight has its deadline before; it is looked up when that time has come, as next to none is missed.
+    /// No command in flight has its deadline before; it is looked up when that time has come, as next to none
+    /// is missed.
     no_deadline_before: Nanos,
     counters: Counters,
     last_cut: Option<CutReport>,
@@ -176,7 +178,7 @@ impl Drive {
         self.wce
     }
 
-    /// Whether it has power.
+    /// Returns true if it has power.
     pub const fn is_powered(&self) -> bool {
         self.is_powered
     }
@@ -269,14 +271,15 @@ impl Drive {
         (first != NEVER).then_some(first)
     }
 
-    /// When the next flush that is not done or command that a fault makes slow is answered, or the power is cut.
+    /// When the next flush that is not done or command that a fault makes slow is answered, or the power is
+    /// cut.
     fn next_of_own(&self) -> Nanos {
         let later = self.later.peek().map(|Reverse((at, _))| *at);
         let armed = self.armed.as_ref().and_then(|armed| armed.due);
         later.into_iter().chain(armed).min().unwrap_or(NEVER)
     }
 
-    /// Whether a port has something to take.
+    /// Returns true if a port has something to take.
     pub(crate) const fn has_ready(&self) -> bool {
         self.ready > 0
     }

@@ -45,9 +45,9 @@ impl Drive {
         self.armed = None;
     }
 
-    /// Turns the power on again: the drive has what survived, has forgotten that a flush failed, and its write cache is
-    /// as it was made with: a switch is a setting for as long as there is power (ATA SET FEATURES, SCSI MODE SELECT
-    /// without SP, NVMe Set Features without SV).
+    /// Turns the power on again: the drive has what survived, has forgotten that a flush failed, and its
+    /// write cache is as it was made with: a switch is a setting for as long as there is power (ATA SET
+    /// FEATURES, SCSI MODE SELECT without SP, NVMe Set Features without SV).
     pub fn power_on(&mut self, now: Nanos) {
         if self.is_powered {
             return;
@@ -66,8 +66,8 @@ impl Drive {
     /// Turns the write cache on or off. What is in it when it is turned off is durable when this returns.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows that the
-    /// command changed nothing; if there is no power.
+    /// [`Unsupported`](ErrorKind::Unsupported) where there is no write cache to switch; if reading back shows
+    /// that the command changed nothing; if there is no power.
     pub fn set_wce(&mut self, now: Nanos, enabled: bool) -> Result<()> {
         let failed = |kind| Error::new(kind, "switch the write cache of", self.name.clone());
         if !self.is_powered {
@@ -96,8 +96,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Ends orderly, as a machine that is shut down does: what is at risk reaches the medium, and the backing file the
-    /// disk of the host.
+    /// Ends orderly, as a machine that is shut down does: what is at risk reaches the medium, and the backing
+    /// file the disk of the host.
     ///
     /// # Errors
     /// If the backing file fails: what is in it is not known then.
@@ -112,8 +112,8 @@ impl Drive {
             .map_err(|error| Error::io(&error, "sync the backing file of", name.clone()))
     }
 
-    /// A flush of the drive's own: done at once as far as contents are concerned, and truly done, whatever the drive makes
-    /// of those that hosts ask for.
+    /// A flush of the drive's own: done at once as far as contents are concerned, and truly done, whatever
+    /// the drive makes of those that hosts ask for.
     fn empty_cache(&mut self) -> Result<()> {
         let promise = self.contents.promise();
         self.contents.set_promise(Promise { flush: FlushKept::Always, ..promise });

@@ -12,8 +12,8 @@ use crate::fault::Effect;
 use crate::model::IgnoresFlush;
 use crate::timing::Event;
 
-/// How many destaged commands a drive whose last flushes are lies has not really destaged: 64 MiB in commands of 4 KiB.
-/// So it holds no more than that in memory, however long it runs.
+/// How many destaged commands a drive whose last flushes are lies has not really destaged: 64 MiB in commands
+/// of 4 KiB. So it holds no more than that in memory, however long it runs.
 const LIE_HOLDS: usize = 1 << 14;
 
 impl Drive {
@@ -58,8 +58,8 @@ impl Drive {
         self.persist_destaged();
     }
 
-    /// Makes durable what the timing has destaged, but for the last of it on a drive whose last flushes turn out to be
-    /// lies: otherwise the destaging that a flush waits for would make the lie true.
+    /// Makes durable what the timing has destaged, but for the last of it on a drive whose last flushes turn
+    /// out to be lies: otherwise the destaging that a flush waits for would make the lie true.
     #[inline]
     fn persist_destaged(&mut self) {
         if self.destaged.is_empty() {
@@ -104,8 +104,8 @@ impl Drive {
         }
     }
 
-    /// As most commands end: nothing is the matter, and it stays where it is until it is answered. False if there is
-    /// more to it, and nothing was done.
+    /// As most commands end: nothing is the matter, and it stays where it is until it is answered. False if
+    /// there is more to it, and nothing was done.
     #[inline]
     fn finish_plainly(&mut self, id: CommandId, at: Nanos) -> bool {
         let Some(pending) = self.in_flight.get_mut(id) else { return false };

@@ -87,7 +87,8 @@ impl Drive {
         }
     }
 
-    /// What a fault does to the next command, if one strikes. Every fault counts every command, whichever strikes.
+    /// What a fault does to the next command, if one strikes. Every fault counts every command, whichever
+    /// strikes.
     #[inline]
     pub(super) fn draw_fault(&mut self, op: Op, range: LbaRange) -> Option<Effect> {
         let chance = &mut self.chance;
@@ -115,13 +116,14 @@ impl Drive {
         self.timing.submit(now, Command { id, op: inner, sectors });
     }
 
-    /// Whether flushes are answered and not done at all.
+    /// Returns true if flushes are answered and not done at all.
     pub(super) fn skips_flush(&self) -> bool {
         self.behaviour.driver_drops_flush || self.behaviour.ignores_flush == IgnoresFlush::Always
     }
 }
 
-/// The command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write and a flush.
+/// The command as one who keeps FUA gets it, or one who does not: FUA is ignored, or made of a write and a
+/// flush.
 const fn with_fua(op: Op, keeps: bool) -> Op {
     match op {
         Op::Write { fua } => Op::Write { fua: fua && keeps },

@@ -1,7 +1,8 @@
-//! Probes of flash drives: reads against depth, the cliff behind the SLC buffer, what a flush costs, fresh against steady.
+//! Probes of flash drives: reads against depth, the cliff behind the SLC buffer, what a flush costs, fresh
+//! against steady.
 //!
-//! What is published stands in [`PUBLISHED`] and is only compared with. The shapes matter more than the figures: most
-//! data sheets say what a drive does at its best.
+//! What is published stands in [`PUBLISHED`] and is only compared with. The shapes matter more than the
+//! figures: most data sheets say what a drive does at its best.
 
 use plumb_block::{Bytes, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -24,7 +24,8 @@ struct Bench<'p> {
     seed: u64,
 }
 
-/// The figures of the disk that `model` describes; none if it describes something else. `seed` chooses the addresses.
+/// The figures of the disk that `model` describes; none if it describes something else. `seed` chooses the
+/// addresses.
 pub fn table(model: &Model, seed: u64) -> Option<Vec<FigureRow>> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else { return None };
     let source = |field: &str| {

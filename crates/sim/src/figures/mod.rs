@@ -1,7 +1,7 @@
 //! What a simulated drive does, beside what is published about the real one.
 //!
-//! Probes run in virtual time straight on a [`Timing`](crate::timing::Timing): they know nothing of what it is made of,
-//! and the published figures are only compared with, never used by the simulation.
+//! Probes run in virtual time straight on a [`Timing`](crate::timing::Timing): they know nothing of what it
+//! is made of, and the published figures are only compared with, never used by the simulation.
 
 pub mod flash;
 pub mod hdd;

@@ -44,7 +44,8 @@ impl<'t> Probe<'t> {
         Self { timing, now: Nanos(0), submitted: Vec::new(), events: Vec::new(), earlier: 0 }
     }
 
-    /// Keeps `depth` commands in the drive until `count` of them are answered; `next` says what the one of a number is.
+    /// Keeps `depth` commands in the drive until `count` of them are answered; `next` says what the one of a
+    /// number is.
     pub fn run(&mut self, depth: u64, count: u64, mut next: impl FnMut(u64) -> (Op, Sectors)) -> Taken {
         self.earlier += self.submitted.len() as u64;
         self.submitted.clear();

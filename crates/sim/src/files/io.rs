@@ -1,4 +1,5 @@
-//! Requests of the file system to its device: those that somebody waits for, and those of write-back, which nobody does.
+//! Requests of the file system to its device: those that somebody waits for, and those of write-back, which
+//! nobody does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,7 +93,8 @@ impl Io {
         self.settle("read")
     }
 
-    /// Writes pages, and waits for them. Nothing is durable by that alone where the drive has a volatile cache.
+    /// Writes pages, and waits for them. Nothing is durable by that alone where the drive has a volatile
+    /// cache.
     pub(super) fn write(&mut self, runs: &[Pages]) -> Result<()> {
         self.submit_all(Op::Write { fua: false }, runs, Kind::Awaited)?;
         self.settle("write")

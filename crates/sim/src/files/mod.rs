@@ -1,4 +1,5 @@
-//! A small file system with a page cache over a device in virtual time: what a program that works on files does to a simulated drive.
+//! A small file system with a page cache over a device in virtual time: what a program that works on files
+//! does to a simulated drive.
 //!
 //! ```text
 //!   FileStore call ─► State: names, files, pages ──dirty pages, oldest first──► Io ─► Device
@@ -7,17 +8,21 @@
 //! ```
 //!
 //! # What it models
-//! - **Page cache** of 4 KiB pages. A write is a copy into memory. Dirty pages are written when they are 30 s old, all of them once a tenth of
-//!   the memory is dirty, and a write waits while a fifth is (Linux, Documentation/admin-guide/sysctl/vm.rst: `dirty_expire_centisecs`,
-//!   `dirty_background_ratio`, `dirty_ratio`). Neighbours are written in one request.
-//! - **fsync** as ext4 in ordered mode (Documentation/filesystems/ext4/journal.rst): data, then the journal's blocks, a flush, and
-//!   the commit block, durable by FUA, or by another flush where the drive has no FUA. Without changed metadata it is the data and a
-//!   flush. A drive without a volatile cache is sent no flush and no FUA, as the kernel's block layer leaves them out.
-//! - **Time** of a call: a fixed part and that of copying, on one processor. Reads that miss wait for the drive, with read-ahead.
+//! - **Page cache** of 4 KiB pages. A write is a copy into memory. Dirty pages are written when they are 30 s
+//!   old, all of them once a tenth of the memory is dirty, and a write waits while a fifth is (Linux,
+//!   Documentation/admin-guide/sysctl/vm.rst: `dirty_expire_centisecs`, `dirty_background_ratio`,
+//!   `dirty_ratio`). Neighbours are written in one request.
+//! - **fsync** as ext4 in ordered mode (Documentation/filesystems/ext4/journal.rst): data, then the journal's
+//!   blocks, a flush, and the commit block, durable by FUA, or by another flush where the drive has no FUA.
+//!   Without changed metadata it is the data and a flush. A drive without a volatile cache is sent no flush
+//!   and no FUA, as the kernel's block layer leaves them out.
+//! - **Time** of a call: a fixed part and that of copying, on one processor. Reads that miss wait for the
+//!   drive, with read-ahead.
 //!
 //! # Limitations
-//! It keeps no contents (a read returns zeroes), has no directories of its own (a path is a name), never uses space again, writes no
-//! checkpoint of its journal, and commits only when somebody syncs, not every 5 s. One caller at a time; others wait for it.
+//! It keeps no contents (a read returns zeroes), has no directories of its own (a path is a name), never uses
+//! space again, writes no checkpoint of its journal, and commits only when somebody syncs, not every 5 s. One
+//! caller at a time; others wait for it.
 
 mod io;
 mod state;
@@ -38,7 +43,8 @@ pub struct Host {
     pub copy_per_second: u64,
     /// The longest request that it makes.
     pub request_max: Bytes,
-    /// Whether [`syncfs`](plumb_block::FileStore::syncfs) also empties the page cache, so that what was prepared is read from the drive.
+    /// True if [`syncfs`](plumb_block::FileStore::syncfs) also empties the page cache, so that what was
+    /// prepared is read from the drive.
     pub cold_after_syncfs: bool,
 }
 

@@ -36,7 +36,8 @@ pub(super) struct File {
     pub(super) size: u64,
     dirty: u64,
     dirty_since: Nanos,
-    /// Whether size or blocks have changed since the last commit; and whether anything else has, such as the time of change.
+    /// True if size or blocks have changed since the last commit; and whether anything else has, such as the
+    /// time of change.
     grown: bool,
     touched: bool,
 }
@@ -314,7 +315,8 @@ impl State {
         runs(places.map(|page| page.place).filter(|place| *place != 0).collect())
     }
 
-    /// Makes a file durable; with `all` its metadata too, and not only those without which it cannot be read back.
+    /// Makes a file durable; with `all` its metadata too, and not only those without which it cannot be read
+    /// back.
     pub(super) fn sync(&mut self, number: u64, all: bool) -> Result<()> {
         self.write_out(number)?;
         // Some of it may be on the way already.
@@ -348,7 +350,8 @@ impl State {
         Ok(())
     }
 
-    /// A commit of the journal: a descriptor and the blocks that have changed, then the block that makes them count.
+    /// A commit of the journal: a descriptor and the blocks that have changed, then the block that makes them
+    /// count.
     fn commit(&mut self) -> Result<()> {
         let blocks = 1 + std::mem::take(&mut self.changes).min(COMMIT_BLOCKS_MAX);
         if self.journal + blocks + 1 > JOURNAL {

@@ -9,7 +9,8 @@ use super::Host;
 use super::io::Io;
 use super::state::{PAGE, State};
 
-/// A file system on a device in virtual time. See the [module](super) for what it models, and what it does not.
+/// A file system on a device in virtual time. See the [module](super) for what it models, and what it does
+/// not.
 #[derive(Clone)]
 pub struct SimulatedFiles(Arc<Mutex<State>>);
 
@@ -24,7 +25,8 @@ impl SimulatedFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another caller has left a simulation that no result may rest on, and that caller says so.
+        // A panic of another caller has left a simulation that no result may rest on, and that caller says
+        // so.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,9 +1,10 @@
-//! Flushes and FUA as the block layer sends them: to a volatile cache alone, one at a time, FUA made of a write and a flush
-//! where a drive has none.
+//! Flushes and FUA as the block layer sends them: to a volatile cache alone, one at a time, FUA made of a
+//! write and a flush where a drive has none.
 //!
 //! Invariants:
 //! - at most one flush of a group is in flight; a group is a device in virtual time, a queue in real time;
-//! - a request waits for a flush that was submitted after the request was, and for FUA after its write completed;
+//! - a request waits for a flush that was submitted after the request was, and for FUA after its write
+//!   completed;
 //! - in virtual time a queue with answers that another queue brought makes the clock stop.
 
 use std::collections::VecDeque;
@@ -92,7 +93,7 @@ struct State {
     waiting: Vec<Waiting>,
     /// Answers that their queues have not taken yet.
     answered: VecDeque<(u64, Completion)>,
-    /// Whether the clock is to stop once, because a poll of one queue has left something to do for others.
+    /// True if the clock is to stop once, because a poll of one queue has left something to do for others.
     has_news: bool,
 }
 
@@ -173,7 +174,7 @@ struct FlushingQueue {
     in_flight: usize,
     /// FUA writes in flight that become durable by a flush.
     written_before_flush: Vec<(Tag, Option<Nanos>)>,
-    /// Whether the flush in flight is in this queue.
+    /// True if the flush in flight is in this queue.
     is_flushing: bool,
     /// Kept for its memory.
     answers: Vec<Completion>,

@@ -1,21 +1,22 @@
-//! The kernel between a load and a drive: what Linux's block layer does to requests before a drive sees them, for devices
-//! that have no kernel above them.
+//! The kernel between a load and a drive: what Linux's block layer does to requests before a drive sees them,
+//! for devices that have no kernel above them.
 //!
 //! ```text
 //!   load, file system, cache ──► flush ──► split ──► drive
 //! ```
 //!
 //! # What it models
-//! - **Volatile cache.** A drive that reports no volatile cache is sent no flush and no FUA: a flush completes at once, and
-//!   a FUA write is a write (Linux, `submit_bio_noacct` in block/blk-core.c).
-//! - **FUA** on a drive with a volatile cache and without FUA of its own is a write followed by a flush (block/blk-flush.c).
-//! - **Flushes merge.** A device has one flush in flight. Those that arrive meanwhile wait, and share the next one
-//!   (block/blk-flush.c). In real time only those of one queue do.
+//! - **Volatile cache.** A drive that reports no volatile cache is sent no flush and no FUA: a flush
+//!   completes at once, and a FUA write is a write (Linux, `submit_bio_noacct` in block/blk-core.c).
+//! - **FUA** on a drive with a volatile cache and without FUA of its own is a write followed by a flush
+//!   (block/blk-flush.c).
+//! - **Flushes merge.** A device has one flush in flight. Those that arrive meanwhile wait, and share the
+//!   next one (block/blk-flush.c). In real time only those of one queue do.
 //! - **Long requests** are split at the largest transfer of the drive (block/blk-merge.c).
 //!
 //! # Limitations
-//! It has no I/O scheduler, merges no neighbouring requests, and takes no time. Of flushes that share one the earliest
-//! deadline counts for all. One tag, of the flush in flight, is the kernel's own.
+//! It has no I/O scheduler, merges no neighbouring requests, and takes no time. Of flushes that share one the
+//! earliest deadline counts for all. One tag, of the flush in flight, is the kernel's own.
 
 mod flush;
 mod split;

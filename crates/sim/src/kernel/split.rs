@@ -1,13 +1,14 @@
-//! A device that takes requests of any length, over one that takes them only up to a limit: what the kernel's block layer
-//! does for a disk, for devices that have no kernel above them.
+//! A device that takes requests of any length, over one that takes them only up to a limit: what the kernel's
+//! block layer does for a disk, for devices that have no kernel above them.
 //!
-//! A read or a write beyond the limit goes down in pieces that may be in flight together. It is answered when its last
-//! piece is, and lasts from the first to the last; if pieces fail, the first failure is its outcome, so that a write of
-//! which a part was done counts as failed: each of its blocks is old, new or unreadable.
+//! A read or a write beyond the limit goes down in pieces that may be in flight together. It is answered when
+//! its last piece is, and lasts from the first to the last; if pieces fail, the first failure is its outcome,
+//! so that a write of which a part was done counts as failed: each of its blocks is old, new or unreadable.
 //!
 //! Invariants:
 //! - a queue whose buffers are no longer than the limit is the device's own, and costs nothing;
-//! - every request in flight has a place in the table; the tag of a piece is the number of that place and its own;
+//! - every request in flight has a place in the table; the tag of a piece is the number of that place and its
+//!   own;
 //! - a request that makes no sense goes down whole, and fails there.
 
 use std::collections::VecDeque;
@@ -137,7 +138,8 @@ impl SplitQueue {
         if makes_sense && is_within { length.0.div_ceil(self.limit.0).max(1) } else { 1 }
     }
 
-    /// The piece of this number of a request whose payload is `payload`. `None` if no buffer is free for it now.
+    /// The piece of this number of a request whose payload is `payload`. `None` if no buffer is free for it
+    /// now.
     fn piece(&self, of: &Piece, payload: &Payload) -> Option<Request> {
         let step = self.limit.0 / self.block.0;
         let skip = of.index * step;
@@ -191,8 +193,8 @@ impl SplitQueue {
         }
     }
 
-    /// Takes what the device has answered, and completes the requests of which that was the last piece. How many pieces that
-    /// were.
+    /// Takes what the device has answered, and completes the requests of which that was the last piece. How
+    /// many pieces that were.
     fn take_answers(&mut self, completions: &mut Vec<Completion>) -> Result<usize> {
         let mut answers = std::mem::take(&mut self.answers);
         let polled = self.queue.poll(Wait::NONE, &mut answers);

@@ -66,7 +66,8 @@ pub struct Behaviour {
     pub reports_write_through: bool,
     /// What is in the write cache survives a power cut: capacitors, a battery, or a medium to save it to.
     pub protected: bool,
-    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed unless it is said.
+    /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed unless it
+    /// is said.
     pub battery_dead: bool,
     /// The drive has noticed that they are: it writes through until that is mended.
     pub battery_noticed: bool,
@@ -80,12 +81,13 @@ impl Behaviour {
         self.ignored_flush_time.map_or(Nanos::micros(20), |time| time.0)
     }
 
-    /// Whether acknowledged writes survive a power cut with the write cache on: as they are kept, or written through.
+    /// Returns true if acknowledged writes survive a power cut with the write cache on: as they are kept, or
+    /// written through.
     pub const fn keeps_cache(&self) -> bool {
         self.protected && (!self.battery_dead || self.battery_noticed)
     }
 
-    /// Whether the drive believes that its cache survives a power cut, and is wrong.
+    /// Returns true if the drive believes that its cache survives a power cut, and is wrong.
     pub const fn is_deceived(&self) -> bool {
         self.protected && self.battery_dead && !self.battery_noticed
     }

@@ -116,8 +116,8 @@ impl Behaviour {
 }
 
 impl Model {
-    /// The timing of a drive of this model with a capacity of `size`, power on, write cache as the model has it;
-    /// everything random in it follows from `seed`.
+    /// The timing of a drive of this model with a capacity of `size`, power on, write cache as the model has
+    /// it; everything random in it follows from `seed`.
     pub fn timing(&self, size: Bytes, seed: u64) -> Box<dyn Timing> {
         let size = self.size(Some(size));
         let wce = self.wce();
@@ -145,7 +145,7 @@ impl Model {
         }
     }
 
-    /// Whether it has a write cache that a power cut empties.
+    /// Returns true if it has a write cache that a power cut empties.
     fn is_volatile(&self) -> bool {
         self.behaviour.wce != Wce::Absent && !self.behaviour.keeps_cache()
     }

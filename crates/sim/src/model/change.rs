@@ -1,6 +1,7 @@
 //! A parameter of a model that somebody wants otherwise: `behaviour.driver_drops_flush=true`.
 //!
-//! It is put into the model before anything of it is read, so that it is held to the same limits as what a file says.
+//! It is put into the model before anything of it is read, so that it is held to the same limits as what a
+//! file says.
 
 use std::borrow::Cow;
 

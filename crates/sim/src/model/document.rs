@@ -93,7 +93,7 @@ impl<'t> Document<'t> {
         &self.figures
     }
 
-    /// Whether the table `name` is there.
+    /// Returns true if the table `name` is there.
     pub(super) fn has(&self, name: &str) -> bool {
         self.root.get_ref().contains_key(name)
     }

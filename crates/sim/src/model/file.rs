@@ -1,6 +1,6 @@
-//! The text of a model that a user keeps in a file. The path is whatever was typed, so it may lead to anything: what is
-//! not a regular file is not read, what is longer than a model ever is is not read to its end, and opening waits for
-//! nobody.
+//! The text of a model that a user keeps in a file. The path is whatever was typed, so it may lead to
+//! anything: what is not a regular file is not read, what is longer than a model ever is is not read to its
+//! end, and opening waits for nobody.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};

@@ -57,14 +57,14 @@ pub struct Geometry {
     pub transfer_max: Size,
     /// The unit of a discard; absent if the drive has none.
     pub discard_granularity: Option<Size>,
-    /// Whether discarded blocks read as zeroes, promised by the drive.
+    /// True if discarded blocks read as zeroes, promised by the drive.
     #[serde(default)]
     pub discard_zeroes: bool,
     /// What is written all or nothing across a power cut; a logical block if it is not said.
     pub atomic_unit: Option<Size>,
     /// A write across a multiple of this is not atomic; absent or zero if there is no such boundary.
     pub atomic_boundary: Option<Size>,
-    /// Whether FUA is understood by the drive itself.
+    /// True if FUA is understood by the drive itself.
     #[serde(default)]
     pub fua_native: bool,
     /// Revolutions per minute, where the drive states that it rotates.

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// A table of a model that knows what its values may be. Within these limits nothing that is built from it panics,
-/// overflows, divides by zero or runs for ever.
+/// A table of a model that knows what its values may be. Within these limits nothing that is built from it
+/// panics, overflows, divides by zero or runs for ever.
 pub trait Limits {
     /// Says of each field what it may be.
     fn limits(&self, check: &mut Check);

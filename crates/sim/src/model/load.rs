@@ -190,14 +190,15 @@ impl Model {
         self.geometry.device_info(&self.name, self.size(size), cache)
     }
 
-    /// The capacity of a drive of which `size` was asked: whole logical blocks, at least one; the model's own without.
+    /// The capacity of a drive of which `size` was asked: whole logical blocks, at least one; the model's own
+    /// without.
     pub fn size(&self, size: Option<Bytes>) -> Bytes {
         let block = self.geometry.logical_block.0;
         let size = size.unwrap_or(self.geometry.default_size.0);
         Bytes(size.0.clamp(*Geometry::SIZES.start(), *Geometry::SIZES.end())).round_down(block)
     }
 
-    /// Whether the write cache is on when power comes on.
+    /// Returns true if the write cache is on when power comes on.
     pub fn wce(&self) -> bool {
         self.behaviour.wce == Wce::On
     }

@@ -1,10 +1,10 @@
 //! Models of drives as data: what a file says of a drive, checked so that nothing in it can hurt.
 //!
-//! A model is a TOML file. Its figures are written with where they come from, `key = { value = "60us", source = "…" }`;
-//! a user's own file may leave the source out and write `key = "60us"`. The loader strips the sources for serde and keeps
-//! them for whoever shows the model. Every value is held within limits before anything is built from it, so that no
-//! file makes a simulated drive panic, overflow or run for ever; errors name file, line, field, value and what was
-//! expected.
+//! A model is a TOML file. Its figures are written with where they come from,
+//! `key = { value = "60us", source = "…" }`; a user's own file may leave the source out and write
+//! `key = "60us"`. The loader strips the sources for serde and keeps them for whoever shows the model. Every
+//! value is held within limits before anything is built from it, so that no file makes a simulated drive
+//! panic, overflow or run for ever; errors name file, line, field, value and what was expected.
 //!
 //! ```text
 //! name, kind, interface, cache_summary, description, sources     what it is

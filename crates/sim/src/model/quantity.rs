@@ -21,7 +21,8 @@ pub struct Time(pub Nanos);
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// How long `length` takes at this rate, rounded up to the nanosecond. The rate is not zero, and `length` below 16 GiB.
+    /// How long `length` takes at this rate, rounded up to the nanosecond. The rate is not zero, and `length`
+    /// below 16 GiB.
     pub const fn time_for(self, length: Bytes) -> Nanos {
         Nanos((length.0 * 1_000_000_000).div_ceil(self.0))
     }
@@ -58,7 +59,8 @@ impl FromStr for Rate {
     }
 }
 
-/// Returns a number with a unit of time as nanoseconds, rounded; none if it is not finite, negative or beyond 2^53.
+/// Returns a number with a unit of time as nanoseconds, rounded; none if it is not finite, negative or beyond
+/// 2^53.
 fn scaled(typed: &str) -> Option<u64> {
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = typed.trim();

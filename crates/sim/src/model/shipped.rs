@@ -29,7 +29,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
-/// Whether the one called `name` is an array.
+/// Returns true if the one called `name` is an array.
 pub(super) fn is_array(name: &str) -> bool {
     text(name).is_some_and(|text| text.lines().any(|line| line == "kind = \"array\""))
 }

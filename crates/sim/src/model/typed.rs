@@ -1,5 +1,5 @@
-//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`, and any parameter of the model
-//! otherwise than the model has it: `ata-40gb?behaviour.driver_drops_flush=true`.
+//! A simulated drive as it is typed: `MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:p=0.01`, and any
+//! parameter of the model otherwise than the model has it: `ata-40gb?behaviour.driver_drops_flush=true`.
 
 use std::path::Path;
 use std::str::FromStr;

@@ -55,7 +55,8 @@ pub trait Mechanics: Send {
     /// Appends what is done by `now`, with the time at which it was done, in the order of time.
     fn advance(&mut self, now: Nanos, done: &mut Vec<(JobId, Nanos)>);
 
-    /// How many jobs it makes use of at the same time: how deep a queue helps to reorder, or how many run in parallel.
+    /// How many jobs it makes use of at the same time: how deep a queue helps to reorder, or how many run in
+    /// parallel.
     fn parallelism(&self) -> usize;
 
     /// Forgets all jobs; the power is gone. Heads are parked, buffers empty.

@@ -1,4 +1,5 @@
-//! When things happen inside a drive: the link, the write cache, the mechanics. Knows no bytes and no promises.
+//! When things happen inside a drive: the link, the write cache, the mechanics. Knows no bytes and no
+//! promises.
 //!
 //! ```text
 //!   Command ──► Controller (link, queue, cache) ──Job──► Mechanics (platter, flash, network) ──► done
@@ -29,9 +30,9 @@ pub enum Event {
         /// When.
         at: Nanos,
     },
-    /// All that an answered write, discard or write-zeroes carried has left the volatile cache for good: it was
-    /// destaged. Comes at or after its `Completed`, and only where there is a volatile cache that is on; a flush is
-    /// answered after the `Persisted` of all that it covers.
+    /// All that an answered write, discard or write-zeroes carried has left the volatile cache for good: it
+    /// was destaged. Comes at or after its `Completed`, and only where there is a volatile cache that is on;
+    /// a flush is answered after the `Persisted` of all that it covers.
     Persisted {
         /// Which.
         id: CommandId,
@@ -51,11 +52,12 @@ pub trait Timing: Send {
     /// Lets everything happen that is due at `now`, and appends it in the order of time.
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>);
 
-    /// Turns the volatile write cache on or off. What is in it when it is turned off is destaged first (SBC-4 MODE
-    /// SELECT, ATA SET FEATURES 82h); commands meanwhile are treated as with the cache off.
+    /// Turns the volatile write cache on or off. What is in it when it is turned off is destaged first (SBC-4
+    /// MODE SELECT, ATA SET FEATURES 82h); commands meanwhile are treated as with the cache off.
     fn set_wce(&mut self, now: Nanos, enabled: bool);
 
-    /// Forgets everything that was going on: the power is gone. Nothing more happens until a submit at a later time.
+    /// Forgets everything that was going on: the power is gone. Nothing more happens until a submit at a
+    /// later time.
     fn power_cut(&mut self, now: Nanos);
 
     /// How much written data is in the volatile cache.

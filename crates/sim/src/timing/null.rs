@@ -1,4 +1,5 @@
-//! A drive in which nothing takes time, or all commands the same time, however many there are. It has no cache.
+//! A drive in which nothing takes time, or all commands the same time, however many there are. It has no
+//! cache.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! The disk with a media cache, with its write cache on and off.
 //!
-//! The drive is the shipped model. The number of runs that the media cache stages was chosen to meet what was measured
-//! under a Ceph OSD, which `plumb study d` shows; the two loads here were not used for that.
+//! The drive is the shipped model. The number of runs that the media cache stages was chosen to meet what was
+//! measured under a Ceph OSD, which `plumb study d` shows; the two loads here were not used for that.
 use crate::hdd::hosts::{Quantiles, appends, scattered};
 use plumb_sim::model::Model;
 

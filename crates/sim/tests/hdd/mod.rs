@@ -1,4 +1,5 @@
-//! The shipped disks in virtual time: their figures beside published ones, and the field reports about such disks.
+//! The shipped disks in virtual time: their figures beside published ones, and the field reports about such
+//! disks.
 //!
 //! What stands for a host here (`hosts`) knows commands and answers only, and what stands for a drive is the
 //! shipped model, which knows nothing of hosts.

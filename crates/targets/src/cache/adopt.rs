@@ -1,5 +1,5 @@
-//! A cache whose configuration is lost, or names devices that have other paths now, is made known again: its devices say all but its name,
-//! its mode, and where they are.
+//! A cache whose configuration is lost, or names devices that have other paths now, is made known again: its
+//! devices say all but its name, its mode, and where they are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,14 @@ use super::placement::are_different;
 use crate::error::{Error, Result};
 use crate::permission::Intent;
 
-/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of a mirror may be left out: whether
-/// that counts is said when it is served. The log is read and checked before, and nothing but the configuration is written. Where the name is
-/// that of this cache already, only what is different now: the paths, and the mode if one is given.
+/// Writes the configuration of the cache that these devices are, the devices of the log in any order. One of
+/// a mirror may be left out: whether that counts is said when it is served. The log is read and checked
+/// before, and nothing but the configuration is written. Where the name is that of this cache already, only
+/// what is different now: the paths, and the mode if one is given.
 ///
 /// # Errors
-/// The refusal: the devices are of no cache, or do not belong together, or the cache or the name is known as another.
+/// The refusal: the devices are of no cache, or do not belong together, or the cache or the name is known as
+/// another.
 pub fn adopt(
     directory: &Path,
     name: &str,

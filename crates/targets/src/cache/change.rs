@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 use crate::permission::Permission;
 
 impl NamedCache {
-    /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it goes; a file is laid out
-    /// before. It is copied to after this returns. A leg may be replaced by itself.
+    /// Puts the device that is called `typed` into the place of a leg, if the guard allows that what is on it
+    /// goes; a file is laid out before. It is copied to after this returns. A leg may be replaced by itself.
     ///
     /// # Errors
-    /// The refusal, EINTR when laying out was stopped; the leg is then out if the new device could not take its place. A file that was made
-    /// for it is taken away again, and the configuration is as it was.
+    /// The refusal, EINTR when laying out was stopped; the leg is then out if the new device could not take
+    /// its place. A file that was made for it is taken away again, and the configuration is as it was.
     pub fn replace_leg(
         &self,
         leg: usize,
@@ -81,13 +81,14 @@ impl NamedCache {
         Ok(())
     }
 
-    /// Has the log take `size` of each device, which happens after this returns: the status says when. Files are made longer and laid out, and
-    /// the configuration names the size, before the log is told; a process that is killed in between leaves longer files, which are no
-    /// obstacle to open the cache and to do it again.
+    /// Has the log take `size` of each device, which happens after this returns: the status says when. Files
+    /// are made longer and laid out, and the configuration names the size, before the log is told; a process
+    /// that is killed in between leaves longer files, which are no obstacle to open the cache and to do it
+    /// again.
     ///
     /// # Errors
-    /// If the log would not become larger, or a device has not that much, EINTR when laying out was stopped; files are as long and the
-    /// configuration is as before then.
+    /// If the log would not become larger, or a device has not that much, EINTR when laying out was stopped;
+    /// files are as long and the configuration is as before then.
     pub fn grow(&self, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
         in_whole_blocks(size)?;
         let (shown, before) = (self.shown(), self.config().size);
@@ -133,8 +134,9 @@ struct LogFile {
 }
 
 impl LogFile {
-    /// Lays out what a log that takes `used` of it does not use yet of `size`. The superblocks at its end are in use wherever that is: they
-    /// stay, so that they are there if it does not grow. First what is new, where room may be missing.
+    /// Lays out what a log that takes `used` of it does not use yet of `size`. The superblocks at its end are
+    /// in use wherever that is: they stay, so that they are there if it does not grow. First what is new,
+    /// where room may be missing.
     fn lay_out(&self, used: Bytes, size: Bytes, laying_out: &mut LayingOut<'_>) -> Result<()> {
         let end = self.before.round_down(Bytes(LOG_BLOCK));
         let superblocks = Bytes(end.0.saturating_sub(2 * LOG_BLOCK));
@@ -156,7 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// A file of nines that is this long, laid out from `used` to `size`; which whole blocks of it are zeroes then.
+    /// A file of nines that is this long, laid out from `used` to `size`; which whole blocks of it are zeroes
+    /// then.
     fn zeroed(length: u64, used: u64, size: u64) -> Vec<u64> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");

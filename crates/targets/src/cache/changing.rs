@@ -1,5 +1,6 @@
-//! A change of the log of a cache that is served: files may have to be laid out for it, so it goes on beside the service. Whoever ordered
-//! it gives the same order again and again, and is told each time how far it is, and at last how it ended.
+//! A change of the log of a cache that is served: files may have to be laid out for it, so it goes on beside
+//! the service. Whoever ordered it gives the same order again and again, and is told each time how far it is,
+//! and at last how it ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -60,12 +61,12 @@ impl Changing {
         Ok(Self { order, shared, outcome, asked: Instant::now(), thread })
     }
 
-    /// Whether somebody who gives this order now asks for this change.
+    /// Returns true if somebody who gives this order now asks for this change.
     pub(super) fn is_meant_by(&self, order: &CacheOrder) -> bool {
         self.order == *order && self.is_untold()
     }
 
-    /// Whether somebody may still wait to be told how it ends.
+    /// Returns true if somebody may still wait to be told how it ends.
     pub(super) fn is_untold(&self) -> bool {
         self.is_running() || self.asked.elapsed() < ASKS_AGAIN_WITHIN
     }

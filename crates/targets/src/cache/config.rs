@@ -1,5 +1,5 @@
-//! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the devices say of
-//! themselves decides; this only says where they are.
+//! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the
+//! devices say of themselves decides; this only says where they are.
 
 use std::path::{Path, PathBuf};
 
@@ -110,8 +110,8 @@ impl CacheConfig {
         .map_err(failed)
     }
 
-    /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one name, and the second configuration
-    /// replace the first. The directory is made if it is missing.
+    /// Keeps all others from making a cache known in `directory`, until it is dropped: two would take one
+    /// name, and the second configuration replace the first. The directory is made if it is missing.
     ///
     /// # Errors
     /// The file system's. Where it cannot lock directories (NFS) nobody is kept away.

@@ -1,5 +1,6 @@
-//! A cache is made: its log is laid out and written, its backing device marked, and its configuration kept, in this order. What fails on
-//! the way leaves no cache behind; after a crash a marker may be left, which names the cache to discard.
+//! A cache is made: its log is laid out and written, its backing device marked, and its configuration kept,
+//! in this order. What fails on the way leaves no cache behind; after a crash a marker may be left, which
+//! names the cache to discard.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub struct CreateWanted<'a> {
     pub discard_dirty: Option<Uuid>,
 }
 
-/// Makes a cache, which is then known by its name. Without `laying_out` the files of its log are only reserved, which is quick: for one that
-/// does not live long, and never in the mode `protected`.
+/// Makes a cache, which is then known by its name. Without `laying_out` the files of its log are only
+/// reserved, which is quick: for one that does not live long, and never in the mode `protected`.
 ///
 /// # Errors
 /// The refusal, or the system's failure; EINTR when laying out was stopped.
@@ -172,7 +173,8 @@ pub(super) fn in_whole_blocks(size: Bytes) -> Result<()> {
     Err(Error::usage("--size", found, format!("say {or}{}", below + LOG_BLOCK)))
 }
 
-/// Makes room on a device whose contents may go for what says which cache it needs, in the last block. What it says of one stays.
+/// Makes room on a device whose contents may go for what says which cache it needs, in the last block. What
+/// it says of one stays.
 ///
 /// # Errors
 /// As [`create`] of the backing device.
@@ -197,9 +199,9 @@ pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
     Error::refused(shown, found, remedy)
 }
 
-/// Has the guard judge the devices of the log, which makes files that are missing, and those longer that are short: these come back. Files that are the log of the cache `own`, and show
-/// no sign of another use, may be written.
-/// Block devices are let go again, so that they can be claimed as a cache claims them.
+/// Has the guard judge the devices of the log, which makes files that are missing, and those longer that are
+/// short: these come back. Files that are the log of the cache `own`, and show no sign of another use, may be
+/// written. Block devices are let go again, so that they can be claimed as a cache claims them.
 pub(super) fn guarded(
     legs: &[String],
     size: Bytes,

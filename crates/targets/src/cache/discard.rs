@@ -10,7 +10,8 @@
 //! | after step 1, or within step 2 | a backing device that needs a cache of which there is no log: refused, until this is done again |
 //! | after step 2 | a backing device and a log that know nothing of each other, and a name that is refused until this is done again |
 //!
-//! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it were in use.
+//! So a backing device that looks as if it had never had a cache is never beside a log that looks as if it
+//! were in use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +30,13 @@ use crate::mark::mark_as_free;
 pub struct Discarded {
     /// Why devices of the log could not be looked at, of each: they were not erased.
     pub not_erased: Vec<Error>,
-    /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache still.
+    /// Why the backing device could not be looked at, if it is gone: should it come back, it needs the cache
+    /// still.
     pub backing_gone: Option<Error>,
 }
 
-/// Gives up the cache of this name: what only its log holds is lost. What is of another cache, or of none, stays as it is.
+/// Gives up the cache of this name: what only its log holds is lost. What is of another cache, or of none,
+/// stays as it is.
 ///
 /// # Errors
 /// If `uuid` is not the cache's, its backing device is in use, or a device fails; it can be done again then.

@@ -1,5 +1,5 @@
-//! `cache:backing=sim:MODEL,log=sim:MODEL,size=1GiB`: a cache over simulated drives, for tries. It is made when it is opened and gone
-//! with the process.
+//! `cache:backing=sim:MODEL,log=sim:MODEL,size=1GiB`: a cache over simulated drives, for tries. It is made
+//! when it is opened and gone with the process.
 
 use std::str::FromStr as _;
 use std::sync::Arc;

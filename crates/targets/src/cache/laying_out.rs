@@ -1,10 +1,12 @@
 //! A log that is a file is written out with zeroes before it is used.
 //!
-//! Of a block that was only reserved its file system notes that it was written only with the next flush. Without that note it reads as
-//! zeroes, though the disk has kept what was written: in the mode `protected`, in which no flush goes to the log, a power cut would take
-//! back what was acknowledged. In every mode these notes would go with the flushes of the first lap.
+//! Of a block that was only reserved its file system notes that it was written only with the next flush.
+//! Without that note it reads as zeroes, though the disk has kept what was written: in the mode `protected`,
+//! in which no flush goes to the log, a power cut would take back what was acknowledged. In every mode these
+//! notes would go with the flushes of the first lap.
 //!
-//! A file system that never writes in place makes such a note at each write. No file there holds the log of a protected cache.
+//! A file system that never writes in place makes such a note at each write. No file there holds the log of a
+//! protected cache.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
@@ -20,8 +22,8 @@ use super::config::CacheConfig;
 use super::placement::keeps_unflushed;
 use crate::error::{Error, Result};
 
-/// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h, and the sources of ZFS and
-/// bcachefs).
+/// The file systems that write elsewhere what is overwritten, by what statfs(2) says of them (linux/magic.h,
+/// and the sources of ZFS and bcachefs).
 const ELSEWHERE: [(u64, &str); 5] = [
     (0x9123_683e, "btrfs"),
     (0x2fc1_2fc1, "zfs"),
@@ -39,7 +41,8 @@ pub struct LayingOut<'a> {
 }
 
 impl LayingOut<'_> {
-    /// Writes zeroes to these ranges of a file, in this order, and makes them durable. On an error the file stays as it is then.
+    /// Writes zeroes to these ranges of a file, in this order, and makes them durable. On an error the file
+    /// stays as it is then.
     pub(super) fn write(&mut self, file: &OwnedFd, shown: &str, ranges: &[(Bytes, Bytes)]) -> Result<()> {
         // By its descriptor, so that it is this very file, whatever its name leads to by now.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -56,8 +59,8 @@ impl LayingOut<'_> {
     }
 }
 
-/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter, so that a full file system is found before anything
-/// is written. If there is no room it is as long as before.
+/// Takes up `size` bytes of room for a file, and makes it that long if it is shorter, so that a full file
+/// system is found before anything is written. If there is no room it is as long as before.
 pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
     let failed = |errno| Error::os(shown, "allocate", errno);
     let before = rustix::fs::fstat(file).map_err(failed)?.st_size.cast_unsigned();

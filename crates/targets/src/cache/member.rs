@@ -1,7 +1,8 @@
-//! A device of a cache whose contents are to be kept: opened alone, past the page cache, and refused while somebody else uses it.
+//! A device of a cache whose contents are to be kept: opened alone, past the page cache, and refused while
+//! somebody else uses it.
 //!
-//! The guard of targets asks whether contents may go. Here they stay, so a file system on a backing device is no reason to
-//! refuse; that it is mounted is.
+//! The guard of targets asks whether contents may go. Here they stay, so a file system on a backing device is
+//! no reason to refuse; that it is mounted is.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -66,7 +67,8 @@ pub struct Member {
     pub(super) contents: Contents,
     /// How it can be named to be destroyed.
     identities: Vec<String>,
-    /// Of a file or a block device: open as the device is, and locked for as long as it lives. It is used for attributes only.
+    /// Of a file or a block device: open as the device is, and locked for as long as it lives. It is used for
+    /// attributes only.
     held: Option<Arc<OwnedFd>>,
 }
 

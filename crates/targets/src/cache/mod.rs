@@ -1,4 +1,5 @@
-//! Write-back caches: made, found again by their name, opened over their devices, and told what only a cache can be told.
+//! Write-back caches: made, found again by their name, opened over their devices, and told what only a cache
+//! can be told.
 //!
 //! ```text
 //!   cache:NAME ──► config  (a small JSON, by name)  ──► member (legs and backing, alone, past the page cache)
@@ -9,10 +10,11 @@
 //! ```
 //!
 //! Invariants:
-//! - a leg or a backing device is opened by one process: a block device is claimed (O_EXCL), a file is locked (flock(2));
+//! - a leg or a backing device is opened by one process: a block device is claimed (O_EXCL), a file is locked
+//!   (flock(2));
 //! - the backing device says which cache it needs from before the cache is served until it is detached;
-//! - a cache is opened only over the backing device and the log that name each other, and with a log no older than the last that
-//!   was served.
+//! - a cache is opened only over the backing device and the log that name each other, and with a log no older
+//!   than the last that was served.
 
 mod adopt;
 mod change;

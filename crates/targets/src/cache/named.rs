@@ -59,10 +59,10 @@ struct Warnings {
 pub struct Opening {
     /// The devices of the log that may be missing beside those that the log calls lost.
     pub degraded: Degraded,
-    /// Whether the log is taken up to the first durable record that is damaged or gone; what comes after it
+    /// True if the log is taken up to the first durable record that is damaged or gone; what comes after it
     /// is lost.
     pub gives_up_lost: bool,
-    /// Whether what somebody else has written to the backing device since the cache was served may be lost.
+    /// True if what somebody else has written to the backing device since the cache was served may be lost.
     pub discards_backing_writes: bool,
 }
 
@@ -264,17 +264,19 @@ impl NamedCache {
         })
     }
 
-    /// Begins to write everything to the backing device and to stop then; [`detached`](Self::detached) ends it.
+    /// Begins to write everything to the backing device and to stop then; [`detached`](Self::detached) ends
+    /// it.
     pub fn begin_to_detach(&self) {
         self.device.with(Cache::detach);
     }
 
-    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device is used without it, and
-    /// the devices of the log for something else. `gives_up` allows that blocks which the log cannot read are older there.
+    /// Waits for the end of what was begun, takes the marker away, and forgets the cache: the backing device
+    /// is used without it, and the devices of the log for something else. `gives_up` allows that blocks which
+    /// the log cannot read are older there.
     ///
     /// # Errors
-    /// If not everything could be written to the backing device; the cache stays then. If the log could not be erased: the cache is gone
-    /// all the same.
+    /// If not everything could be written to the backing device; the cache stays then. If the log could not
+    /// be erased: the cache is gone all the same.
     pub fn detached(mut self, gives_up: bool) -> Result<()> {
         let shown = self.shown();
         let failed = |error| Error::device(&shown, &error);
@@ -424,7 +426,8 @@ pub(crate) fn is_meant(name: &Name) -> bool {
     matches!(name, Name::Scheme { scheme: Scheme::Cache, .. })
 }
 
-/// Opens the caches that are wanted, each with its place in the list. Names that are typed alike are the same cache.
+/// Opens the caches that are wanted, each with its place in the list. Names that are typed alike are the same
+/// cache.
 ///
 /// # Errors
 /// If there is none of the name, its devices refuse, or the guard does.

@@ -1,4 +1,5 @@
-//! A cache whose backing device and log are parts of one drive: what a proof records, and cuts the power of, all at once.
+//! A cache whose backing device and log are parts of one drive: what a proof records, and cuts the power of,
+//! all at once.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -82,7 +83,8 @@ impl CacheOnOneDrive {
         self.open(drive, time)
     }
 
-    /// Recovers the log, and serves. In virtual time no thread and no descriptor belongs to the cache: whoever polls moves it on.
+    /// Recovers the log, and serves. In virtual time no thread and no descriptor belongs to the cache:
+    /// whoever polls moves it on.
     ///
     /// # Errors
     /// The sentence of the cache, if it refuses what is on the drive.

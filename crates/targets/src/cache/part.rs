@@ -1,4 +1,5 @@
-//! A part of a device as a device: without its end, where the marker of its cache is; or one of the drives of a proof.
+//! A part of a device as a device: without its end, where the marker of its cache is; or one of the drives of
+//! a proof.
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -9,9 +10,10 @@ use plumb_block::{
     Request, Result, Wait,
 };
 
-/// Of a device `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end, as the core of a cache
-/// does. The queues of a part that begins where the device does are those of the device. A flush of a later one has the first block
-/// of the part as its range, without blocks: whoever records the device tells by that of which part it is.
+/// Of a device `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end, as the
+/// core of a cache does. The queues of a part that begins where the device does are those of the device. A
+/// flush of a later one has the first block of the part as its range, without blocks: whoever records the
+/// device tells by that of which part it is.
 pub(super) struct Part {
     pub(super) device: Arc<dyn Device>,
     pub(super) first: Lba,

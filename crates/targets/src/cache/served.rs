@@ -58,7 +58,7 @@ pub struct CacheStatus {
     pub uuid: String,
     /// When a write is acknowledged, and where it is then.
     pub mode: Mode,
-    /// Whether it is served now.
+    /// True if it is served now.
     pub served: bool,
     /// The device that is cached.
     pub backing: BackingStatus,
@@ -68,11 +68,12 @@ pub struct CacheStatus {
     pub size: u64,
     /// Bytes that only the log holds; null if that is not known.
     pub dirty_bytes: Option<u64>,
-    /// Bytes that were zeroed or discarded, which the backing device does not have yet; null if that is not known.
+    /// Bytes that were zeroed or discarded, which the backing device does not have yet; null if that is not
+    /// known.
     #[serde(default)]
     pub zeroed_bytes: Option<u64>,
-    /// For how many seconds the oldest of both has been in the log at least: counted from the opening of the cache for what was there then.
-    /// Null if there is none.
+    /// For how many seconds the oldest of both has been in the log at least: counted from the opening of the
+    /// cache for what was there then. Null if there is none.
     pub oldest_dirty: Option<f64>,
     /// Flushes since it was opened.
     pub flushes: FlushCounts,
@@ -84,22 +85,24 @@ pub struct CacheStatus {
     pub log_used: Option<u64>,
     /// How much it can hold, in bytes; null if it is not open.
     pub log_size: Option<u64>,
-    /// Whether it is about to become larger.
+    /// True if it is about to become larger.
     #[serde(default)]
     pub growing: bool,
     /// What is being laid out before the log changes; left out of one that does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laying_out: Option<LaidOut>,
-    /// Whether everything is being written back.
+    /// True if everything is being written back.
     #[serde(default)]
     pub draining: bool,
-    /// Whether the backing device alone is old and consistent by now, in the mode `ordered`.
+    /// True if the backing device alone is old and consistent by now, in the mode `ordered`.
     #[serde(default)]
     pub ordered: bool,
-    /// What the log cannot read any more, in bytes of the cached device: reads of it fail until it is overwritten.
+    /// What the log cannot read any more, in bytes of the cached device: reads of it fail until it is
+    /// overwritten.
     #[serde(default)]
     pub unreadable: Vec<ByteExtent>,
-    /// What was durable when it was opened and is whole on no leg, in bytes of the cached device: reads of it fail.
+    /// What was durable when it was opened and is whole on no leg, in bytes of the cached device: reads of it
+    /// fail.
     #[serde(default)]
     pub damaged: Vec<ByteExtent>,
     /// What was found in the log when it was opened; null if it is not open.
@@ -371,7 +374,8 @@ fn not_done(error: &crate::Error) -> Refused {
 }
 
 impl CacheControls {
-    /// Begins a change of the log, or goes on waiting for it, for as long as others can wait to be heard: the status says whether it goes on.
+    /// Begins a change of the log, or goes on waiting for it, for as long as others can wait to be heard: the
+    /// status says whether it goes on.
     fn change(
         &mut self,
         order: &CacheOrder,

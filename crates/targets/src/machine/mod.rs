@@ -1,7 +1,7 @@
 //! The machine that the guard looks at, and how its disks are numbered.
 //!
-//! /proc and /sys are read through a [`Tree`], so that the rules can be tried on trees that were put together by hand.
-//! What uses what is [`plumb_linux::inventory`]'s.
+//! /proc and /sys are read through a [`Tree`], so that the rules can be tried on trees that were put together
+//! by hand. What uses what is [`plumb_linux::inventory`]'s.
 
 mod disks;
 

@@ -52,8 +52,9 @@ fn found(name: &'static str, at: u64) -> Look {
     Ok(Some(Signature::new(name, at)))
 }
 
-/// fs/ext4/ext4.h: `s_magic` at 0x38 of the superblock, `s_feature_compat` at 0x5c, `s_feature_incompat` at 0x60; and
-/// `s_log_block_size` at 0x18 is at most 6 (64 KiB), which tells the two bytes of the mark from noise.
+/// fs/ext4/ext4.h: `s_magic` at 0x38 of the superblock, `s_feature_compat` at 0x5c, `s_feature_incompat` at
+/// 0x60; and `s_log_block_size` at 0x18 is at most 6 (64 KiB), which tells the two bytes of the mark from
+/// noise.
 fn ext(source: &dyn Source) -> Look {
     Ok(ext_at(source, KIB)?.map(|name| Signature::new(name, KIB + 0x38)))
 }
@@ -100,8 +101,8 @@ fn ext_at(source: &dyn Source, superblock: u64) -> io::Result<Option<&'static st
     Ok(Some(name))
 }
 
-/// fs/xfs/libxfs/xfs_log_format.h: a log on a device of its own has no superblock, but records at multiples of 512 bytes.
-/// One is in the first 256 KiB, the largest that a record can be.
+/// fs/xfs/libxfs/xfs_log_format.h: a log on a device of its own has no superblock, but records at multiples
+/// of 512 bytes. One is in the first 256 KiB, the largest that a record can be.
 fn xfs_log(source: &dyn Source) -> Look {
     // A file system has its log within, and old records may be anywhere in it.
     if bytes::<4>(source, 0)? == Some(*b"XFSB") {
@@ -181,8 +182,8 @@ fn boot_sector(source: &dyn Source) -> Look {
     }
 }
 
-/// drivers/md/md.c: version 1.0 is 8 to 12 KiB before the end, 0.90 in the last whole 64 KiB, in the byte order of
-/// the machine that made it. 1.1 and 1.2 have fixed places.
+/// drivers/md/md.c: version 1.0 is 8 to 12 KiB before the end, 0.90 in the last whole 64 KiB, in the byte
+/// order of the machine that made it. 1.1 and 1.2 have fixed places.
 fn md(source: &dyn Source) -> Look {
     let sectors = source.size() / 512;
     let newer = sectors.checked_sub(16).map(|sector| (sector & !7) * 512);
@@ -226,8 +227,8 @@ fn drbd(source: &dyn Source) -> Look {
     }
 }
 
-/// include/uapi/linux/nilfs2_ondisk.h: a superblock at 1 KiB and one in the last whole 4 KiB, the mark at byte 6. Two
-/// bytes are little, so the revision before them must be a small number.
+/// include/uapi/linux/nilfs2_ondisk.h: a superblock at 1 KiB and one in the last whole 4 KiB, the mark at
+/// byte 6. Two bytes are little, so the revision before them must be a small number.
 fn nilfs(source: &dyn Source) -> Look {
     let last = (source.size() & !(4 * KIB - 1)).checked_sub(4 * KIB);
     for at in [Some(KIB), last].into_iter().flatten() {

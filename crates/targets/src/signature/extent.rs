@@ -4,11 +4,12 @@ use std::io;
 
 use super::source::{Source, bytes};
 
-/// The names of what [`end_of_file_system`] knows. Where it finds none, what else is found of them is a copy that was left.
+/// The names of what [`end_of_file_system`] knows. Where it finds none, what else is found of them is a copy
+/// that was left.
 pub const OF_KNOWN_LENGTH: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 
-/// The byte at which the file system that `source` begins with ends: ext2 to ext4, xfs, btrfs. `None` if it is none of these. Nothing
-/// beyond the first 68 KiB is read.
+/// The byte at which the file system that `source` begins with ends: ext2 to ext4, xfs, btrfs. `None` if it
+/// is none of these. Nothing beyond the first 68 KiB is read.
 ///
 /// # Errors
 /// If a part cannot be read.
@@ -21,8 +22,8 @@ pub fn end_of_file_system(source: &dyn Source) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// fs/ext4/ext4.h: the magic at 0x38 of the superblock, `s_blocks_count_lo` at 0x4, `s_log_block_size` at 0x18, `s_feature_incompat` at 0x60
-/// (0x80: 64bit), `s_blocks_count_hi` at 0x150.
+/// fs/ext4/ext4.h: the magic at 0x38 of the superblock, `s_blocks_count_lo` at 0x4, `s_log_block_size` at
+/// 0x18, `s_feature_incompat` at 0x60 (0x80: 64bit), `s_blocks_count_hi` at 0x150.
 fn ext(source: &dyn Source) -> io::Result<Option<u64>> {
     const SUPERBLOCK: u64 = 1024;
     let word = |at| Ok::<_, io::Error>(bytes::<4>(source, SUPERBLOCK + at)?.map_or(0, u32::from_le_bytes));
@@ -44,7 +45,8 @@ fn xfs(source: &dyn Source) -> io::Result<Option<u64>> {
     Ok(block.zip(blocks).map(|(block, blocks)| blocks.saturating_mul(block.into())))
 }
 
-/// fs/btrfs/accessors.h, `struct btrfs_super_block` at 64 KiB: the magic at 0x40, `dev_item` at 0xc9, whose `total_bytes` is at 8.
+/// fs/btrfs/accessors.h, `struct btrfs_super_block` at 64 KiB: the magic at 0x40, `dev_item` at 0xc9, whose
+/// `total_bytes` is at 8.
 fn btrfs(source: &dyn Source) -> io::Result<Option<u64>> {
     const SUPERBLOCK: u64 = 64 << 10;
     if bytes::<8>(source, SUPERBLOCK + 0x40)? != Some(*b"_BHRfS_M") {

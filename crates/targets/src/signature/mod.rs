@@ -1,12 +1,12 @@
 //! What a device or a file holds, by the marks that file systems, volume managers and partition tables leave.
 //!
-//! The answer errs towards seeing something: a device that is taken for used costs the user the typing of a serial, one
-//! that is taken for blank costs the data. So checksums are not asked for, a two-byte mark is enough where nothing more is
-//! cheap to hold it against, and backup copies count as well as first ones.
+//! The answer errs towards seeing something: a device that is taken for used costs the user the typing of a
+//! serial, one that is taken for blank costs the data. So checksums are not asked for, a two-byte mark is
+//! enough where nothing more is cheap to hold it against, and backup copies count as well as first ones.
 //!
 //! # Limitations
-//! A blank answer does not mean that there is nothing: raw database files, archives written straight to a device, and
-//! encrypted volumes without a header (plain dm-crypt, VeraCrypt) leave no mark.
+//! A blank answer does not mean that there is nothing: raw database files, archives written straight to a
+//! device, and encrypted volumes without a header (plain dm-crypt, VeraCrypt) leave no mark.
 
 mod computed;
 mod extent;
@@ -33,7 +33,7 @@ pub struct Signature {
     pub name: &'static str,
     /// Where its mark is, in bytes from the start.
     pub at: u64,
-    /// Whether it is a copy of a superblock whose first one is not there: what erasing the start leaves
+    /// True if it is a copy of a superblock whose first one is not there: what erasing the start leaves
     /// behind.
     pub is_copy: bool,
 }
@@ -88,7 +88,8 @@ pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     Ok(found)
 }
 
-/// Whether this byte lies in a block that plumb has written as noise and that is whole: then a mark there is chance.
+/// Whether this byte lies in a block that plumb has written as noise and that is whole: then a mark there is
+/// chance.
 fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
     for length in [512_u64, 4096] {
         let mut block = vec![0; length as usize];

@@ -52,7 +52,8 @@ pub struct CheckRequest {
     pub words: fn(&Scenario) -> String,
 }
 
-/// Checks what `request` names. Whatever goes wrong once it has begun is in [`Trial::ended`] and in the document.
+/// Checks what `request` names. Whatever goes wrong once it has begun is in [`Trial::ended`] and in the
+/// document.
 ///
 /// # Errors
 /// If it cannot begin.

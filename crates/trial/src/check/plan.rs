@@ -17,8 +17,8 @@ const IO_DEPTH: u32 = 32;
 const DRIVE_FILL: Bytes = Bytes::mib(1);
 /// The file that is appended to grows to this part of the test file at most, then starts again.
 pub(super) const APPEND_SHARE: u64 = 4;
-/// A simulated drive may answer millions of requests in a second of its time: after so many all is known that a phase can
-/// tell, and nobody waits longer than a disk of that speed would take.
+/// A simulated drive may answer millions of requests in a second of its time: after so many all is known that
+/// a phase can tell, and nobody waits longer than a disk of that speed would take.
 const DRIVE_OPERATIONS_MAX: u64 = 1_000_000;
 
 /// The parts of the time, in hundredths: to make ready, to learn how flushes are counted, and for each phase.
@@ -47,8 +47,8 @@ struct Io {
     caching: Caching,
 }
 
-/// In the order in which they run: the cached write comes last, because what it leaves dirty would disturb whatever
-/// followed.
+/// In the order in which they run: the cached write comes last, because what it leaves dirty would disturb
+/// whatever followed.
 const IO: [Io; 4] = [
     Io { name: "read-direct", write: false, caching: Caching::Direct },
     Io { name: "write-direct", write: true, caching: Caching::Direct },
@@ -113,8 +113,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Writes a drive once, in order, so that no read comes from nothing, and flushes it, so that no load finds its cache
-    /// full.
+    /// Writes a drive once, in order, so that no read comes from nothing, and flushes it, so that no load
+    /// finds its cache full.
     fn write_over(&self) -> Job {
         let block = DRIVE_FILL.min(self.size);
         let workload = Workload {
@@ -127,8 +127,8 @@ impl Plan<'_> {
         Job { role: Role::Prepare, ..self.job(PREPARE, workload, Opening::DIRECT) }
     }
 
-    /// One at a time by pwrite and fdatasync, because that is what databases do: the way through io_uring would add a
-    /// hand-over to a kernel thread that they do not pay.
+    /// One at a time by pwrite and fdatasync, because that is what databases do: the way through io_uring
+    /// would add a hand-over to a kernel thread that they do not pay.
     fn durable_writes(&self, name: &str, method: SyncMethod) -> Job {
         let is_dsync = method == SyncMethod::DirectDsync;
         let appends = method == SyncMethod::AppendFdatasync;
@@ -158,14 +158,16 @@ impl Plan<'_> {
         }
     }
 
-    /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make them.
+    /// Direct requests go through io_uring where that is allowed; cached ones are calls, as applications make
+    /// them.
     fn io(&self, io: Io) -> Job {
         let is_direct = io.caching == Caching::Direct;
         let workload = Workload {
             write_percent: if io.write { 100 } else { 0 },
             depth: if is_direct { IO_DEPTH } else { 1 },
             stop: Stop::after(self.time(IO_SHARE)),
-            // To memory, making fresh noise for each write would cost more than the write: one block of it does.
+            // To memory, making fresh noise for each write would cost more than the write: one block of it
+            // does.
             content: if is_direct { Content::Pattern } else { Content::Repeated },
             ..Workload::over(ByteRange::ALL, IO_BLOCK)
         };

@@ -5,8 +5,8 @@ use plumb_block::{Bytes, Nanos};
 use super::plan::{APPEND_SHARE, IO_BLOCK};
 use crate::error::{FailureKind, TrialError};
 
-/// The size of the test file unless the user or the free space says otherwise: large enough that a drive's read
-/// cache seldom holds it, small enough to be written in a second or two.
+/// The size of the test file unless the user or the free space says otherwise: large enough that a drive's
+/// read cache seldom holds it, small enough to be written in a second or two.
 const FILE_DEFAULT: Bytes = Bytes::mib(256);
 /// Below this a random load would touch the same blocks over and over, and every figure would be of a cache.
 const FILE_MIN: Bytes = Bytes::mib(1);
@@ -15,7 +15,8 @@ const FREE_SHARE: u64 = 10;
 /// What counts as free on a file system that has no size, such as ramfs: little, for it is somebody's memory.
 pub(super) const FREE_UNSIZED: Bytes = Bytes::mib(200);
 
-/// The size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free` space.
+/// The size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free`
+/// space.
 ///
 /// # Errors
 /// Why not, and what to do about it; [`FailureKind::NotMeasured`] if a tenth is too little.
@@ -45,7 +46,8 @@ pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Resu
     }
 }
 
-/// The part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller drive.
+/// The part of the drive `target` of `size` that is used: as asked, else [`FILE_DEFAULT`], all of a smaller
+/// drive.
 ///
 /// # Errors
 /// Why not, and what to do about it.

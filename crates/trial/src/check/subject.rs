@@ -1,5 +1,5 @@
-//! What is checked: a directory in which a test file can be made, a simulated drive, or a write-back cache. What is none of these is refused with
-//! a reason before anything is touched.
+//! What is checked: a directory in which a test file can be made, a simulated drive, or a write-back cache.
+//! What is none of these is refused with a reason before anything is touched.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -80,8 +80,8 @@ impl Subject {
     }
 }
 
-/// The directory that `target` names: itself, or that of a regular file; and a remark for the user, if it is not what was
-/// given.
+/// The directory that `target` names: itself, or that of a regular file; and a remark for the user, if it is
+/// not what was given.
 fn directory_of(target: &Path) -> Result<(PathBuf, Option<String>), TrialError> {
     let shown = target.display();
     let found = fs::metadata(target)

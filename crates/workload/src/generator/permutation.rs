@@ -1,8 +1,9 @@
 //! A random order of `0..count` without memory for each member.
 //!
-//! A Feistel network permutes the numbers of as many bits as `count - 1` has; a result past the end is permuted again
-//! until it falls inside (cycle walking: J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", 2002). Fewer
-//! than half of the numbers are past the end, so that two turns are enough on average.
+//! A Feistel network permutes the numbers of as many bits as `count - 1` has; a result past the end is
+//! permuted again until it falls inside (cycle walking: J. Black and P. Rogaway, "Ciphers with arbitrary
+//! finite domains", 2002). Fewer than half of the numbers are past the end, so that two turns are enough on
+//! average.
 
 use plumb_block::mixed;
 

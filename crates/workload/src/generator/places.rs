@@ -1,8 +1,8 @@
 //! Places drawn from a distribution.
 //!
-//! A place is a start on the grid of the range; wherever an operation starts, the longest fits. Skewed distributions
-//! draw a rank, and a permutation that follows from the seed alone says which place has that rank: the likely places
-//! are spread over the range, and are the same for all workers that share it.
+//! A place is a start on the grid of the range; wherever an operation starts, the longest fits. Skewed
+//! distributions draw a rank, and a permutation that follows from the seed alone says which place has that
+//! rank: the likely places are spread over the range, and are the same for all workers that share it.
 
 use plumb_block::mixed;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -71,12 +71,13 @@ impl Uniform {
         }
     }
 
-    /// Whether there is any.
+    /// Returns true if there is any.
     pub(crate) fn has_places(&self) -> bool {
         self.count > 0
     }
 
-    /// One draw, as a fraction of 2^64, is spread over the places: the whole part of the product is the place.
+    /// One draw, as a fraction of 2^64, is spread over the places: the whole part of the product is the
+    /// place.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Place {
         let spread = u128::from(random.next_u64()) * u128::from(self.count);
@@ -156,7 +157,8 @@ impl Places {
     }
 }
 
-/// A number of `[0, count)` from a bell around the middle, drawn again until it is inside (Marsaglia's polar method).
+/// A number of `[0, count)` from a bell around the middle, drawn again until it is inside (Marsaglia's polar
+/// method).
 fn normal_index(count: f64, deviation: f64, random: &mut Xoshiro256PlusPlus) -> f64 {
     loop {
         let x = 2.0 * unit(random.next_u64()) - 1.0;

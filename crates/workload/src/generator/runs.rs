@@ -28,7 +28,8 @@ struct Run {
 }
 
 impl Drawn {
-    /// In runs of geometric length operations stay on the places that are drawn, `align` apart, as DiskSpd's do.
+    /// In runs of geometric length operations stay on the places that are drawn, `align` apart, as DiskSpd's
+    /// do.
     pub(crate) fn new(places: Places, runs: Runs, align: Option<u64>) -> Self {
         let stride = align.filter(|_| matches!(runs, Runs::Geometric { .. }));
         Self { places, runs, stride, run: None }
@@ -62,7 +63,7 @@ impl Drawn {
     }
 }
 
-/// Whether the run takes another operation, if that fits.
+/// Returns true if the run takes another operation, if that fits.
 fn goes_on(runs: Runs, run: Run, random: &mut Xoshiro256PlusPlus) -> bool {
     match runs {
         Runs::Single => false,

@@ -59,8 +59,9 @@ fn shares(of: u32) -> impl Iterator<Item = Share> {
     Share::all(NonZeroU32::new(of).unwrap())
 }
 
-/// Asserts that `counts` are what `parts` of a whole (which add up to 1) lead to expect: Pearson's chi-square, below
-/// what chance exceeds once in a thousand times. Neighbours are joined until ten of each are expected.
+/// Asserts that `counts` are what `parts` of a whole (which add up to 1) lead to expect: Pearson's
+/// chi-square, below what chance exceeds once in a thousand times. Neighbours are joined until ten of each
+/// are expected.
 fn assert_fits(counts: &[u64], parts: &[f64], what: &str) {
     let total = counts.iter().sum::<u64>() as f64;
     let sum: f64 = parts.iter().sum();

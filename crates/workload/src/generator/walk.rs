@@ -1,7 +1,7 @@
 //! Sequential access: one place after the other, and from the start again after the last that fits.
 //!
-//! A walk that begins within the range goes on, after the last place, at the first of the places that lie whole strides
-//! before its own start (DiskSpd 2.2, `-T`).
+//! A walk that begins within the range goes on, after the last place, at the first of the places that lie
+//! whole strides before its own start (DiskSpd 2.2, `-T`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,7 +108,8 @@ impl Cursor {
     }
 }
 
-/// Takes a place for `length` bytes at `walked`, or at `again` if they do not fit into `room` there, and goes on.
+/// Takes a place for `length` bytes at `walked`, or at `again` if they do not fit into `room` there, and goes
+/// on.
 #[inline]
 fn advance(walked: &mut u64, length: u64, room: u64, stride: Option<u64>, again: u64) -> u64 {
     let place = if walked.saturating_add(length) > room { again } else { *walked };

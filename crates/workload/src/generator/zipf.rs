@@ -1,9 +1,10 @@
 //! Ranks by Zipf's law, at a cost that does not depend on how many there are.
 //!
-//! Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM TOMACS 6(3), 1996): the area under x^-theta is inverted, which gives a continuous number, and
-//! the rank next to it is taken unless the number lies outside of the rank's own piece of that area. The result is
-//! exact up to the rounding of 64-bit floats. All functions are those of `libm`, the same on every machine.
+//! Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone
+//! discrete distributions", ACM TOMACS 6(3), 1996): the area under x^-theta is inverted, which gives a
+//! continuous number, and the rank next to it is taken unless the number lies outside of the rank's own piece
+//! of that area. The result is exact up to the rounding of 64-bit floats. All functions are those of `libm`,
+//! the same on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;

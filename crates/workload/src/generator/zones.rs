@@ -1,9 +1,10 @@
 //! Zones: pieces of the range with a share of the operations each.
 //!
-//! A place belongs to the zone in which it begins; an operation may reach into the next zone. Bounds in percent are
-//! moved down to the grid. A zone in which no place begins passes its share on: to the zone before it if that is of one
-//! place or has the smaller share, otherwise to the one after it. Zones in bytes end with the range: the shares of those
-//! that have room then stand to one another as described. All this is as in DiskSpd 2.2 (`-rdpct`, `-rdabs`).
+//! A place belongs to the zone in which it begins; an operation may reach into the next zone. Bounds in
+//! percent are moved down to the grid. A zone in which no place begins passes its share on: to the zone
+//! before it if that is of one place or has the smaller share, otherwise to the one after it. Zones in bytes
+//! end with the range: the shares of those that have room then stand to one another as described. All this is
+//! as in DiskSpd 2.2 (`-rdpct`, `-rdabs`).
 
 use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -58,8 +59,8 @@ struct Chosen {
 }
 
 impl Zones {
-    /// `zones` of `range`; with a share of several, each zone is divided, so that all workers together have the zones
-    /// that were described, and no two of them a block.
+    /// `zones` of `range`; with a share of several, each zone is divided, so that all workers together have
+    /// the zones that were described, and no two of them a block.
     ///
     /// # Errors
     /// If none has room for an operation, or a worker's part of one has none.
@@ -123,8 +124,8 @@ fn effective(zones: &[Zone], range: ByteRange, grid: Grid) -> Result<Vec<Effecti
     Ok(cut)
 }
 
-/// A zone of whole steps of the grid, counted from the start of the range. One that begins and ends in the same step
-/// has that place alone.
+/// A zone of whole steps of the grid, counted from the start of the range. One that begins and ends in the
+/// same step has that place alone.
 struct Steps {
     io_percent: f64,
     start: u64,

@@ -8,7 +8,8 @@ use crate::generator::zones::{PERCENT_SLACK, Zones};
 use crate::invalid::Invalid;
 use crate::workload::{Division, Workload};
 
-/// The largest block of common devices that is also the smallest: what is made of such blocks stays on their grid.
+/// The largest block of common devices that is also the smallest: what is made of such blocks stays on their
+/// grid.
 const SECTOR: u64 = 512;
 /// Steeper ones send everything to one place.
 const THETA_MAX: f64 = 100.0;

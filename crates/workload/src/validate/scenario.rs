@@ -22,8 +22,8 @@ impl Scenario {
     /// Checks every field of every span and job, and that they do not contradict each other.
     ///
     /// # Errors
-    /// The first field that makes no sense, with its place (`spans[0].jobs[1].workload.depth`), its value and what was
-    /// expected.
+    /// The first field that makes no sense, with its place (`spans[0].jobs[1].workload.depth`), its value and
+    /// what was expected.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.spans.is_empty() {
             return Err(Invalid::new("spans", "empty", "at least one span"));

@@ -1,4 +1,5 @@
-//! A burst of random writes to a slow disk, with a cache in front of it and without, and what is left of the disk right after it.
+//! A burst of random writes to a slow disk, with a cache in front of it and without, and what is left of the
+//! disk right after it.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ const GIB: u64 = 1 << 30;
 const DISK: u64 = 8 * GIB;
 /// How long a burst lasts, in seconds; what follows it lasts a third of that.
 const SECONDS: u64 = 30;
-/// 4 KiB writes, each followed by a flush, one after the other. (The engine knows no fdatasync; over NBD both are the same.)
+/// 4 KiB writes, each followed by a flush, one after the other. (The engine knows no fdatasync; over NBD both
+/// are the same.)
 const SYNCED: &str = "--rw=randwrite --bs=4k --iodepth=1 --fsync=1";
 /// 4 KiB reads, one after the other.
 const READS: &str = "--rw=randread --bs=4k --iodepth=1";

@@ -1,5 +1,5 @@
-//! The write-back cache: what it gains in front of a slow disk, what it costs in front of a fast one, and how long it takes to
-//! recover.
+//! The write-back cache: what it gains in front of a slow disk, what it costs in front of a fast one, and how
+//! long it takes to recover.
 
 mod burst;
 mod overhead;

@@ -24,14 +24,14 @@ pub(in crate::bench) struct CacheBench<'a> {
     pub(in crate::bench) pairs: usize,
 }
 
-/// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from nothing, without its
-/// throttle.
+/// How much of a slow disk, from its beginning, was written before: QEMU answers reads of the rest from
+/// nothing, without its throttle.
 pub(super) const WRITTEN: u64 = 512 << 20;
 /// The name of every cache here: each has a directory of its own.
 const NAME: &str = "bench";
 
-/// A disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle, as in a guest. It
-/// counts operations, so it rewards merging and not the order of addresses.
+/// A disk of `bytes` in memory that takes 150 operations and 150 MiB a second, over NBD: QEMU's own throttle,
+/// as in a guest. It counts operations, so it rewards merging and not the order of addresses.
 pub(super) fn slow_disk(bytes: u64) -> Result<Peer> {
     let place = tempfile::tempdir_in(MEMORY).context("making a directory for a slow disk")?;
     let file = place.path().join("disk");

@@ -1,4 +1,5 @@
-//! The cache in front of simulated disks, whose arms move: in virtual time, so the figures are the same on every machine.
+//! The cache in front of simulated disks, whose arms move: in virtual time, so the figures are the same on
+//! every machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,8 +20,8 @@ struct Case {
 }
 
 const CASES: [Case; 4] = [
-    // The field report on the write-back cache of Storage Spaces: SQLIO in a virtual machine whose disk is on a file share, where
-    // every write is written through.
+    // The field report on the write-back cache of Storage Spaces: SQLIO in a virtual machine whose disk is on
+    // a file share, where every write is written through.
     Case {
         name: "four disks behind a share, 5 GB of log, 64 KiB writes, written through, depth 8, 30 s",
         disk: "sim:hdd-space",

@@ -1,8 +1,8 @@
-//! The eight rows by which a test shows whether it reached the disk or the cache: a raw disk and a file, past the page
-//! cache and through it, read and written, 8 KiB at random with 32 outstanding.
+//! The eight rows by which a test shows whether it reached the disk or the cache: a raw disk and a file, past
+//! the page cache and through it, read and written, 8 KiB at random with 32 outstanding.
 //!
-//! Past the cache both sides must agree; through it the storage sees next to nothing of reads, and of writes what the
-//! kernel writes back, in larger pieces.
+//! Past the cache both sides must agree; through it the storage sees next to nothing of reads, and of writes
+//! what the kernel writes back, in larger pieces.
 
 use std::path::Path;
 use std::process::Command;

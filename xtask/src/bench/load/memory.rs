@@ -14,7 +14,8 @@ use crate::{packages, process};
 const TARGETS: usize = 16;
 /// The largest resident size, in MB.
 const BAR: f64 = 64.0;
-/// How much more a run of 20 s may take than one of 3 s, in MB: what a longer series of rates takes, and noise.
+/// How much more a run of 20 s may take than one of 3 s, in MB: what a longer series of rates takes, and
+/// noise.
 const GROWTH_BAR: f64 = 1.0;
 
 /// Prints the largest resident size of reads and of a mix, short and long.

@@ -1,5 +1,5 @@
-//! What is read and written: a file in memory, a file on disk, and a compressed memory disk of our own, all full of
-//! noise and gone afterwards.
+//! What is read and written: a file in memory, a file on disk, and a compressed memory disk of our own, all
+//! full of noise and gone afterwards.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -40,7 +40,8 @@ pub(super) struct Zram {
 }
 
 impl Zram {
-    /// A disk of `mib` full of noise; `None` with a reason on stdout where this kernel or user cannot make one.
+    /// A disk of `mib` full of noise; `None` with a reason on stdout where this kernel or user cannot make
+    /// one.
     pub(super) fn new(mib: u64) -> Result<Option<Self>> {
         if !Path::new(ZRAM_CONTROL).exists()
             && !Command::new("modprobe").arg("zram").status().is_ok_and(|s| s.success())

@@ -24,8 +24,8 @@ impl Answers {
         }
     }
 
-    /// How long they would have taken if each had taken one of `journeys` more, whichever. (The percentile of a sum is
-    /// not the sum of the percentiles: the slowest answers seldom have the slowest journeys.)
+    /// How long they would have taken if each had taken one of `journeys` more, whichever. (The percentile of
+    /// a sum is not the sum of the percentiles: the slowest answers seldom have the slowest journeys.)
     pub(super) fn after(&self, journeys: &Self) -> Self {
         let mut sums = BTreeMap::new();
         for (answer, answers) in &self.0 {

@@ -9,8 +9,8 @@ use crate::running::Running;
 
 /// Loops that run wherever a processor would sleep, and make way for everything else at once.
 ///
-/// A processor that sleeps is woken late, a virtual one when its hypervisor sees fit: by anything from 30 us to
-/// milliseconds, which differs from second to second and so cannot be subtracted.
+/// A processor that sleeps is woken late, a virtual one when its hypervisor sees fit: by anything from 30 us
+/// to milliseconds, which differs from second to second and so cannot be subtracted.
 pub(super) struct KeptAwake {
     _loops: Vec<Running>,
 }

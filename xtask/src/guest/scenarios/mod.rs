@@ -1,7 +1,7 @@
 //! The scenarios, by the boot that they share.
 //!
-//! One file of data a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a trap in the
-//! kernel's view of a drive) has a drive of its own, the others share a few.
+//! One file of data a boot. Within a boot they run in order; a scenario whose state outlives its take-down (a
+//! trap in the kernel's view of a drive) has a drive of its own, the others share a few.
 
 use std::sync::LazyLock;
 

@@ -89,7 +89,8 @@ fn ceph_defers_writes_in_batches() {
             .filter(|(_, line)| *line == "fdatasync volume0")
             .map(|(place, _)| place)
             .collect();
-        // Two files opened; each write and its sync; then the batch and its sync; at the end what is left over.
+        // Two files opened; each write and its sync; then the batch and its sync; at the end what is left
+        // over.
         let round = 2 * batch + batch + 1;
         assert_eq!(places, [1 + round, 1 + 2 * round, 1 + 2 * round + 3 * 2 + 3 + 1], "{typed}");
         let logged: Vec<&str> =

@@ -71,8 +71,8 @@ pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// Many requests of every kind on three queues: the session sees to it that each tag comes back exactly once, from
-/// the queue it went into, with sane times.
+/// Many requests of every kind on three queues: the session sees to it that each tag comes back exactly once,
+/// from the queue it went into, with sane times.
 pub(super) fn every_tag_comes_back_once(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 3)?;
     for step in 0..200 {

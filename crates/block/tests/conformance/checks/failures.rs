@@ -6,8 +6,8 @@ use crate::device::Wait;
 use crate::request::{LbaRange, Op, Outcome, Payload};
 use crate::units::Nanos;
 
-/// After a flush failed, the device says so, and every later flush fails: on the queue where it failed, on one that
-/// was open, on one opened later.
+/// After a flush failed, the device says so, and every later flush fails: on the queue where it failed, on
+/// one that was open, on one opened later.
 pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 2)?;
     session.rig.fail_next_flush()?;
@@ -42,8 +42,8 @@ pub(super) fn a_failed_flush_latches(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// A request that is not answered completes as unknown, not before its deadline and once only, even if the answer
-/// comes later; meanwhile and afterwards its blocks are old, new or unreadable.
+/// A request that is not answered completes as unknown, not before its deadline and once only, even if the
+/// answer comes later; meanwhile and afterwards its blocks are old, new or unreadable.
 pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u64) -> Checked {
     for carrier in [Carrier::Pattern, Carrier::Buffer] {
         let mut session = Session::start(&mut *rig, seed, 2)?;
@@ -70,7 +70,8 @@ pub(super) fn past_its_deadline_a_request_is_unknown(rig: &mut dyn Rig, seed: u6
     Ok(())
 }
 
-/// Dropping a queue with requests of every kind in flight waits for the device, and then all buffers are free.
+/// Dropping a queue with requests of every kind in flight waits for the device, and then all buffers are
+/// free.
 pub(super) fn a_dropped_queue_frees_its_buffers(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 1)?;
     session.queues.clear();

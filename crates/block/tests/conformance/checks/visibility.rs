@@ -19,7 +19,8 @@ pub(super) fn writes_are_visible_on_every_queue(rig: &mut dyn Rig, seed: u64) ->
     Ok(())
 }
 
-/// Reads and overlapping writes of every kind in flight at once: each read returns an allowed version of each block.
+/// Reads and overlapping writes of every kind in flight at once: each read returns an allowed version of each
+/// block.
 pub(super) fn reads_are_never_stale(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 3)?;
     for _ in 0..300 {

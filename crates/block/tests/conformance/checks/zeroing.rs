@@ -7,8 +7,8 @@ use crate::info::ExtentState;
 use crate::request::{LbaRange, Op, Outcome};
 use crate::units::Bytes;
 
-/// After a discard a block reads as before or as zeroes, as zeroes only where the device promises it; and a write
-/// after a discard wins.
+/// After a discard a block reads as before or as zeroes, as zeroes only where the device promises it; and a
+/// write after a discard wins.
 pub(super) fn discarded_blocks_read_as_allowed(rig: &mut dyn Rig, seed: u64) -> Checked {
     let mut session = Session::start(rig, seed, 2)?;
     if session.info.discard_max == Bytes(0) {

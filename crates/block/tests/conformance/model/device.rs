@@ -21,13 +21,13 @@ pub struct ModelOptions {
     pub blocks: u64,
     /// The size of a block.
     pub logical_block: Bytes,
-    /// Whether there is a volatile cache; without one every completed write is durable.
+    /// True if there is a volatile cache; without one every completed write is durable.
     pub is_cached: bool,
-    /// Whether blocks can be discarded.
+    /// True if blocks can be discarded.
     pub discards: bool,
-    /// Whether discarded blocks are promised to read as zeroes.
+    /// True if discarded blocks are promised to read as zeroes.
     pub discard_zeroes: bool,
-    /// Whether zeroes are written without being sent.
+    /// True if zeroes are written without being sent.
     pub fast_zeroes: bool,
     /// A way to break the contract.
     pub bug: Option<Bug>,

@@ -39,9 +39,9 @@ pub(super) struct Effect {
     pub(super) submitted: Moment,
     /// When it completes; `None` for one that was given up on, which lands without ever being done.
     pub(super) completed: Option<Moment>,
-    /// Whether it is durable by itself.
+    /// True if it is durable by itself.
     pub(super) is_durable: bool,
-    /// Whether reads see it; a discard may leave the block as it was.
+    /// True if reads see it; a discard may leave the block as it was.
     pub(super) is_visible: bool,
     /// What is behind the block then.
     pub(super) state: ExtentState,

@@ -1,9 +1,10 @@
-//! A reference device in memory: the contract carried out as simply as possible, slowly, with every freedom that the
-//! contract leaves taken at random.
+//! A reference device in memory: the contract carried out as simply as possible, slowly, with every freedom
+//! that the contract leaves taken at random.
 //!
-//! It has a volatile cache, a history of versions for each block, a virtual clock and a power switch. Requests take a
-//! random time, so they overlap and overtake each other; at a power cut each block becomes any version that the crash
-//! rules allow. With a [`Bug`] planted it breaks the contract in one way, and the kit must notice.
+//! It has a volatile cache, a history of versions for each block, a virtual clock and a power switch.
+//! Requests take a random time, so they overlap and overtake each other; at a power cut each block becomes
+//! any version that the crash rules allow. With a [`Bug`] planted it breaks the contract in one way, and the
+//! kit must notice.
 //!
 //! Everything random follows from [`ModelOptions::seed`].
 

@@ -77,7 +77,7 @@ impl Seen {
         (0..bytes.len()).all(|index| blocks.iter().any(|block| block[index] == bytes[index]))
     }
 
-    /// Whether it is one of these versions.
+    /// Returns true if it is one of these versions.
     pub fn is_one_of(&self, allowed: &[Content]) -> bool {
         matches!(self, Self::Whole(content) if allowed.contains(content))
     }

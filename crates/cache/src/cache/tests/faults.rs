@@ -8,7 +8,8 @@ fn identity(marked: Mark) -> Options {
     Options { identity: Some(Identity { cache, backing, marked }), degraded: Degraded::Any, ..options() }
 }
 
-/// The leg that is lost first cannot know that the other one went on. The backing device does, before anything is acknowledged.
+/// The leg that is lost first cannot know that the other one went on. The backing device does, before
+/// anything is acknowledged.
 #[test]
 fn a_leg_that_others_went_on_without_is_refused_alone() {
     let mut rig = Rig::new(1, 2, Layout::Mirror, identity(Mark::default()));
@@ -235,7 +236,8 @@ fn a_block_that_cannot_be_read_does_not_keep_the_log_from_becoming_free() {
         }
         rig.reopen(options(), &[true]);
     }
-    // A record that overwrites half of it may be lost until it is durable: till then the superblock still names all of it.
+    // A record that overwrites half of it may be lost until it is durable: till then the superblock still
+    // names all of it.
     rig.write(240, 4, 97);
     assert_eq!(rig.done(Op::Read, 240, 8, 0).outcome, Outcome::Failed(Errno::EIO));
     rig.reopen(options(), &[true]);
@@ -279,7 +281,8 @@ fn a_look_tells_what_each_leg_lacks_and_what_is_gone() {
     assert!(!found.is_sound() && rig.legs == before);
 }
 
-/// Whoever allows it keeps what comes before a durable record that is gone, and what came after it never comes back.
+/// Whoever allows it keeps what comes before a durable record that is gone, and what came after it never
+/// comes back.
 #[test]
 fn what_comes_before_a_lost_record_is_kept_if_that_is_allowed() {
     let mut rig = Rig::new(3, 1, Layout::Mirror, options());

@@ -77,8 +77,8 @@ pub(super) fn grow(name: &str, size: Bytes, json: bool) -> anyhow::Result<Exit> 
     status::show(&end, json)
 }
 
-/// Has a served cache carry out an order, or carries out the same on one that is not served, and waits until it is over. How it was
-/// before and is then; `None` if that was interrupted: a served cache goes on with it.
+/// Has a served cache carry out an order, or carries out the same on one that is not served, and waits until
+/// it is over. How it was before and is then; `None` if that was interrupted: a served cache goes on with it.
 fn changed(
     config: CacheConfig,
     given: &CacheOrder,

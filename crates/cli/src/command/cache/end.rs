@@ -1,4 +1,5 @@
-//! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or is not there any more.
+//! `plumb cache drain`, `stop` and `detach`: what leads to a cache that holds nothing, or is not there any
+//! more.
 
 use std::sync::Arc;
 

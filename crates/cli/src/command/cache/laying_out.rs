@@ -1,4 +1,5 @@
-//! Files of a log that this process lays out: shown on stderr as those of a load are, and stopped by a signal.
+//! Files of a log that this process lays out: shown on stderr as those of a load are, and stopped by a
+//! signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,8 @@ use super::refused;
 use crate::exit::{Exit, Refusal};
 use crate::progress::Bar;
 
-/// Does what lays out files. An interruption is an error with a code of its own: what was made is undone then.
+/// Does what lays out files. An interruption is an error with a code of its own: what was made is undone
+/// then.
 pub(super) fn watched<R>(
     interrupted: &AtomicBool,
     lay_out: impl FnOnce(&mut LayingOut<'_>) -> plumb_targets::Result<R>,

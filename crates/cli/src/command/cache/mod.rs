@@ -64,8 +64,9 @@ fn sockets() -> PathBuf {
     places::cache_sockets(&places::run())
 }
 
-/// Gives an order to a cache that is served; `None` if it is not. Servers are found by the name alone: one that serves the cache of another
-/// configuration is refused before it gets an order. One that takes long to say who it is, because it ends, gets it all the same.
+/// Gives an order to a cache that is served; `None` if it is not. Servers are found by the name alone: one
+/// that serves the cache of another configuration is refused before it gets an order. One that takes long to
+/// say who it is, because it ends, gets it all the same.
 fn order(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStatus>> {
     let ours = CacheConfig::load(&cache::directory(), name).ok();
     let is_ours =
@@ -109,7 +110,8 @@ fn ask(name: &str, order: &Order<CacheOrder>) -> anyhow::Result<Option<CacheStat
     }
 }
 
-/// Takes away what a killed server has left, and says so: what was acknowledged stands in the log, and its devices are free.
+/// Takes away what a killed server has left, and says so: what was acknowledged stands in the log, and its
+/// devices are free.
 fn after_kill(name: &str) -> anyhow::Result<()> {
     let kept = clear_up(name)?;
     forget(&sockets(), name).with_context(|| format!("cannot clear up after {name}"))?;

@@ -39,8 +39,8 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-/// The memory of whoever serves a disk must not be paged out to that very disk. Where it may not be locked the cache serves none the
-/// less, and that is said.
+/// The memory of whoever serves a disk must not be paged out to that very disk. Where it may not be locked
+/// the cache serves none the less, and that is said.
 fn stay_in_memory() {
     use rustix::mm::{MlockAllFlags, mlockall};
     if let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {

@@ -27,7 +27,8 @@ pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
 
-/// That cache, or all. What is wrong with one of many does not hide the others: it is said, and its exit code is the second.
+/// That cache, or all. What is wrong with one of many does not hide the others: it is said, and its exit code
+/// is the second.
 pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)> {
     if let Some(name) = name {
         return Ok((vec![of(name)?], Exit::Done));

@@ -47,7 +47,7 @@ struct Kind {
     setting: fn(&Place<'_>) -> MaybeSetting,
     /// What of a machine has to be set.
     sets: Sets,
-    /// Whether the words say how a target is opened, and nothing else.
+    /// True if the words say how a target is opened, and nothing else.
     opens: bool,
 }
 
@@ -67,7 +67,7 @@ struct Place<'a> {
     targets: &'a [String],
     /// What was typed beside the workload; nothing on the hosts of a fleet.
     typed: Option<&'a CompareArguments>,
-    /// Whether the target is the directory of a profile that works on files.
+    /// True if the target is the directory of a profile that works on files.
     is_directory: bool,
 }
 
@@ -217,7 +217,8 @@ impl Factor {
         Ok(setting.unwrap_or_else(|| Box::new(Anew)))
     }
 
-    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of the load.
+    /// The factor as typed, if its levels are set on the machine of the targets; none if they are words of
+    /// the load.
     ///
     /// # Errors
     /// If it takes more of a machine than its targets say.
@@ -274,7 +275,8 @@ fn opened(level: &str) -> String {
     .to_owned()
 }
 
-/// A simulated drive with its write cache as the level says; any other target is as it was, and the disk beneath it is set.
+/// A simulated drive with its write cache as the level says; any other target is as it was, and the disk
+/// beneath it is set.
 fn drive_at(place: &Place<'_>, number: usize, target: &str) -> Result<String, Refusal> {
     let options = match place.levels[number].as_str() {
         _ if !are_simulated(place.targets) => return Ok(target.to_owned()),
@@ -408,7 +410,7 @@ fn only(targets: &[String]) -> Result<&str, Refusal> {
     }
 }
 
-/// Whether the kernel can keep its data in memory, as it does that of files and block devices.
+/// Returns true if the kernel can keep its data in memory, as it does that of files and block devices.
 fn has_page_cache(target: &str) -> bool {
     !matches!(Name::parse(target), Ok(Name::Scheme { .. }))
 }

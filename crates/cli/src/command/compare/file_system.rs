@@ -1,4 +1,5 @@
-//! `fs=ext4,xfs`: file systems in files, each behind a loop device of its own, mounted below the same directory.
+//! `fs=ext4,xfs`: file systems in files, each behind a loop device of its own, mounted below the same
+//! directory.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -85,12 +85,13 @@ pub(crate) fn of_hosts(option: Arg) -> Arg {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArguments {
-    /// What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected, cache=none,wb:SIZE, scheduler=NAME,NAME
-    /// or fs=ext4,xfs,btrfs
+    /// What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected,
+    /// cache=none,wb:SIZE, scheduler=NAME,NAME or fs=ext4,xfs,btrfs
     #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
     factor: Option<Factor>,
 
-    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target sim:MODEL
+    /// The file or block device of the log of cache=; default a file beside the target. Of a simulated target
+    /// sim:MODEL
     #[arg(long, value_name = "PATH", requires = "factor")]
     cache_log: Option<String>,
 
@@ -106,11 +107,13 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "WORDS", requires = "a", allow_hyphen_values = true)]
     b: Option<String>,
 
-    /// Compare recorded runs, or results of DiskSpd and fio, named in the place of targets, with these; labelled as not interleaved
+    /// Compare recorded runs, or results of DiskSpd and fio, named in the place of targets, with these;
+    /// labelled as not interleaved
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["factor", "a", "b"])]
     against: Vec<PathBuf>,
 
-    /// How long it may take; it ends earlier when the outcome is clear. Default 10m, on simulated drives 60s of their time
+    /// How long it may take; it ends earlier when the outcome is clear. Default 10m, on simulated drives 60s
+    /// of their time
     #[arg(long, value_name = "TIME")]
     budget: Option<Nanos>,
 
@@ -142,7 +145,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "NAME")]
     profile: Vec<String>,
 
-    /// Compare under these words, over those that all workloads have; each of several has a chapter of its own
+    /// Compare under these words, over those that all workloads have; each of several has a chapter of its
+    /// own
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     workload: Vec<String>,
 
@@ -220,8 +224,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
 }
 
-/// What was asked of blocks that run elsewhere: the question, the scenario of each level, and the factor where its levels are to be
-/// set there.
+/// What was asked of blocks that run elsewhere: the question, the scenario of each level, and the factor
+/// where its levels are to be set there.
 ///
 /// # Errors
 /// A usage error that names what makes no sense.
@@ -313,7 +317,8 @@ fn workloads(arguments: &CompareArguments) -> Result<Vec<Workload>, Refusal> {
     Ok(all)
 }
 
-/// The experiment that was typed under one of so many workloads, and its targets before a level names them otherwise.
+/// The experiment that was typed under one of so many workloads, and its targets before a level names them
+/// otherwise.
 fn experiment(
     arguments: &CompareArguments,
     workload: &Workload,
@@ -405,7 +410,7 @@ fn setting(
     Err(Refusal::new(Exit::Usage, problem).into())
 }
 
-/// Whether it goes by the clock of simulated drives.
+/// Returns true if it goes by the clock of simulated drives.
 fn is_simulated(targets: &[String]) -> bool {
     let names: Vec<Name> = targets.iter().filter_map(|target| Name::parse(target).ok()).collect();
     plumb_targets::seed_of(&names).is_some()

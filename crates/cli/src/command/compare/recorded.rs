@@ -14,8 +14,8 @@ use crate::exit::{self, Exit, Refusal, usage};
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{files, terminal};
 
-/// Whether there are two targets, and one of them is a run or a result of another program, or could be by its name: nothing else can be
-/// meant, and what is wrong with the other is said when it is read.
+/// Returns true if there are two targets, and one of them is a run or a result of another program, or could
+/// be by its name: nothing else can be meant, and what is wrong with the other is said when it is read.
 pub(super) fn are_meant(arguments: &CompareArguments) -> bool {
     let is_recorded = |name: &String| {
         let path = Path::new(name);

@@ -1,4 +1,5 @@
-//! `plumb fleet compare`: each block is a load on all hosts at once, and its value is of all of them together.
+//! `plumb fleet compare`: each block is a load on all hosts at once, and its value is of all of them
+//! together.
 
 use std::sync::atomic::Ordering;
 
@@ -38,8 +39,9 @@ pub(super) struct FleetCompareArguments {
     #[command(flatten)]
     reach: Reach,
 
-    /// How many blocks of each level count, 8 to 64; one of each runs before them for practice. Of 8 there are so few orders that the 95 %
-    /// interval holds in 97.1 % of experiments, and is as much wider; of 10 in 95.2 %
+    /// How many blocks of each level count, 8 to 64; one of each runs before them for practice. Of 8 there
+    /// are so few orders that the 95 % interval holds in 97.1 % of experiments, and is as much wider; of 10
+    /// in 95.2 %
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u8).range(8..=64))]
     rounds: u8,
 

@@ -91,11 +91,13 @@ struct Reach {
     #[arg(long, value_name = "TIME", default_value = "30s")]
     connect_timeout: Nanos,
 
-    /// How long a host may take to make its targets ready, or to run a command; it is given up then, and the others start without it
+    /// How long a host may take to make its targets ready, or to run a command; it is given up then, and the
+    /// others start without it
     #[arg(long, value_name = "TIME", default_value = "2h")]
     prepare_timeout: Nanos,
 
-    /// How often agents and controller hear of each other; after two of them and a second without, either gives up
+    /// How often agents and controller hear of each other; after two of them and a second without, either
+    /// gives up
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = heartbeat)]
     heartbeat: Nanos,
 }
@@ -201,7 +203,8 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
     conclude(recording, answers, typed.printed.format(as_json), typed.detail.style())
 }
 
-/// An option of this command among the words of each host, where it would mean nothing. `--json` is taken from there, too.
+/// An option of this command among the words of each host, where it would mean nothing. `--json` is taken
+/// from there, too.
 fn misplaced(words: &[String]) -> Option<&String> {
     let own = CommandArguments::augment_args(clap::Command::new("fleet"));
     let is_meant = |word: &str| {
@@ -247,8 +250,8 @@ fn recorded_argv() -> Vec<String> {
     argv().into_iter().map(recorded).collect()
 }
 
-/// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not measured. With which code the
-/// command ended there is told in the result, and is no code of all.
+/// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not
+/// measured. With which code the command ended there is told in the result, and is no code of all.
 pub(crate) fn exit_of(document: &FleetDocument) -> Exit {
     let is_whole = document.hosts.iter().all(|host| host.ok);
     let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };

@@ -44,7 +44,8 @@ impl Progress {
         }
     }
 
-    /// Of a load that takes `expected`: a live view if it is wanted and there is a terminal for it, which can `stop` it.
+    /// Of a load that takes `expected`: a live view if it is wanted and there is a terminal for it, which can
+    /// `stop` it.
     pub(super) fn of_load(wants_view: bool, expected: Option<Nanos>, stop: &Arc<AtomicBool>) -> Self {
         Self { live: Live::if_wanted(wants_view, "plumb fleet load", stop), expected, ..Self::lines() }
     }

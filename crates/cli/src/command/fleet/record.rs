@@ -1,6 +1,7 @@
-//! One run directory for all hosts: the document, and of each host of a load the distributions and the time series. It is begun before a host
-//! is asked, and what came so far is kept in it, so that a controller that is killed leaves that. Until all hosts are gone it is written by a
-//! thread of its own: hosts stop if they do not hear of their controller, and a disk may take longer than they wait.
+//! One run directory for all hosts: the document, and of each host of a load the distributions and the time
+//! series. It is begun before a host is asked, and what came so far is kept in it, so that a controller that
+//! is killed leaves that. Until all hosts are gone it is written by a thread of its own: hosts stop if they
+//! do not hear of their controller, and a disk may take longer than they wait.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -79,7 +80,8 @@ impl Recording {
         Ok(self.record.abandon()?)
     }
 
-    /// Ends the recording with the last document and what the loads measured; it is whole, or not for a reason.
+    /// Ends the recording with the last document and what the loads measured; it is whole, or not for a
+    /// reason.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -136,8 +138,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Has what the hosts have answered until now written, if it is time, and nothing else waits. What cannot be written now is written the
-    /// next time, or at the end. What is to be told of that.
+    /// Has what the hosts have answered until now written, if it is time, and nothing else waits. What cannot
+    /// be written now is written the next time, or at the end. What is to be told of that.
     pub(super) fn look(&mut self, controller: &Controller, now: Nanos) -> Option<String> {
         self.waiting = self.waiting.take().and_then(|job| self.outlet.offer(job));
         let has_answers = || controller.hosts().any(|host| host.figures.is_some() || host.result.is_some());

@@ -77,7 +77,8 @@ impl Session {
         })
     }
 
-    /// Does `work` with these agents, and ends them; what of it is kept is written meanwhile by a thread of its own.
+    /// Does `work` with these agents, and ends them; what of it is kept is written meanwhile by a thread of
+    /// its own.
     ///
     /// # Errors
     /// If the place of the recording does not take it, before a host is asked; those of `work`.
@@ -145,8 +146,8 @@ impl Session {
     }
 }
 
-/// The hosts that were typed, or those of a file. No host has a name with a slash, or one that ends as that of a text does; and what is there
-/// and is no directory is meant as the file.
+/// The hosts that were typed, or those of a file. No host has a name with a slash, or one that ends as that
+/// of a text does; and what is there and is no directory is meant as the file.
 fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
     let path = Path::new(typed);
     let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());

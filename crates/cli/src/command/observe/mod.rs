@@ -63,7 +63,8 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     counters: bool,
 
-    /// Leave system calls alone: who waits for syncs is then not seen, and system calls cost what they always do
+    /// Leave system calls alone: who waits for syncs is then not seen, and system calls cost what they always
+    /// do
     #[arg(long)]
     no_syscalls: bool,
 
@@ -83,7 +84,8 @@ pub(crate) struct ObserveArguments {
     #[arg(long)]
     json: bool,
 
-    /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole observation
+    /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole
+    /// observation
     #[arg(long, conflicts_with = "from")]
     tui: bool,
 

@@ -64,7 +64,8 @@ fn all_refused(plan: &Plan) -> anyhow::Error {
     Refusal::new(Exit::Refused, message).into()
 }
 
-/// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing else.
+/// Carries a job out, prints what became of it, and says how it ended: by what was read back, and by nothing
+/// else.
 pub(super) fn told(
     host: &Host,
     job: &Job<'_>,

@@ -1,8 +1,8 @@
 //! `plumb policy enforce`: every disk is brought to its desired state. What the udev rule and the units call.
 //!
-//! What a drive keeps by itself is read before anything is changed, so that "held" and "proven" mean that the drive kept it;
-//! what is set at every start is read afterwards. A disk that has just appeared is only changed: the unit at boot alone does the
-//! reading.
+//! What a drive keeps by itself is read before anything is changed, so that "held" and "proven" mean that the
+//! drive kept it; what is set at every start is read afterwards. A disk that has just appeared is only
+//! changed: the unit at boot alone does the reading.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -60,8 +60,8 @@ impl Host {
     /// The disks that were chosen, all where none was named.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood; [`Exit::NotMeasured`]
-    /// where it cannot be known what uses the disks.
+    /// [`Exit::Usage`] for a name that stands for nothing and an expression that is not understood;
+    /// [`Exit::NotMeasured`] where it cannot be known what uses the disks.
     pub(super) fn document(&self, chosen: &Chosen) -> anyhow::Result<PolicyDocument> {
         let filter = filter(chosen)?;
         let reader = Reader::new(&*self.gateway, &self.claims, self.now)
@@ -102,8 +102,8 @@ fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
     }
 }
 
-/// The view of what the kernel does not know; `None` if it does. A cache that was made is not opened for it: it may be served, and
-/// opening it would recover its log.
+/// The view of what the kernel does not know; `None` if it does. A cache that was made is not opened for it:
+/// it may be served, and opening it would recover its log.
 fn elsewhere(name: &str) -> anyhow::Result<Option<DeviceView>> {
     if let Some(survey) = cache::survey(name).map_err(Refusal::from)? {
         let own = name.strip_prefix("cache:").unwrap_or(name);
@@ -146,7 +146,7 @@ pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
     Refusal::because(exit, error).into()
 }
 
-/// Whether the system refused it to this user.
+/// Returns true if the system refused it to this user.
 fn is_denied(error: &PolicyError) -> bool {
     let mut sources = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;

@@ -1,6 +1,7 @@
 //! `plumb policy`: the write caches of disks, read, planned, changed, read back, restored and kept.
 //!
-//! What is decided is decided in `plumb_policy`; here arguments become questions, and answers text, JSON or metrics.
+//! What is decided is decided in `plumb_policy`; here arguments become questions, and answers text, JSON or
+//! metrics.
 
 mod apply;
 mod claim;

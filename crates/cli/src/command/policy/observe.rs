@@ -1,8 +1,9 @@
-//! The light load of `--observe`: 4 KiB and fdatasync, every 10 ms, on a file of its own on a disk that is switched.
+//! The light load of `--observe`: 4 KiB and fdatasync, every 10 ms, on a file of its own on a disk that is
+//! switched.
 //!
-//! The file is made anew and loses its name at once, so that nothing stays of it however the process ends. A disk that the
-//! load does not reach would feel nothing, which would look like a switch that disturbs nobody: so it must be on one of the
-//! disks of the plan.
+//! The file is made anew and loses its name at once, so that nothing stays of it however the process ends. A
+//! disk that the load does not reach would feel nothing, which would look like a switch that disturbs nobody:
+//! so it must be on one of the disks of the plan.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;

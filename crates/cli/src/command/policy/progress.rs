@@ -1,4 +1,5 @@
-//! What is going on, on stderr: a line for each disk, and on a terminal the step that runs and how long it will take.
+//! What is going on, on stderr: a line for each disk, and on a terminal the step that runs and how long it
+//! will take.
 
 use std::io::IsTerminal as _;
 

@@ -71,7 +71,7 @@ fn report(path: &Path) -> anyhow::Result<RaidReport> {
     Ok(parsed.map_err(|error| Refusal::new(Exit::Usage, format!("--raid-report {shown}: {error}")))?)
 }
 
-/// Whether a program of this name is on the path. It is looked for, never started.
+/// Returns true if a program of this name is on the path. It is looked for, never started.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Where the packages of the makers put them.

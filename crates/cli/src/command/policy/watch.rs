@@ -86,7 +86,7 @@ fn tell(change: &Change, json: bool) -> anyhow::Result<()> {
     terminal::print(&format!("{}\n", plumb_report::printable::printable(&line)))
 }
 
-/// Whether it slept to the end: false if it was told to stop.
+/// Returns true if it slept to the end: false if it was told to stop.
 fn sleep(time: Duration, stop: &AtomicBool) -> bool {
     let end = Instant::now() + time;
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was found.
+//! `plumb prove app`: an application recorded, every state that a power cut may leave explored, and what was
+//! found.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,13 +61,15 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "CMD", requires = "run")]
     setup: Option<String>,
 
-    /// How the program acknowledges: control-file, fd:N, or stdout (lines ACK N); only the control file can prove
+    /// How the program acknowledges: control-file, fd:N, or stdout (lines ACK N); only the control file can
+    /// prove
     #[arg(long, value_name = "HOW", requires = "run", default_value = "control-file")]
     ack: String,
 
-    /// The drive profile, or several with commas between, which are compared over one recording. cache:PROFILE puts a write-back
-    /// cache in front of such a drive, with its log on another one: both lose their power at once, and the cache recovers each
-    /// state. cache:PROFILE?size=8M&mode=ordered says how long the log is, and when writes are acknowledged
+    /// The drive profile, or several with commas between, which are compared over one recording.
+    /// cache:PROFILE puts a write-back cache in front of such a drive, with its log on another one: both lose
+    /// their power at once, and the cache recovers each state. cache:PROFILE?size=8M&mode=ordered says how
+    /// long the log is, and when writes are acknowledged
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
     drive: Vec<String>,
 
@@ -78,7 +81,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
 
-    /// Its logical block, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4 unmountable on the latter
+    /// Its logical block, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4 unmountable
+    /// on the latter
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = block_size)]
     block_size: Bytes,
 
@@ -199,8 +203,8 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     report(&typed, run, &document)
 }
 
-/// The arguments with those of the run that is to go on in their place, of all that they do not say themselves; and the command
-/// line with which the run was begun.
+/// The arguments with those of the run that is to go on in their place, of all that they do not say
+/// themselves; and the command line with which the run was begun.
 fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     let Some(run) = &typed.resume else { return Ok((typed, argv())) };
     let manifest = plumb_measure::Recording::open(run).map_err(usage)?.manifest;

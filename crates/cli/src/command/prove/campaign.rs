@@ -30,7 +30,8 @@ pub(crate) struct CampaignArguments {
     #[arg(long, default_value_t = 100, value_name = "N")]
     cycles: u64,
 
-    /// The power switch: ipmi:USER@HOST, drive:NAME of a served drive; sysrq and qemu:SOCKET, which are no power cuts
+    /// The power switch: ipmi:USER@HOST, drive:NAME of a served drive; sysrq and qemu:SOCKET, which are no
+    /// power cuts
     #[arg(long, value_name = "SWITCH", required_unless_present = "cut_with")]
     power: Option<String>,
 
@@ -46,7 +47,8 @@ pub(crate) struct CampaignArguments {
     #[arg(long, default_value = "2s..20s", value_name = "FROM..TO", value_parser = moments)]
     cut_after: (Nanos, Nanos),
 
-    /// Cut a served drive at this command, as in flush:3:submitted..flush:3:completed; if it does not come within --cut-after, the cycle does not count
+    /// Cut a served drive at this command, as in flush:3:submitted..flush:3:completed; if it does not come
+    /// within --cut-after, the cycle does not count
     #[arg(long, value_name = "WHEN")]
     aim: Option<String>,
 

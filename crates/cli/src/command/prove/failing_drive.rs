@@ -1,7 +1,7 @@
 //! A drive of which a write fails beneath a file system, so that fsync(2) fails as it does on a broken drive.
 //!
-//! A changed result of fsync would leave the pages dirty. Only a write that fails makes Linux mark them as clean, which is why an
-//! fsync after that succeeds (Rebello et al., ATC 2020).
+//! A changed result of fsync would leave the pages dirty. Only a write that fails makes Linux mark them as
+//! clean, which is why an fsync after that succeeds (Rebello et al., ATC 2020).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ use crate::exit::{Exit, Refusal};
 const SIZE: Bytes = Bytes(96 << 20);
 const BLOCK: u64 = 512;
 
-/// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor its journal is.
+/// Runs `work` in an empty ext4 file system. The first write fails that goes where neither its metadata nor
+/// its journal is.
 pub(super) fn with(
     work: &(dyn Fn(&Path) -> anyhow::Result<TraceDocument> + Sync),
 ) -> anyhow::Result<TraceDocument> {

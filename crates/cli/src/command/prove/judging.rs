@@ -1,4 +1,5 @@
-//! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the prover end.
+//! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the
+//! prover end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,11 +62,12 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
     Some(Program { line, ack: AckBy::ControlFile })
 }
 
-/// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel that mounts them.
+/// The drive profiles that were typed. States of those that break a drive's contract may crash the kernel
+/// that mounts them.
 ///
 /// # Errors
-/// A usage error if there is no such profile, one is typed twice, or not all are beneath the same cache; a refusal where such a state would be mounted and `mount_here`
-/// does not allow it.
+/// A usage error if there is no such profile, one is typed twice, or not all are beneath the same cache; a
+/// refusal where such a state would be mounted and `mount_here` does not allow it.
 pub(super) fn profiles(
     typed: &[String],
     logical_block: Bytes,

@@ -25,8 +25,8 @@ pub(super) struct KeptRun {
 }
 
 impl KeptRun {
-    /// Makes the directory and keeps the recording in it, unless it is there already: then the run goes on, with the results of
-    /// the checks that were made.
+    /// Makes the directory and keeps the recording in it, unless it is there already: then the run goes on,
+    /// with the results of the checks that were made.
     ///
     /// # Errors
     /// If it cannot be written. Nothing is left behind then.

@@ -58,7 +58,7 @@ struct Replayed<'a> {
     schema: &'static str,
     class: &'a str,
     required: Option<u64>,
-    /// Whether it fails as it did.
+    /// True if it fails as it did.
     reproduced: bool,
     /// What the checker says now; null if it finds nothing.
     found: Option<&'a str>,

@@ -1,4 +1,5 @@
-//! `plumb prove subject`: a part of a built-in subject in a process of its own, where it can be traced, or lose its power.
+//! `plumb prove subject`: a part of a built-in subject in a process of its own, where it can be traced, or
+//! lose its power.
 
 use std::fs::File;
 use std::io::Write as _;

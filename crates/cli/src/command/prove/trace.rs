@@ -23,8 +23,9 @@ pub(crate) struct TraceArguments {
     /// Look at files beneath this directory; default: the one where the program starts
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "fail_fsync")]
     beneath: Option<PathBuf>,
-    /// Start the program in an empty ext4 file system on a simulated drive whose first write of file data fails, so that an fsync
-    /// fails as on a broken drive: see whether the program ignores that, or tries again and believes it (takes root)
+    /// Start the program in an empty ext4 file system on a simulated drive whose first write of file data
+    /// fails, so that an fsync fails as on a broken drive: see whether the program ignores that, or tries
+    /// again and believes it (takes root)
     #[arg(long)]
     fail_fsync: bool,
     /// Print JSON

@@ -28,7 +28,8 @@ const WINDOW: u64 = 256;
                         a signature needs --destroy with its serial, and a file that has one needs it with its path."
 )]
 pub(crate) struct WriterArguments {
-    /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and stdout
+    /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and
+    /// stdout
     #[arg(long, value_name = "COMMAND")]
     witness: String,
 

@@ -1,7 +1,8 @@
-//! Results as XML, in DiskSpd's structure, with one element more at the end of each time span: `Storage`, what the
-//! devices beneath were handed.
+//! Results as XML, in DiskSpd's structure, with one element more at the end of each time span: `Storage`,
+//! what the devices beneath were handed.
 //!
-//! What is not known is left out rather than made up: efficiency classes of processors, the GUID of a power scheme.
+//! What is not known is left out rather than made up: efficiency classes of processors, the GUID of a power
+//! scheme.
 
 mod latency;
 mod storage;

@@ -1,7 +1,7 @@
 //! Results as text, in DiskSpd's layout: headings and columns are those that existing parsers look for.
 //!
-//! Behind all of it stands a section that DiskSpd does not have: what the devices beneath were handed, beside what
-//! the application did.
+//! Behind all of it stands a section that DiskSpd does not have: what the devices beneath were handed, beside
+//! what the application did.
 
 mod cpu;
 mod distributions;

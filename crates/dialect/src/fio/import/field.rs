@@ -39,7 +39,7 @@ impl<'a> Field<'a> {
         names.map(|name| (name.as_str(), self.get(name))).collect()
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     pub(super) fn is_missing(&self) -> bool {
         self.value.is_null()
     }

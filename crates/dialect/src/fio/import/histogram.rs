@@ -97,7 +97,7 @@ impl<'a> Timing<'a> {
         Ok(Some(bins).filter(|bins| bins.values().any(|count| *count > 0) && self.per_second == 1e9))
     }
 
-    /// Whether fio prints `seconds` for the last bin of its histogram.
+    /// Returns true if fio prints `seconds` for the last bin of its histogram.
     fn is_last_bin(&self, seconds: f64) -> bool {
         let width = seconds * self.per_second / LAST_OF_GROUP;
         let exponent = width.log2();

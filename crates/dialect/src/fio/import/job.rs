@@ -61,7 +61,7 @@ impl Options<'_> {
         Some(self.text("rw").or_else(|| self.text("readwrite"))?.split(':').next().unwrap_or_default())
     }
 
-    /// Whether the job writes, and reads nothing but to verify.
+    /// Returns true if the job writes, and reads nothing but to verify.
     fn only_writes(&self) -> bool {
         matches!(self.pattern(), Some("write" | "randwrite" | "trimwrite" | "randtrimwrite"))
     }

@@ -157,8 +157,8 @@ impl<'a> Maker<'a> {
         Ok(Job { targets, threads: sharing, size: extent.file_size, layout, workload, ..self.base.clone() })
     }
 
-    /// A walk that skips is over when it leaves its part of a file, as fio has it: it moves less than the size. Where the
-    /// file ends there too, fio goes on from the start.
+    /// A walk that skips is over when it leaves its part of a file, as fio has it: it moves less than the
+    /// size. Where the file ends there too, fio goes on from the start.
     fn one_pass(&self, extent: Extent) -> Extent {
         let workload = &self.base.workload;
         let stride = match workload.access {
@@ -190,7 +190,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The job of a trace: its targets are for the trace to name, and missing files are made of the size that is given.
+    /// The job of a trace: its targets are for the trace to name, and missing files are made of the size that
+    /// is given.
     fn replaying(&self, trace: &TraceUse, redirect: Option<&TargetUse>) -> Result<Job, Error> {
         if self.clones > 1 {
             return Err(self.options.error("numjobs", "one job replays a trace").remedy("leave it out"));

@@ -1,8 +1,8 @@
 //! From sections of settings to a scenario.
 //!
-//! A section becomes one job, all clones of which work on the same files, or a job for each clone where they do not.
-//! `stonewall` begins a span. What holds for a span as a whole (warm-up, steady state, a latency to keep) must be said
-//! alike by all its jobs.
+//! A section becomes one job, all clones of which work on the same files, or a job for each clone where they
+//! do not. `stonewall` begins a span. What holds for a span as a whole (warm-up, steady state, a latency to
+//! keep) must be said alike by all its jobs.
 
 mod access;
 mod blocks;
@@ -55,7 +55,7 @@ pub(super) fn invocation(
     Ok(invocation)
 }
 
-/// Whether a job may write: a trace may, unless that is left out.
+/// Returns true if a job may write: a trace may, unless that is left out.
 fn may_change(job: &Job) -> bool {
     job.trace.as_ref().map_or(job.workload.changes(), |trace| !(trace.skip.writes && trace.skip.trims))
 }

@@ -20,7 +20,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Whether all clones work on the same files.
+    /// Returns true if all clones work on the same files.
     pub(super) fn together(&self) -> bool {
         self.of_clone.len() == 1
     }
@@ -153,7 +153,8 @@ pub(super) struct Extent {
     pub(super) goes_on: bool,
 }
 
-/// The part of each of `files` that clone number `clone` touches, in operations of `block` if all are of one length.
+/// The part of each of `files` that clone number `clone` touches, in operations of `block` if all are of one
+/// length.
 pub(super) fn extent(
     options: &Options<'_>,
     files: &[String],

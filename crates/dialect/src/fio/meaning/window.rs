@@ -28,7 +28,7 @@ impl Window {
         self.steady.map(|(_, round)| round).or(self.latency_window)
     }
 
-    /// Whether it runs in rounds.
+    /// Returns true if it runs in rounds.
     pub(super) fn has_rounds(&self) -> bool {
         self.steady.is_some() || self.latency_target.is_some()
     }

@@ -1,8 +1,8 @@
 //! fio's JSON and json+.
 //!
-//! `clat_ns` is the service time, and so is `lat_ns`: `slat_ns` is not measured, and time behind the schedule of a rate
-//! is no latency to fio. What is not known to plumb and is a number to every reader (context switches,
-//! page faults) is 0.
+//! `clat_ns` is the service time, and so is `lat_ns`: `slat_ns` is not measured, and time behind the schedule
+//! of a rate is no latency to fio. What is not known to plumb and is a number to every reader (context
+//! switches, page faults) is 0.
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
@@ -15,8 +15,8 @@ use super::{direction, time};
 use crate::Machine;
 use crate::fio::Invocation;
 
-/// The result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those of each span, none
-/// for spans that were run once.
+/// The result in fio's JSON; with `plus` also all bins of the histograms (json+). `rounds` are those of each
+/// span, none for spans that were run once.
 pub fn json(
     invocation: &Invocation,
     results: &[SpanResult],

@@ -20,8 +20,8 @@ pub struct LogFile {
     pub text: String,
 }
 
-/// The logs that were asked for. A latency log is written as `_lat` and, being the same here, as `_clat`. The block
-/// size of a line is 0, as fio has it for lines that stand for many operations.
+/// The logs that were asked for. A latency log is written as `_lat` and, being the same here, as `_clat`. The
+/// block size of a line is 0, as fio has it for lines that stand for many operations.
 pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> Vec<LogFile> {
     let mut files: Vec<LogFile> = Vec::new();
     for (index, entry) in entry::entries(invocation, results).iter().enumerate() {
@@ -40,8 +40,8 @@ pub fn logs(invocation: &Invocation, results: &[SpanResult], machine: &Machine) 
     files
 }
 
-/// Returns the names of the files that [`logs`] makes, as far as they are known before the run: with a thread for each
-/// clone of a job.
+/// Returns the names of the files that [`logs`] makes, as far as they are known before the run: with a thread
+/// for each clone of a job.
 pub fn log_names(invocation: &Invocation) -> Vec<String> {
     let mut names_of_all: Vec<String> = Vec::new();
     let (mut index, mut groups) = (0, Vec::new());

@@ -1,4 +1,5 @@
-//! Results in fio's forms: JSON, json+, text for people and logs; and the command line that a job file stands for.
+//! Results in fio's forms: JSON, json+, text for people and logs; and the command line that a job file stands
+//! for.
 
 mod command;
 mod direction;

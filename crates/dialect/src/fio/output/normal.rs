@@ -1,6 +1,7 @@
-//! fio's text for people, of each job the lines that say what was measured: the head, its end and error, rates,
-//! latencies and percentiles of each direction and of syncs, the processor's share, errors, verification and the depth that
-//! a latency target gave; then groups and disks. Shares of buckets and depths and samples of rates stand in JSON alone.
+//! fio's text for people, of each job the lines that say what was measured: the head, its end and error,
+//! rates, latencies and percentiles of each direction and of syncs, the processor's share, errors,
+//! verification and the depth that a latency target gave; then groups and disks. Shares of buckets and depths
+//! and samples of rates stand in JSON alone.
 
 use std::fmt::{self, Write};
 

@@ -1,7 +1,8 @@
 //! fio's `steadystate` of a job: the last rounds, and what fio's own criterion makes of them.
 //!
-//! Whether it was attained is what ended the run, SNIA PTS 2.0.2 over five rounds (`judged_by`); fio's criterion, its
-//! deviation and its slope are worked out from the same rounds, so that a reader finds what it looks for.
+//! Whether it was attained is what ended the run, SNIA PTS 2.0.2 over five rounds (`judged_by`); fio's
+//! criterion, its deviation and its slope are worked out from the same rounds, so that a reader finds what it
+//! looks for.
 
 use plumb_block::Nanos;
 use plumb_measure::steadiness::snia_steady;

@@ -23,7 +23,8 @@ mod tests {
         let at = |started_unix, zone_offset_seconds| {
             date(&Machine { started_unix, zone_offset_seconds, ..machine() })
         };
-        // The first is what fio 3.33 printed for that second with TZ=UTC, the next with TZ=Asia/Kolkata and TZ=America/New_York.
+        // The first is what fio 3.33 printed for that second with TZ=UTC, the next with TZ=Asia/Kolkata and
+        // TZ=America/New_York.
         assert_eq!(at(1_795_303_622, 0), "Sat Nov 21 23:27:02 2026");
         assert_eq!(at(1_795_303_622, 19_800), "Sun Nov 22 04:57:02 2026");
         assert_eq!(at(1_795_303_622, -18_000), "Sat Nov 21 18:27:02 2026");

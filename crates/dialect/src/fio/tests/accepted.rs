@@ -294,7 +294,8 @@ fn placement_and_failures() {
 
 #[test]
 fn missing_files_are_made_as_fio_makes_them() {
-    // fio 3.33: filesetup.c extends files of jobs that read, or that overwrite; those of others are only allocated.
+    // fio 3.33: filesetup.c extends files of jobs that read, or that overwrite; those of others are only
+    // allocated.
     let layouts = [
         ("rw=write", Layout::Reserved),
         ("rw=randwrite|fallocate=posix", Layout::Reserved),

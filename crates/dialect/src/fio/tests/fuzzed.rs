@@ -36,7 +36,7 @@ fn is_sound(text: &str) -> bool {
     }
 }
 
-/// Whether all forms of a result can be printed; only of few threads, since each keeps histograms.
+/// Returns true if all forms of a result can be printed; only of few threads, since each keeps histograms.
 fn prints(invocation: &Invocation) -> bool {
     let jobs = invocation.meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
     let threads: u32 = jobs.map(|job| job.threads).sum();

@@ -4,9 +4,9 @@
 //!  0 magic 0x65617407   8 time, ns    24 bytes     32 pid      40 cpu
 //!  4 sequence          16 sector      28 action    36 device   44 error, length of what follows (16 bits each)
 //! ```
-//! The low half of `action` says what happened to a request, the high half what kind it is. Requests are taken as they
-//! were queued (Q); a trace without any is taken as they completed (C). A write that asks for a flush before it is a
-//! flush and a write.
+//! The low half of `action` says what happened to a request, the high half what kind it is. Requests are
+//! taken as they were queued (Q); a trace without any is taken as they completed (C). A write that asks for a
+//! flush before it is a flush and a write.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -37,7 +37,7 @@ const NOTIFY: u32 = 1 << 26;
 const DISCARD: u32 = 1 << 29;
 const FUA: u32 = 1 << 31;
 
-/// Whether `bytes` begin like such a file.
+/// Returns true if `bytes` begin like such a file.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     order_of(bytes).is_some()
 }

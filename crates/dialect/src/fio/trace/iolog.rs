@@ -1,6 +1,7 @@
 //! fio's iolog, versions 2 and 3: a line for each action (fio(1), "Trace file format").
 //!
-//! Version 3 begins each line with the microseconds since the start; version 2 has `wait` lines of microseconds.
+//! Version 3 begins each line with the microseconds since the start; version 2 has `wait` lines of
+//! microseconds.
 
 use std::io::{BufRead, Read as _};
 

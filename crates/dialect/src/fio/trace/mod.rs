@@ -1,11 +1,11 @@
 //! Traces of what others did: fio's iologs and the binary files of blktrace, read into a [`Trace`].
 //!
-//! Times are relative to the first event and never go back. Reading is pure and bounded: a file is read piece by piece,
-//! no length in it makes more than its bytes can hold, and nothing panics on a broken one. What a trace takes in memory
-//! is its events, of which there may be [`Trace::EVENTS_MAX`].
+//! Times are relative to the first event and never go back. Reading is pure and bounded: a file is read piece
+//! by piece, no length in it makes more than its bytes can hold, and nothing panics on a broken one. What a
+//! trace takes in memory is its events, of which there may be [`Trace::EVENTS_MAX`].
 //!
-//! Limitations: an iolog's `sync` and `datasync` are both a flush; what a trace does not carry (write content, who
-//! waited for whom) is not invented.
+//! Limitations: an iolog's `sync` and `datasync` are both a flush; what a trace does not carry (write
+//! content, who waited for whom) is not invented.
 
 mod blktrace;
 mod iolog;
@@ -22,8 +22,8 @@ use crate::Error;
 /// Opens the files of a trace by their names.
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> io::Result<Box<dyn BufRead>>;
 
-/// The trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order, told apart by
-/// how they begin.
+/// The trace in `file`: an iolog of version 2 or 3, or blktrace's binary form of either byte order, told
+/// apart by how they begin.
 ///
 /// # Errors
 /// If it is neither, or broken: names the line or the byte.
@@ -32,8 +32,8 @@ pub fn read(mut file: impl BufRead) -> Result<Trace, Error> {
     if blktrace::is_one(begin) { blktrace::read(vec![Box::new(file)]) } else { iolog::read(file) }
 }
 
-/// The trace called `name`: that file, or the files `name.blktrace.0`, `.1` and so on that blktrace left, one for each
-/// processor.
+/// The trace called `name`: that file, or the files `name.blktrace.0`, `.1` and so on that blktrace left, one
+/// for each processor.
 ///
 /// # Errors
 /// If there is none, or it cannot be read or is broken.

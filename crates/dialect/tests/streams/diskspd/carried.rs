@@ -116,7 +116,8 @@ fn different(stream: &Stream) -> usize {
 #[test]
 fn a_buffer_of_noise_gives_each_write_another_part() {
     let stream = brief("-w100 -b4k -Z64k t");
-    // From each of 15,361 places, 4 bytes apart, at which 4 KiB of 64 KiB may begin: of 4,000 writes few from the same.
+    // From each of 15,361 places, 4 bytes apart, at which 4 KiB of 64 KiB may begin: of 4,000 writes few from
+    // the same.
     assert!(different(&stream) > 3400, "{}", different(&stream));
     let ones: u32 = bytes(&stream)[0].iter().map(|byte| byte.count_ones()).sum();
     assert!((3600..4400).contains(&ones), "{ones} of 8192 bits: not noise");

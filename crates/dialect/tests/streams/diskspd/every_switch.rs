@@ -1,4 +1,5 @@
-//! Every switch that is said to change the requests does, and those that are said to change something else do not.
+//! Every switch that is said to change the requests does, and those that are said to change something else do
+//! not.
 
 use plumb_block::Nanos;
 use plumb_workload::{Span, Stop, Warmup};

@@ -1,4 +1,5 @@
-//! IDENTIFY DEVICE data. ACS-4 7.13.6; words are little endian, strings have their bytes swapped in each word.
+//! IDENTIFY DEVICE data. ACS-4 7.13.6; words are little endian, strings have their bytes swapped in each
+//! word.
 
 /// What an ATA drive says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

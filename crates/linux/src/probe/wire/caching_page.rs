@@ -1,4 +1,5 @@
-//! The caching mode page 08h in an answer to MODE SENSE(10). SPC-5 7.5.6 (mode parameter list), SBC-4 6.5.6 (page).
+//! The caching mode page 08h in an answer to MODE SENSE(10). SPC-5 7.5.6 (mode parameter list), SBC-4 6.5.6
+//! (page).
 //!
 //! ```text
 //! header  0-1 mode data length   2 medium type   3 device-specific   4 bit 0 LONGLBA   6-7 block descriptor length
@@ -27,9 +28,9 @@ pub struct CachingPage {
     pub dpofua: bool,
 }
 
-/// Where the page starts in an answer, and its length with its two leading bytes, which may be more than the answer holds.
-/// `None` if it is not there, which is how some drives say that they have none. The page is found by its code, behind any
-/// block descriptors and any other page; sub-pages (SPF) have a longer head.
+/// Where the page starts in an answer, and its length with its two leading bytes, which may be more than the
+/// answer holds. `None` if it is not there, which is how some drives say that they have none. The page is
+/// found by its code, behind any block descriptors and any other page; sub-pages (SPF) have a longer head.
 pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
     let word = |at: usize| Some(usize::from(u16::from_be_bytes([byte(answer, at)?, byte(answer, at + 1)?])));
     let end = (word(0)? + 2).min(answer.len());

@@ -1,10 +1,12 @@
-//! The targets of a dm device: answers to DM_TABLE_STATUS. linux/dm-ioctl.h, drivers/md/dm-ioctl.c (retrieve_status).
+//! The targets of a dm device: answers to DM_TABLE_STATUS. linux/dm-ioctl.h, drivers/md/dm-ioctl.c
+//! (retrieve_status).
 //!
 //! ```text
 //! byte  0  sector_start  u64     16  status  i32     24  target_type  [u8; 16]
 //!       8  length        u64     20  next    u32     40  text, ended by NUL
 //! ```
-//! All in the byte order of the machine. `next` counts from the start of the first target to the start of the next.
+//! All in the byte order of the machine. `next` counts from the start of the first target to the start of the
+//! next.
 
 use std::ops::Range;
 
@@ -46,8 +48,8 @@ pub fn parse(bytes: &[u8]) -> Vec<DmTarget> {
         .collect()
 }
 
-/// The answer that holds `targets`, each `(start, length, kind, parameters)`: the inverse of [`parse`], for recordings
-/// made by hand. A kind longer than 15 bytes is cut.
+/// The answer that holds `targets`, each `(start, length, kind, parameters)`: the inverse of [`parse`], for
+/// recordings made by hand. A kind longer than 15 bytes is cut.
 pub fn encode(targets: &[(u64, u64, &str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (start, length, kind, parameters) in targets {

@@ -1,5 +1,5 @@
-//! Decoders of what a probe answers: pure, one format a file, no panic on any bytes. A field that the answer is too
-//! short for is `None`.
+//! Decoders of what a probe answers: pure, one format a file, no panic on any bytes. A field that the answer
+//! is too short for is `None`.
 
 pub mod ata_identify;
 pub mod caching_page;

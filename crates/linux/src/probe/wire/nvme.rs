@@ -1,9 +1,10 @@
-//! NVMe Identify Controller data and the volatile write cache feature. NVMe Base 2.0 5.17.2.1 (figure 275) and
-//! 5.27.1.4 (feature 06h). Little endian.
+//! NVMe Identify Controller data and the volatile write cache feature. NVMe Base 2.0 5.17.2.1 (figure 275)
+//! and 5.27.1.4 (feature 06h). Little endian.
 
 use super::bit;
 
-/// VWC of Identify Controller data, byte 525 bit 0: a volatile write cache is present. `None` if it ends before that.
+/// VWC of Identify Controller data, byte 525 bit 0: a volatile write cache is present. `None` if it ends
+/// before that.
 pub fn has_volatile_write_cache(controller: &[u8]) -> Option<bool> {
     bit(controller, 525, 0)
 }

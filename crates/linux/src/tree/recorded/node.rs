@@ -72,8 +72,8 @@ impl Node {
         parts(path).try_fold(self, |node, name| node.child(name))
     }
 
-    /// Puts `new` at `path` and makes the directories above it. What is known stays: a directory is not replaced,
-    /// an unread name replaces nothing, and nothing is put behind a link.
+    /// Puts `new` at `path` and makes the directories above it. What is known stays: a directory is not
+    /// replaced, an unread name replaces nothing, and nothing is put behind a link.
     pub(super) fn put(&mut self, path: &str, new: Self) {
         let mut node = self;
         for part in parts(path).take(DEPTH_MAX) {

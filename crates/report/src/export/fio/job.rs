@@ -1,4 +1,5 @@
-//! The shape of a job in fio's JSON: what `plumb report --format fio` and `plumb fio --output-format=json` both print.
+//! The shape of a job in fio's JSON: what `plumb report --format fio` and `plumb fio --output-format=json`
+//! both print.
 
 use plumb_measure::Histogram;
 use serde_json::{Map, Value, json};

@@ -91,7 +91,8 @@ pub const BUCKETS: [Buckets; 3] = [
 ];
 
 impl Buckets {
-    /// The percent of all durations in each bucket, by its name. As with fio, what is not none is at least 0.01.
+    /// The percent of all durations in each bucket, by its name. As with fio, what is not none is at least
+    /// 0.01.
     pub fn shares(&self, bins: &BTreeMap<u64, u64>) -> Vec<(String, f64)> {
         let all: u64 = bins.values().sum();
         let start = if self.unit_ns == 1 { 0 } else { self.unit_ns };

@@ -1,9 +1,9 @@
 //! fio's json+ output, for the tools that read it.
 //!
-//! Each target is a job. What fio calls clat is the time of the write or read alone; the time of the fdatasync is under
-//! `sync`, as fio has it. Bins hold the longest duration of each, in nanoseconds. What is not known and is a number to
-//! every reader (context switches, page faults) is 0. The dialect of fio prints its own results in the same shape
-//! ([`FioJob`]).
+//! Each target is a job. What fio calls clat is the time of the write or read alone; the time of the
+//! fdatasync is under `sync`, as fio has it. Bins hold the longest duration of each, in nanoseconds. What is
+//! not known and is a number to every reader (context switches, page faults) is 0. The dialect of fio prints
+//! its own results in the same shape ([`FioJob`]).
 
 mod job;
 pub mod latency;

@@ -1,8 +1,10 @@
-//! The write path as a drawing: layers as nodes from the application down to the drive, branches side by side.
+//! The write path as a drawing: layers as nodes from the application down to the drive, branches side by
+//! side.
 //!
-//! A pipe between nodes is the path of a flush: whole where it arrives, grey where a layer does not say, dotted where
-//! it ended above. A line across marks the node in which data is when `write` has returned, and the node in which it
-//! is durable when `fsync` has. Two widths are drawn, for a desk and for a phone; the page shows one.
+//! A pipe between nodes is the path of a flush: whole where it arrives, grey where a layer does not say,
+//! dotted where it ended above. A line across marks the node in which data is when `write` has returned, and
+//! the node in which it is durable when `fsync` has. Two widths are drawn, for a desk and for a phone; the
+//! page shows one.
 
 mod mark;
 mod node;

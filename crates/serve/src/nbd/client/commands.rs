@@ -1,7 +1,7 @@
 //! What was asked of the server and is not answered yet, by cookie.
 //!
-//! A cookie is a number in a table and the number of commands until then, so that an answer to nobody, or a second answer, is
-//! recognised.
+//! A cookie is a number in a table and the number of commands until then, so that an answer to nobody, or a
+//! second answer, is recognised.
 
 use plumb_block::Errno;
 
@@ -60,7 +60,7 @@ impl Commands {
         self.asked.remove(cookie.0 as u32).map(|(_, asked)| asked)
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if nothing is under way.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.asked.numbers(|_| true).is_empty()

@@ -1,4 +1,5 @@
-//! All connections of a device. They are made together, before the first request, and the first that is lost ends them all.
+//! All connections of a device. They are made together, before the first request, and the first that is lost
+//! ends them all.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -31,8 +32,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Makes all connections. With the first it is then made sure that the server that took it was there until the last
-    /// was made: so they all lead to one.
+    /// Makes all connections. With the first it is then made sure that the server that took it was there
+    /// until the last was made: so they all lead to one.
     pub(super) fn connect(uri: Uri, options: Options) -> Result<Self, ConnectError> {
         let common = Arc::new(Common { clock: Arc::clone(&options.clock), latch: OnceLock::new() });
         let until = Instant::now() + Duration::from(options.connect_timeout);

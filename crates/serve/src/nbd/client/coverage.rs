@@ -3,8 +3,8 @@
 /// More separate runs than this, and the server is up to no good.
 const RUNS_MAX: usize = 4096;
 
-/// A set of bytes: a run from the first byte on, which is all there is in the common case, and other runs in order that
-/// do not touch.
+/// A set of bytes: a run from the first byte on, which is all there is in the common case, and other runs in
+/// order that do not touch.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     head: u32,
@@ -13,7 +13,8 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Adds `start..end`, which is not empty; whether none of it was there before (and it is not one run too many).
+    /// Adds `start..end`, which is not empty; whether none of it was there before (and it is not one run too
+    /// many).
     pub(super) fn add(&mut self, start: u32, end: u32) -> bool {
         let place = self.rest.partition_point(|run| run.1 <= start);
         if start < self.head || self.rest.get(place).is_some_and(|run| run.0 < end) {
@@ -41,7 +42,7 @@ impl Coverage {
         }
     }
 
-    /// Whether it is all of `0..length`.
+    /// Returns true if it is all of `0..length`.
     pub(super) fn is_whole(&self, length: u32) -> bool {
         self.head == length && self.rest.is_empty()
     }

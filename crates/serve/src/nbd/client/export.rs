@@ -28,7 +28,7 @@ const UNSTATED: BlockSizes = BlockSizes { minimum: 1, preferred: 4096, maximum: 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Export {
     pub(super) flags: TransmissionFlags,
-    /// Whether reads are answered in chunks.
+    /// True if reads are answered in chunks.
     pub(super) is_structured: bool,
     /// The number of `base:allocation`, if the server has it.
     pub(super) allocation_context: Option<u32>,
@@ -47,9 +47,9 @@ pub(super) struct Plan {
     pub(super) length: u64,
     /// The length of the largest piece.
     pub(super) piece_max: u64,
-    /// Whether a flush has to follow, for want of FUA.
+    /// True if a flush has to follow, for want of FUA.
     pub(super) then_flush: bool,
-    /// Whether it is a write of zeroes made from bytes.
+    /// True if it is a write of zeroes made from bytes.
     pub(super) sends_zeroes: bool,
 }
 
@@ -104,12 +104,12 @@ impl Export {
         self.flags.has(flags)
     }
 
-    /// Whether several connections are one to a flush.
+    /// Returns true if several connections are one to a flush.
     pub(super) fn is_multi_conn(&self) -> bool {
         self.can(TransmissionFlags::CAN_MULTI_CONN)
     }
 
-    /// Whether all but reads and flushes is refused.
+    /// Returns true if all but reads and flushes is refused.
     pub(super) fn is_read_only(&self) -> bool {
         self.can(TransmissionFlags::READ_ONLY)
     }
@@ -121,8 +121,8 @@ impl Export {
 
     /// The export as a device called `name`.
     ///
-    /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says nothing
-    /// at all about where writes are: not that they are durable. So its cache is unknown.
+    /// A server that understands FLUSH is taken to have a volatile cache that is on. One that does not says
+    /// nothing at all about where writes are: not that they are durable. So its cache is unknown.
     pub(super) fn info(&self, name: &str) -> DeviceInfo {
         let can_trim = self.can(TransmissionFlags::SEND_TRIM) && !self.is_read_only();
         let cached = self.can(TransmissionFlags::SEND_FLUSH);

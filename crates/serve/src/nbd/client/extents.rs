@@ -55,7 +55,8 @@ impl Gathered {
         for descriptor in descriptors {
             at = at.saturating_add(u64::from(descriptor.length));
             self.push(at / self.block, state_of(descriptor.flags));
-            // A block of which a part is in one run and a part in the next was written, as far as anyone can tell.
+            // A block of which a part is in one run and a part in the next was written, as far as anyone can
+            // tell.
             if !at.is_multiple_of(self.block) && at / self.block >= self.cursor {
                 self.push(at / self.block + 1, ExtentState::Written);
             }

@@ -1,5 +1,5 @@
-//! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for servers
-//! that know no better.
+//! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for
+//! servers that know no better.
 
 use std::io;
 use std::time::Instant;

@@ -72,7 +72,7 @@ impl Job {
         }
     }
 
-    /// Whether the next command of it is a flush.
+    /// Returns true if the next command of it is a flush.
     pub(super) fn is_at_flush(&self) -> bool {
         self.phase == Phase::Flush || self.plan.command == Command::FLUSH
     }
@@ -82,12 +82,12 @@ impl Job {
         (self.staged, (self.plan.length - self.staged).min(self.plan.piece_max))
     }
 
-    /// Whether no further command of this phase is to be staged.
+    /// Returns true if no further command of this phase is to be staged.
     pub(super) fn is_staged(&self) -> bool {
         self.failed.is_some() || self.staged == self.plan.length
     }
 
-    /// Whether the server may have seen anything of it.
+    /// Returns true if the server may have seen anything of it.
     pub(super) fn is_begun(&self) -> bool {
         self.submitted_at.is_some()
     }

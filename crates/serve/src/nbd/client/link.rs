@@ -1,8 +1,8 @@
 //! One connection, shared by the queues that have a port at it.
 //!
-//! Whoever polls does the work of all: it sends what is to be sent, receives what is there, and puts the completions of
-//! other queues into their mail and wakes them. Nobody waits while holding the lock; waiting is for the socket or for
-//! one's own mail, whichever is first.
+//! Whoever polls does the work of all: it sends what is to be sent, receives what is there, and puts the
+//! completions of other queues into their mail and wakes them. Nobody waits while holding the lock; waiting
+//! is for the socket or for one's own mail, whichever is first.
 //!
 //! - `staging`: from jobs to commands on their way.
 //! - `answers`: from what comes back to mail.
@@ -118,8 +118,8 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another queue's thread may have left a reply half understood: then the next is refused as
-        // malformed, or the connection hangs, and either is what a broken connection does.
+        // A panic in another queue's thread may have left a reply half understood: then the next is refused
+        // as malformed, or the connection hangs, and either is what a broken connection does.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,8 @@ impl Link {
         Some(index as PortId)
     }
 
-    /// The port is given up: the memory of its jobs is let go at once, their answers are thrown away when they come.
+    /// The port is given up: the memory of its jobs is let go at once, their answers are thrown away when
+    /// they come.
     pub(super) fn leave(&self, port: PortId) {
         let mut state = self.state();
         let State { jobs, to_stage, output, ports, .. } = &mut *state;
@@ -180,11 +181,12 @@ impl Link {
         ports[port as usize] = None;
     }
 
-    /// Takes the requests of `port`, sends and receives what can be without waiting, and takes the mail of `port`.
-    /// Whether bytes are left to send.
+    /// Takes the requests of `port`, sends and receives what can be without waiting, and takes the mail of
+    /// `port`. Whether bytes are left to send.
     ///
     /// # Errors
-    /// If the connection is lost; the mail then holds how everything ended, but for `requests`, which are left.
+    /// If the connection is lost; the mail then holds how everything ended, but for `requests`, which are
+    /// left.
     pub(super) fn exchange(
         &self,
         port: PortId,

@@ -22,7 +22,7 @@ pub(super) struct NbdQueue {
     connections: Arc<Connections>,
     link: Arc<Link>,
     port: PortId,
-    /// Whether bytes are left to send.
+    /// True if bytes are left to send.
     to_write: bool,
     is_lost: bool,
     depth: usize,
@@ -183,8 +183,8 @@ impl Queue for NbdQueue {
     }
 }
 
-/// Waits for answers as long as the options say. The connection then lets go of the memory of what is left; its answers
-/// are thrown away when they come.
+/// Waits for answers as long as the options say. The connection then lets go of the memory of what is left;
+/// its answers are thrown away when they come.
 impl Drop for NbdQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();

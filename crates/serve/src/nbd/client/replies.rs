@@ -1,10 +1,10 @@
 //! Understands what the server sends: bytes in, answers out. It knows no socket and no clock.
 //!
-//! The bytes of a read are copied from the receive buffer to where they belong, unless many are still to come: those
-//! are received in place.
+//! The bytes of a read are copied from the receive buffer to where they belong, unless many are still to
+//! come: those are received in place.
 //!
-//! A server that breaks the protocol (an answer to nobody, bytes outside of what was asked, a length that cannot be)
-//! is not listened to any further: nobody knows where its next reply begins.
+//! A server that breaks the protocol (an answer to nobody, bytes outside of what was asked, a length that
+//! cannot be) is not listened to any further: nobody knows where its next reply begins.
 
 use std::io::{self, IoSliceMut};
 
@@ -21,8 +21,8 @@ use crate::nbd::wire::{
 const INPUT_BYTES: usize = 160 << 10;
 /// When more bytes of a read than this are still to come, they are received in place.
 const IN_PLACE_MIN_BYTES: u32 = 16 << 10;
-/// The largest content of a chunk that is not bytes of a read: an error message as long as its length field allows, or
-/// as many runs as a server may sensibly list.
+/// The largest content of a chunk that is not bytes of a read: an error message as long as its length field
+/// allows, or as many runs as a server may sensibly list.
 const BODY_MAX_BYTES: u32 = 1 << 20;
 /// The length of the offset before the bytes of a read.
 const OFFSET_BYTES: usize = 8;
@@ -75,7 +75,8 @@ impl Replies {
         Self { input: Input::new(INPUT_BYTES), state: State::Head, is_structured }
     }
 
-    /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the stream.
+    /// Receives once; what `advance` then understands. Whether more may be there; `None` at the end of the
+    /// stream.
     pub(super) fn receive(
         &mut self,
         transport: &mut Socket,
@@ -106,7 +107,7 @@ impl Replies {
         Ok((received > 0).then(|| transport.may_have_more(received, room)))
     }
 
-    /// Whether a reply has begun and is not over: the rest is probably being sent at this moment.
+    /// Returns true if a reply has begun and is not over: the rest is probably being sent at this moment.
     pub(super) fn is_midway(&self) -> bool {
         !self.input.is_empty() || !matches!(self.state, State::Head)
     }

@@ -10,8 +10,8 @@ use super::link::{Link, Lost, Mail};
 use super::wakeups::Wakeups;
 use crate::nbd::wire::BlockDescriptor;
 
-/// Carries `request` out. The server's answer, which may be that it failed; a connection that ends before is none, nor is one after
-/// `until`.
+/// Carries `request` out. The server's answer, which may be that it failed; a connection that ends before is
+/// none, nor is one after `until`.
 pub(super) fn request(link: &Arc<Link>, request: Request, until: Nanos) -> Result<Completion, Lost> {
     let mut port = Port::open(link)?;
     port.requests.push_back(request);

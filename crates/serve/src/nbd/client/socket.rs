@@ -1,7 +1,8 @@
 //! Connected sockets.
 //!
-//! Numeric addresses and `localhost` are connected to as they are. Any other host name is looked up by the C library,
-//! which in a static binary may be unable to (it loads its look-up modules at run time): name the address then.
+//! Numeric addresses and `localhost` are connected to as they are. Any other host name is looked up by the C
+//! library, which in a static binary may be unable to (it loads its look-up modules at run time): name the
+//! address then.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,11 +21,12 @@ use crate::nbd::uri::Address;
 
 /// How long a silent peer is trusted before the kernel asks whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// How long sent bytes may stay unacknowledged by the peer's kernel, in milliseconds, before the connection is dead: a
-/// host that lost power says nothing.
+/// How long sent bytes may stay unacknowledged by the peer's kernel, in milliseconds, before the connection
+/// is dead: a host that lost power says nothing.
 const UNACKNOWLEDGED_MAX_MS: u32 = 30_000;
 
-/// A socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took it until then.
+/// A socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took it until
+/// then.
 pub(super) fn connected(address: &Address, until: Instant) -> io::Result<OwnedFd> {
     match address {
         Address::Unix(path) => unix(path, until),

@@ -1,5 +1,5 @@
-//! One descriptor for everything that a queue may have to be polled for: its connection, mail from whoever else polls that, and
-//! its deadlines.
+//! One descriptor for everything that a queue may have to be polled for: its connection, mail from whoever
+//! else polls that, and its deadlines.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -52,7 +52,8 @@ impl Wakeups {
         rustix::io::read(&self.mail, &mut [0_u8; 8]).ok();
     }
 
-    /// Watches the connection, for room to write if told so, unless it is lost; and the next deadline, so much from now.
+    /// Watches the connection, for room to write if told so, unless it is lost; and the next deadline, so
+    /// much from now.
     pub(super) fn update(&self, is_lost: bool, to_write: bool, deadline: Option<Nanos>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.socket {

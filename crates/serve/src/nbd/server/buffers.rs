@@ -1,9 +1,10 @@
-//! The memory that the payloads of a connection live in: bounded, and taken only when there is something to carry.
+//! The memory that the payloads of a connection live in: bounded, and taken only when there is something to
+//! carry.
 //!
-//! Small payloads come from a pool that the connection's queue may have registered; larger ones from a second pool,
-//! made at the first of them if the server's budget allows. Without it they are cut into more pieces from the small
-//! pool: slower, not wrong. The stride of both pools is no power of two, so that payloads of equal size do not all
-//! fall into the same sets of the processor's caches.
+//! Small payloads come from a pool that the connection's queue may have registered; larger ones from a second
+//! pool, made at the first of them if the server's budget allows. Without it they are cut into more pieces
+//! from the small pool: slower, not wrong. The stride of both pools is no power of two, so that payloads of
+//! equal size do not all fall into the same sets of the processor's caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,7 +108,8 @@ impl Buffers {
         pool.take(Bytes(u64::from(length)))
     }
 
-    /// In how many pieces a read may be that waits for all of them in buffers of the pool: half of it, so that others get on.
+    /// In how many pieces a read may be that waits for all of them in buffers of the pool: half of it, so
+    /// that others get on.
     pub(super) const fn pieces_held_max(cut: Cut) -> u32 {
         if cut.is_large { LARGE_COUNT / 2 } else { SMALL_COUNT / 2 }
     }

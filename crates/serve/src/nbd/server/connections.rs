@@ -42,8 +42,8 @@ impl Connections {
         self.sockets().open.values().filter(|socket| !has_left(socket)).count()
     }
 
-    /// The clients that may still ask for something, in words: `process 12 (qemu-io)`, `10.0.0.7:51234`, each once however many
-    /// connections it has. Those that cannot be told are left out.
+    /// The clients that may still ask for something, in words: `process 12 (qemu-io)`, `10.0.0.7:51234`, each
+    /// once however many connections it has. Those that cannot be told are left out.
     pub(super) fn clients(&self) -> Vec<String> {
         let sockets = self.sockets();
         let present = sockets.open.values().filter(|socket| !has_left(socket));
@@ -84,8 +84,8 @@ fn client(socket: &OwnedFd) -> Option<String> {
     Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({})", name.trim()) })
 }
 
-/// Whether the client at the other end of `socket` is gone, or has at least said its last: a client that died may leave a
-/// connection that waits for a device which never answers.
+/// Returns true if the client at the other end of `socket` is gone, or has at least said its last: a client
+/// that died may leave a connection that waits for a device which never answers.
 fn has_left(socket: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)

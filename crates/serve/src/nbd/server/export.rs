@@ -10,14 +10,14 @@ use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
 /// A device under a name, to be served.
 #[derive(Clone)]
 pub struct Export {
-    /// The name that clients choose it by: at most 4096 bytes. The only export of a server is also found under the
-    /// empty name.
+    /// The name that clients choose it by: at most 4096 bytes. The only export of a server is also found
+    /// under the empty name.
     pub name: String,
     /// For people; may be empty.
     pub description: String,
     /// What is behind it.
     pub device: Arc<dyn Device>,
-    /// Whether writes, trims and zeroes are refused.
+    /// True if writes, trims and zeroes are refused.
     pub read_only: bool,
 }
 
@@ -38,8 +38,8 @@ impl Served {
 
     /// What is said of the export: only what the device really does.
     ///
-    /// FLUSH, FUA, zeroes and several connections are part of the contract of every [`Device`]: a flush covers what
-    /// completed on any queue, so on any connection. TRIM is offered where the device discards.
+    /// FLUSH, FUA, zeroes and several connections are part of the contract of every [`Device`]: a flush
+    /// covers what completed on any queue, so on any connection. TRIM is offered where the device discards.
     pub(super) fn flags(&self, info: &DeviceInfo, is_structured: bool) -> TransmissionFlags {
         use TransmissionFlags as Flags;
         let mut flags =
@@ -64,8 +64,8 @@ pub(super) fn export_info(served: &Served, info: &DeviceInfo, is_structured: boo
     Info::Export { size: info.size.0, flags: served.flags(info, is_structured) }
 }
 
-/// Block size constraints: the minimum is the logical block, for a smaller one would be read, changed and written
-/// here, which breaks the crash rules of its neighbours.
+/// Block size constraints: the minimum is the logical block, for a smaller one would be read, changed and
+/// written here, which breaks the crash rules of its neighbours.
 pub(super) fn block_size_info(info: &DeviceInfo) -> Info {
     let clamped = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX).min(PAYLOAD_MAX_BYTES);
     let minimum = clamped(info.logical_block);

@@ -7,8 +7,8 @@
 //!                                       └─► ABORT: close
 //! ```
 //!
-//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at. What is larger is answered TOO_BIG at once; up to
-//! [`SKIP_MAX_BYTES`] are then skipped unseen, and a client that announces more is hung up on.
+//! Invariant: at most [`OPTION_MAX_BYTES`] of an option are looked at. What is larger is answered TOO_BIG at
+//! once; up to [`SKIP_MAX_BYTES`] are then skipped unseen, and a client that announces more is hung up on.
 
 mod answers;
 
@@ -53,9 +53,9 @@ pub(super) struct Session {
     pub(super) served: Arc<Served>,
     /// The losses of power that the client knows of: those until now.
     pub(super) known: Arc<KnownLosses>,
-    /// Whether replies may come in chunks.
+    /// True if replies may come in chunks.
     pub(super) is_structured: bool,
-    /// Whether block status is told in `base:allocation`.
+    /// True if block status is told in `base:allocation`.
     pub(super) has_allocation: bool,
 }
 
@@ -113,8 +113,8 @@ impl Handshake {
         self.allocation_of = None;
     }
 
-    /// Consumes bytes off the front of `input`, appends what is to be sent to `output`. Returns how many bytes were
-    /// consumed.
+    /// Consumes bytes off the front of `input`, appends what is to be sent to `output`. Returns how many
+    /// bytes were consumed.
     ///
     /// # Errors
     /// If the client does not speak the protocol: close.

@@ -1,6 +1,7 @@
 //! Where a server listens.
 //!
-//! The unix socket of a dead server is replaced, that of a live one is not: whether it is alive is asked by connecting.
+//! The unix socket of a dead server is replaced, that of a live one is not: whether it is alive is asked by
+//! connecting.
 
 use std::fs;
 use std::io;
@@ -34,7 +35,8 @@ enum Kind {
 }
 
 impl Listener {
-    /// Listens on a unix socket at `path`; `mode` says who may connect, [`OWNER_ONLY`] unless there is a reason.
+    /// Listens on a unix socket at `path`; `mode` says who may connect, [`OWNER_ONLY`] unless there is a
+    /// reason.
     ///
     /// # Errors
     /// If another server listens there, something else than a socket is there, or the path is too long.
@@ -72,7 +74,7 @@ impl Listener {
         }
     }
 
-    /// Whether the other end may be another machine.
+    /// Returns true if the other end may be another machine.
     pub(super) fn is_beyond_this_machine(&self) -> bool {
         self.tcp_address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
     }

@@ -1,8 +1,9 @@
-//! Whatever a client sends, the server neither panics nor hangs nor grows, and what it answers is well-formed.
+//! Whatever a client sends, the server neither panics nor hangs nor grows, and what it answers is
+//! well-formed.
 //!
-//! Sessions are made from a grammar of the protocol, then most of them are damaged. They run against the real state
-//! machines over a transport in memory that delivers and takes bytes in pieces of any size. The answers are parsed;
-//! in sessions that were not damaged every request must be answered once.
+//! Sessions are made from a grammar of the protocol, then most of them are damaged. They run against the real
+//! state machines over a transport in memory that delivers and takes bytes in pieces of any size. The answers
+//! are parsed; in sessions that were not damaged every request must be answered once.
 //!
 //! `PLUMB_SOAK=1` runs millions of frames.
 

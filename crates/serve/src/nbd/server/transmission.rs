@@ -1,4 +1,5 @@
-//! The transmission phase of one connection: requests in, replies out, in whatever order the device completes them.
+//! The transmission phase of one connection: requests in, replies out, in whatever order the device completes
+//! them.
 //!
 //! - `plan`: what a request means, or why it is refused: pure.
 //! - `intake`: takes requests off the input, cuts them into pieces that the device takes, and submits them
@@ -7,25 +8,27 @@
 //! - `answer`: from pieces that have ended to replies.
 //! - `status`: what is behind the blocks.
 //!
-//! One turn is: understand what was received, submit, collect what completed, send. In between nothing is waited for,
-//! so requests that arrived together go to the device together and their replies leave together. Only when a turn
-//! changed nothing does the connection wait, by the first of these that applies:
+//! One turn is: understand what was received, submit, collect what completed, send. In between nothing is
+//! waited for, so requests that arrived together go to the device together and their replies leave together.
+//! Only when a turn changed nothing does the connection wait, by the first of these that applies:
 //!
-//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment where
-//!    that pays. A device that completes within the poll costs two system calls a request and, with a client that
-//!    sends the next one soon, no wakeup.
-//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for one request, after
-//!    polling both for a moment where that pays.
-//! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the queue's
-//!    own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
+//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment
+//!    where that pays. A device that completes within the poll costs two system calls a request and, with a
+//!    client that sends the next one soon, no wakeup.
+//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for
+//!    one request, after polling both for a moment where that pays.
+//! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the
+//!    queue's own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
 //!
 //! Invariants:
-//! - A reply that says "done" leaves only after every piece of the request, and the flush that its FUA asks for,
-//!   completed as done. The first failure is the answer.
-//! - When a request ends unanswered (it was given up, or the device lost power), nothing more is answered on the
-//!   connection: it ends, as if the device had vanished, and the client must treat everything in flight as unanswered.
-//! - Memory is bounded by the pools and by [`Output`]'s limit, whatever the client asks for and whether it reads the replies: a
-//!   read that does not fit into the pools is sent piece by piece, alone on its connection.
+//! - A reply that says "done" leaves only after every piece of the request, and the flush that its FUA asks
+//!   for, completed as done. The first failure is the answer.
+//! - When a request ends unanswered (it was given up, or the device lost power), nothing more is answered on
+//!   the connection: it ends, as if the device had vanished, and the client must treat everything in flight
+//!   as unanswered.
+//! - Memory is bounded by the pools and by [`Output`]'s limit, whatever the client asks for and whether it
+//!   reads the replies: a read that does not fit into the pools is sent piece by piece, alone on its
+//!   connection.
 
 mod answer;
 mod command;
@@ -54,8 +57,8 @@ use plan::Rules;
 
 /// How much is received at once at most.
 const INPUT_BYTES: usize = 256 << 10;
-/// Behind a write of so many bytes another one is expected. Only its header is received ahead: its payload goes where the device
-/// takes it from.
+/// Behind a write of so many bytes another one is expected. Only its header is received ahead: its payload
+/// goes where the device takes it from.
 const LARGE_BYTES: u32 = 32 << 10;
 
 /// Why a connection ended before the client said so.
@@ -147,7 +150,8 @@ impl Transmission {
         loop {
             let blocked = self.take_in()?;
             let has_completed = self.collect(Wait::NONE)?;
-            // A completion may have led to another request, the flush after a trim, which the device must see.
+            // A completion may have led to another request, the flush after a trim, which the device must
+            // see.
             let is_unpolled = self.lane.as_ref().is_some_and(|lane| lane.requests.is_unpolled());
             if is_unpolled || (has_completed && blocked == Blocked::Room) {
                 continue;
@@ -177,7 +181,7 @@ impl Transmission {
         self.lane.as_ref().map_or(0, |lane| lane.requests.in_flight())
     }
 
-    /// Whether another piece can be submitted.
+    /// Returns true if another piece can be submitted.
     fn has_room(&self) -> bool {
         self.lane.as_ref().is_none_or(|lane| lane.requests.has_room())
     }
@@ -244,8 +248,8 @@ impl Transmission {
         found.unwrap_or(Ok(false))
     }
 
-    /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into the input.
-    /// Whether the state of affairs changed.
+    /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into
+    /// the input. Whether the state of affairs changed.
     fn receive(&mut self, transport: &mut impl Transport, patience: Patience) -> Result<bool, Broken> {
         let (payload, is_last) = self.intake.payload_space(self.input.is_empty());
         let payload_bytes = payload.len();

@@ -24,7 +24,7 @@ macro_rules! flags {
         impl $name {
             $(#[doc = $flag_doc] pub const $flag: Self = Self($value);)*
 
-            /// Whether all of `flags` are set.
+            /// Returns true if all of `flags` are set.
             pub const fn has(self, flags: Self) -> bool {
                 self.0 & flags.0 == flags.0
             }
@@ -35,7 +35,7 @@ macro_rules! flags {
                 Self(self.0 | flags.0)
             }
 
-            /// Whether any flag outside of `known` is set.
+            /// Returns true if any flag outside of `known` is set.
             pub const fn has_beyond(self, known: Self) -> bool {
                 self.0 & !known.0 != 0
             }

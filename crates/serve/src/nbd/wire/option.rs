@@ -81,7 +81,7 @@ codes! {
 }
 
 impl OptionReplyKind {
-    /// Whether the option failed, also of kinds that this version does not know.
+    /// Returns true if the option failed, also of kinds that this version does not know.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 31) != 0
     }
@@ -273,7 +273,8 @@ impl MetaContextRequest {
         let mut cursor = Cursor::new("a request for metadata contexts", bytes);
         let export = cursor.counted_string()?;
         let count = cursor.u32()?;
-        // Not reserved by what the peer says: each query takes at least its length off the bytes that are there.
+        // Not reserved by what the peer says: each query takes at least its length off the bytes that are
+        // there.
         let mut queries = Vec::new();
         for _ in 0..count {
             queries.push(cursor.counted_string()?);

@@ -5,8 +5,8 @@
 //! structured chunk  magic 0x668e33ef | flags u16 | kind u16 | cookie u64 | length u32 | length bytes
 //! ```
 //!
-//! The reply to a request is one simple reply, or chunks of which the last has the flag DONE. A read must be answered
-//! by chunks once structured replies were negotiated.
+//! The reply to a request is one simple reply, or chunks of which the last has the flag DONE. A read must be
+//! answered by chunks once structured replies were negotiated.
 
 use super::cursor::{Cursor, text};
 use super::error::{Malformed, WireErrno};
@@ -53,7 +53,7 @@ codes! {
 }
 
 impl ChunkKind {
-    /// Whether it says that something failed, also of kinds that this version does not know.
+    /// Returns true if it says that something failed, also of kinds that this version does not know.
     pub const fn is_error(self) -> bool {
         self.0 & (1 << 15) != 0
     }
@@ -62,7 +62,7 @@ impl ChunkKind {
 /// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// Whether this is the last chunk of the reply.
+    /// True if this is the last chunk of the reply.
     pub is_last: bool,
     /// What it carries.
     pub kind: ChunkKind,
@@ -87,7 +87,8 @@ impl ChunkHeader {
         bytes
     }
 
-    /// The header of a chunk of bytes of a read, and the offset that its content begins with: the bytes follow.
+    /// The header of a chunk of bytes of a read, and the offset that its content begins with: the bytes
+    /// follow.
     pub fn encode_offset_data(cookie: Cookie, offset: u64, bytes: u32, is_last: bool) -> [u8; 28] {
         let length = bytes.saturating_add(8);
         let header = Self { is_last, kind: ChunkKind::OFFSET_DATA, cookie, length };
@@ -214,8 +215,8 @@ pub enum Chunk {
 }
 
 impl Chunk {
-    /// Reads the content of a chunk of `kind`; bytes of a read ([`ChunkKind::OFFSET_DATA`]) are not for this: they
-    /// begin with the offset, a `u64`.
+    /// Reads the content of a chunk of `kind`; bytes of a read ([`ChunkKind::OFFSET_DATA`]) are not for this:
+    /// they begin with the offset, a `u64`.
     ///
     /// # Errors
     /// If the bytes are not what the kind says, or the kind is unknown and no error.
@@ -268,7 +269,8 @@ fn decode_error(kind: ChunkKind, bytes: &[u8]) -> Result<Chunk, Malformed> {
     Ok(Chunk::Error(ErrorChunk { errno, message, offset }))
 }
 
-/// A chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is left out.
+/// A chunk that says what failed, as it travels, the last of its reply. A message over 4096 bytes is left
+/// out.
 pub fn encode_error_chunk(cookie: Cookie, error: &ErrorChunk) -> Vec<u8> {
     let message = if error.message.len() > super::STRING_MAX_BYTES { "" } else { &error.message };
     let kind = if error.offset.is_some() { ChunkKind::ERROR_OFFSET } else { ChunkKind::ERROR };

@@ -65,7 +65,8 @@ impl RequestHeader {
     /// Reads a header.
     ///
     /// # Errors
-    /// If it does not begin as a request: the connection cannot go on, for nobody knows where the next one begins.
+    /// If it does not begin as a request: the connection cannot go on, for nobody knows where the next one
+    /// begins.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new("a request", bytes);
         cursor.magic32(REQUEST_MAGIC)?;

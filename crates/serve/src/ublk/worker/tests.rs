@@ -1,6 +1,7 @@
-//! The worker between a kernel and a device that are both made up, and that are as unkind as the rules allow: completions in
-//! any order, servers killed between any two steps. What must hold is what the kernel believes: every request is answered once,
-//! reads return what was written, and after a flush that succeeded everything acknowledged before it is durable.
+//! The worker between a kernel and a device that are both made up, and that are as unkind as the rules allow:
+//! completions in any order, servers killed between any two steps. What must hold is what the kernel
+//! believes: every request is answered once, reads return what was written, and after a flush that succeeded
+//! everything acknowledged before it is durable.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -222,7 +223,8 @@ impl Believed {
     }
 }
 
-/// Versions grow, and no two writes of a block are in flight at once, so that a newer version is a later write.
+/// Versions grow, and no two writes of a block are in flight at once, so that a newer version is a later
+/// write.
 #[test]
 fn no_flush_succeeds_over_lost_writes_whenever_the_server_is_killed() {
     let (mut succeeded, mut failed, mut lossless) = (0, 0, 0);

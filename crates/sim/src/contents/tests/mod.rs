@@ -2,7 +2,8 @@
 //!
 //! - `trial`: contents beside a `History` of each block (the conformance kit's) and a list of all commands.
 //! - `streams`: random streams of commands; whatever is read, and whatever a cut leaves, must be legal.
-//! - `reach`: small scripts, whose legal outcomes are enumerated one and all; each must come out of some seed.
+//! - `reach`: small scripts, whose legal outcomes are enumerated one and all; each must come out of some
+//!   seed.
 //! - `mutated`: wrong drives, each of which one of the two must find.
 //! - `plain`: single cases; `damage`: what is beyond the rules.
 

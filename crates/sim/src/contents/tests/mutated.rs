@@ -1,6 +1,6 @@
-//! Wrong drives: each class of mistake is found by `streams` or `reach`. A mistake is made by telling the contents
-//! something else than what happened, or by giving them another promise or damage than the oracles know of; the contents
-//! themselves have no mistakes in them.
+//! Wrong drives: each class of mistake is found by `streams` or `reach`. A mistake is made by telling the
+//! contents something else than what happened, or by giving them another promise or damage than the oracles
+//! know of; the contents themselves have no mistakes in them.
 
 use plumb_block::{LbaRange, Op};
 use plumb_crash::{Atomicity, FlushKept, FuaKept, Promise, Strategy, Survival};

@@ -1,8 +1,8 @@
-//! Small scripts, of which all legal outcomes are enumerated by brute force: what a cut leaves is one of them, and each
-//! of them comes out of some seed.
+//! Small scripts, of which all legal outcomes are enumerated by brute force: what a cut leaves is one of
+//! them, and each of them comes out of some seed.
 //!
-//! The oracle knows commands, not blocks: it tries every subset of the blocks of every command that may survive, in
-//! every order that respects which is older, and collects what that makes of the drive.
+//! The oracle knows commands, not blocks: it tries every subset of the blocks of every command that may
+//! survive, in every order that respects which is older, and collects what that makes of the drive.
 
 use std::collections::BTreeSet;
 
@@ -264,7 +264,7 @@ fn outcome(
     trial.cut_and_judge(&mut chance, damage)
 }
 
-/// Whether a script is small enough to be enumerated.
+/// Returns true if a script is small enough to be enumerated.
 pub(super) fn is_small(script: &Script) -> bool {
     known(script).iter().filter(|one| !one.is_must).count() <= AT_RISK_MAX
 }

@@ -348,7 +348,7 @@ impl Trial {
         Err(format!("{counted} broken promises are counted, of {certain} to {possible}"))
     }
 
-    /// Whether the drive has said that it is durable, true or not.
+    /// Returns true if the drive has said that it is durable, true or not.
     fn is_promised(&self, seen: &Seen) -> bool {
         let asked = matches!(seen.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         seen.completed.is_some_and(|at| !seen.is_lost && (asked || at < self.flushed))

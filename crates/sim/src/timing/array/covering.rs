@@ -39,7 +39,8 @@ impl ArrayTiming {
         }
     }
 
-    /// The last copy of a command that was the `answered`th to be answered has answered: flushes that waited for it go.
+    /// The last copy of a command that was the `answered`th to be answered has answered: flushes that waited
+    /// for it go.
     pub(super) fn release_flushes(&mut self, at: u64, answered: u64) {
         for place in self.pieces.places_of(|flush| flush.is_held_flush() && answered < flush.covers) {
             if let Some(flush) = self.pieces.get(place) {

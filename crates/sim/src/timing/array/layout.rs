@@ -20,8 +20,8 @@ impl Layout {
         sectors.div_ceil(self.stripe).div_ceil(self.columns) * self.stripe
     }
 
-    /// The run of sectors that falls on `column`, and there is at most one: what lies between two stripes of a column in
-    /// the run lies next to each other on the member.
+    /// The run of sectors that falls on `column`, and there is at most one: what lies between two stripes of
+    /// a column in the run lies next to each other on the member.
     pub(super) fn on_column(self, sectors: Sectors, column: u64) -> Option<Sectors> {
         if sectors.count == 0 {
             return None;

@@ -1,8 +1,8 @@
 //! The members behind a controller's cache, as its [`Mechanics`].
 //!
-//! What the controller counts as written must be out of the members' caches too, or its battery would keep the wrong
-//! half. So it turns off those that a power cut would empty, as such controllers do, and whatever a member answers is
-//! on its medium or in a cache that outlives the cut.
+//! What the controller counts as written must be out of the members' caches too, or its battery would keep
+//! the wrong half. So it turns off those that a power cut would empty, as such controllers do, and whatever a
+//! member answers is on its medium or in a cache that outlives the cut.
 
 use plumb_block::{Nanos, Op};
 

@@ -6,15 +6,15 @@
 //!                                └─ ...                                 ─┘   all copies out of their caches: Persisted
 //! ```
 //!
-//! With a controller that has a write cache of its own, that stands in between, and the members have none that a power
-//! cut would empty:
+//! With a controller that has a write cache of its own, that stands in between, and the members have none
+//! that a power cut would empty:
 //!
 //! ```text
 //!   command ─ trip ─► Controller (the controller's link, queue, cache) ─Job─► Members ─► pieces, as above
 //! ```
 //!
-//! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that mirror their
-//! caches, parity, rebuilding, and members that fail.
+//! Not modelled: members' volatile caches that a controller with a cache leaves on, two controllers that
+//! mirror their caches, parity, rebuilding, and members that fail.
 
 mod covering;
 mod layout;

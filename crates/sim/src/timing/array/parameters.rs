@@ -51,8 +51,8 @@ pub struct Parameters {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayController {
-    /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a network for
-    /// an array in a box of its own.
+    /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a
+    /// network for an array in a box of its own.
     pub round_trip: Time,
     /// Its link, its queue and its write cache. What keeps the cache through a power cut is the array's
     /// [`Behaviour`](crate::model::Behaviour).

@@ -25,7 +25,8 @@ pub(super) struct Whole {
     pub(super) answered: Option<u64>,
     /// For a flush: how many commands had been answered when it came. It covers these.
     pub(super) covers: u64,
-    /// For a flush: of these, how many have copies that have not answered. It goes to the members when there are none.
+    /// For a flush: of these, how many have copies that have not answered. It goes to the members when there
+    /// are none.
     pub(super) stragglers: u32,
     /// How many pieces had arrived anywhere when it came: pieces with smaller numbers are not its own.
     pub(super) born: u64,
@@ -75,12 +76,12 @@ impl Whole {
         self.at_risk && self.outstanding == 0 && self.answered.is_some_and(|answered| answered < covers)
     }
 
-    /// Whether a flush waits for stragglers.
+    /// Returns true if a flush waits for stragglers.
     pub(super) fn is_held_flush(&self) -> bool {
         self.command.op == Op::Flush && self.stragglers > 0
     }
 
-    /// Whether nothing more will happen to it.
+    /// Returns true if nothing more will happen to it.
     pub(super) const fn is_over(&self) -> bool {
         self.answered.is_some() && self.outstanding == 0 && !self.at_risk
     }

@@ -1,7 +1,7 @@
 //! A drive at the end of a way: commands and answers take half a round trip each.
 //!
-//! What is said of destaging travels with the answers, so it still comes after the answer that it belongs to, and before
-//! that to a flush which covers it.
+//! What is said of destaging travels with the answers, so it still comes after the answer that it belongs to,
+//! and before that to a flush which covers it.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,9 @@
 //! What has been written and is not on the medium yet: runs of sectors, and who waits for each.
 //!
-//! Runs that wait never overlap each other: a write over one joins it, and who waits for the older version waits for the
-//! newer. A run that is being destaged keeps its version; what is written over it meanwhile waits behind it, and is not
-//! given to the mechanics before it is done, so the medium never sees the older version last.
+//! Runs that wait never overlap each other: a write over one joins it, and who waits for the older version
+//! waits for the newer. A run that is being destaged keeps its version; what is written over it meanwhile
+//! waits behind it, and is not given to the mechanics before it is done, so the medium never sees the older
+//! version last.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +90,8 @@ impl Cache {
         self.writes
     }
 
-    /// Takes in `sectors`, joined with what they overlap, and with what they touch up to `coalesce` sectors. Returns
-    /// where the run begins.
+    /// Takes in `sectors`, joined with what they overlap, and with what they touch up to `coalesce` sectors.
+    /// Returns where the run begins.
     pub(super) fn insert(
         &mut self,
         sectors: Sectors,
@@ -101,7 +102,8 @@ impl Cache {
         self.writes += 1;
         let mut run = Run { end: sectors.end(), written: self.writes, at_risk, waiting: Vec::new() };
         let mut first = sectors.first;
-        // The last one that begins before its end, as long as that overlaps it, and then the one that may touch it.
+        // The last one that begins before its end, as long as that overlaps it, and then the one that may
+        // touch it.
         let mut before = self.before(sectors.end());
         while let Some((start, _)) = before.filter(|(_, end)| *end > sectors.first) {
             self.join(&mut run, start);
@@ -174,13 +176,13 @@ impl Cache {
         self.sectors_at_risk = change(self.sectors_at_risk, if run.at_risk { count } else { 0 });
     }
 
-    /// Whether any run that is being destaged has a sector in `first..end`.
+    /// Returns true if any run that is being destaged has a sector in `first..end`.
     fn destages(&self, first: u64, end: u64) -> bool {
         self.destaging.iter().any(|one| one.first < end && first < one.run.end)
     }
 
-    /// Where the run begins that `sweep` comes to next, of those written at `written_by` at the latest of which no older
-    /// version is still being destaged.
+    /// Where the run begins that `sweep` comes to next, of those written at `written_by` at the latest of
+    /// which no older version is still being destaged.
     fn next(&self, sweep: &Sweep, written_by: u64) -> Option<u64> {
         let fits =
             |(first, run): &(&u64, &Run)| run.written <= written_by && !self.destages(**first, run.end);
@@ -197,7 +199,8 @@ impl Cache {
         next.map(|(first, _)| *first)
     }
 
-    /// Begins to destage the run that `sweep` comes to next, of those written at `written_by` at the latest, as `job`.
+    /// Begins to destage the run that `sweep` comes to next, of those written at `written_by` at the latest,
+    /// as `job`.
     pub(super) fn destage_next(
         &mut self,
         sweep: &Sweep,
@@ -260,7 +263,7 @@ impl Cache {
         waited
     }
 
-    /// Whether all of `sectors` can be read from one run.
+    /// Returns true if all of `sectors` can be read from one run.
     pub(super) fn holds(&self, sectors: Sectors) -> bool {
         let waiting = self.with(sectors.first);
         let has_all = |one: &Destaging| one.first <= sectors.first && sectors.end() <= one.run.end;
@@ -281,8 +284,8 @@ mod tests {
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     use std::collections::BTreeSet;
 
-    /// The cache against a set of sectors: what is in it, at risk or not, and that every waiter comes back once, after
-    /// every older version of its sectors.
+    /// The cache against a set of sectors: what is in it, at risk or not, and that every waiter comes back
+    /// once, after every older version of its sectors.
     #[test]
     fn runs_are_the_sectors_that_were_written_and_every_ticket_comes_back_in_order() {
         for seed in 0..50 {
@@ -335,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Something that was being destaged is done: its waiters are due, and no older write of their sectors may be outstanding.
+    /// Something that was being destaged is done: its waiters are due, and no older write of their sectors
+    /// may be outstanding.
     fn come_back(
         cache: &mut Cache,
         written: &mut [Option<Sectors>],

@@ -56,7 +56,8 @@ impl<M: Mechanics> Controller<M> {
         self.consider_draining(now);
     }
 
-    /// A discard changes no medium here; it is persisted when no answered write that it replaces can come after it.
+    /// A discard changes no medium here; it is persisted when no answered write that it replaces can come
+    /// after it.
     pub(super) fn discard(&mut self, now: u64, slot: Slot, events: &mut Vec<Event>) {
         let Command { id, sectors, .. } = self.slots.get(slot);
         let at_risk = self.treatment(false, 0) == Treatment::AtRisk;

@@ -54,27 +54,27 @@ impl Room {
         }
     }
 
-    /// Whether `count` sectors more fit beside `sectors` in `runs`.
+    /// Returns true if `count` sectors more fit beside `sectors` in `runs`.
     pub(super) const fn takes(&self, count: u64, sectors: u64, runs: usize) -> bool {
         sectors + count <= self.sectors && runs < self.segments
     }
 
-    /// Whether it is empty enough to take something again after it has been full.
+    /// Returns true if it is empty enough to take something again after it has been full.
     pub(super) const fn resumes(&self, sectors: u64, runs: usize) -> bool {
         sectors <= self.resume && runs <= self.segments_resume
     }
 
-    /// Whether it is so full that it is emptied without waiting for more.
+    /// Returns true if it is so full that it is emptied without waiting for more.
     pub(super) const fn presses(&self, sectors: u64) -> bool {
         sectors > self.above
     }
 
-    /// Whether so much is too long for it; it is then written through.
+    /// Returns true if so much is too long for it; it is then written through.
     pub(super) const fn too_long(&self, count: u64) -> bool {
         count > self.sectors / 2
     }
 
-    /// Whether `sectors` in `runs` fit at all.
+    /// Returns true if `sectors` in `runs` fit at all.
     pub(super) const fn can_hold(&self, sectors: u64, runs: usize) -> bool {
         sectors <= self.sectors && runs <= self.segments
     }

@@ -1,4 +1,5 @@
-//! How the cache is emptied: when it begins, what the mechanics are given, and what follows when they have done it.
+//! How the cache is emptied: when it begins, what the mechanics are given, and what follows when they have
+//! done it.
 
 use plumb_block::Nanos;
 

@@ -1,4 +1,5 @@
-//! The front side of a drive: link, queue, write cache. It answers commands, and gives the mechanics what must be done.
+//! The front side of a drive: link, queue, write cache. It answers commands, and gives the mechanics what
+//! must be done.
 //!
 //! ```text
 //!   Command ─► link ─► admitted ─┬─ read ──► in the cache? ──no──► mechanics ─► link ─► Completed
@@ -19,10 +20,11 @@
 //! | protected, battery dead, noticed | as off | | |
 //! | protected, battery dead, unnoticed | buffer | at once, flush and FUA as well | until destaged: it lies |
 //!
-//! What a flush costs is therefore not a figure of the model: it follows from what is dirty and from the mechanics.
+//! What a flush costs is therefore not a figure of the model: it follows from what is dirty and from the
+//! mechanics.
 //!
-//! Simplifications: what a media cache holds is moved straight to its home, not to a log on the platter first; after a
-//! power cut, restoring it takes no time; data that were destaged are not kept for reading.
+//! Simplifications: what a media cache holds is moved straight to its home, not to a log on the platter
+//! first; after a power cut, restoring it takes no time; data that were destaged are not kept for reading.
 
 mod cache;
 mod commands;

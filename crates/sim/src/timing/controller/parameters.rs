@@ -9,8 +9,8 @@ use crate::model::{Check, Limits, Rate, Size, Time};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerParameters {
-    /// What the controller does for each command, one after the other, from the doorbell to the answer. A bridge (USB) adds
-    /// its own to it.
+    /// What the controller does for each command, one after the other, from the doorbell to the answer. A
+    /// bridge (USB) adds its own to it.
     pub command_overhead: Time,
     /// How fast data pass the link.
     pub link_rate: Rate,

@@ -1,4 +1,5 @@
-//! When a write is answered, and what room there is for it: by the cache, what protects it, and the media cache.
+//! When a write is answered, and what room there is for it: by the cache, what protects it, and the media
+//! cache.
 
 use plumb_block::Op;
 
@@ -19,7 +20,8 @@ pub enum Protection {
     Healthy,
     /// A dead battery that the drive knows of: it writes through until that is mended.
     DeadNoticed,
-    /// A dead battery that the drive does not know of: flush and FUA are answered at once, and nothing keeps it.
+    /// A dead battery that the drive does not know of: flush and FUA are answered at once, and nothing keeps
+    /// it.
     DeadUnnoticed,
 }
 

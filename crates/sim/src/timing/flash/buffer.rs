@@ -1,10 +1,11 @@
 //! What a flash drive does with what is written: the buffer, the units that go to the dies, and the flush.
 //!
-//! Firmware gathers before it programs: full units wait in the buffer, so that stripes are programmed whole and what is
-//! overwritten soon is not programmed at all. They go to the dies, oldest first, when more than `gather` of them wait, when
-//! they have waited for `destage_after`, when a flush comes or the cache is turned off, and when room is short. So what was
-//! answered and not flushed is at risk for a while, and what a drive that ignores flushes has answered is for as long.
-//! FUA data takes units of its own: it does not carry along what came before it.
+//! Firmware gathers before it programs: full units wait in the buffer, so that stripes are programmed whole
+//! and what is overwritten soon is not programmed at all. They go to the dies, oldest first, when more than
+//! `gather` of them wait, when they have waited for `destage_after`, when a flush comes or the cache is
+//! turned off, and when room is short. So what was answered and not flushed is at risk for a while, and what
+//! a drive that ignores flushes has answered is for as long. FUA data takes units of its own: it does not
+//! carry along what came before it.
 
 use plumb_block::{Nanos, Op};
 

@@ -1,7 +1,7 @@
 //! The dies: who reads, programs or collects where and until when.
 //!
-//! Each die keeps the time at which it is free for reads and for programs; a command reserves what it needs when it is
-//! admitted. A channel is a server of transfers in the order of admission.
+//! Each die keeps the time at which it is free for reads and for programs; a command reserves what it needs
+//! when it is admitted. A channel is a server of transfers in the order of admission.
 
 use plumb_block::mixed;
 
@@ -129,7 +129,8 @@ impl Dies {
         }
     }
 
-    /// Reads `bytes` from byte `first` on, not before `at`; returns when the last of them is in the controller.
+    /// Reads `bytes` from byte `first` on, not before `at`; returns when the last of them is in the
+    /// controller.
     #[inline]
     pub(super) fn read(&mut self, at: u64, first: u64, bytes: u64) -> u64 {
         let (mut stripe, mut offset) = self.by_unit.split(first);
@@ -176,8 +177,8 @@ impl Dies {
         self.debt = self.debt.saturating_add(bytes);
     }
 
-    /// Programs one unit, not before `at`, and with it `extra` bytes that are read and programmed again; returns when it
-    /// is done.
+    /// Programs one unit, not before `at`, and with it `extra` bytes that are read and programmed again;
+    /// returns when it is done.
     pub(super) fn program(&mut self, at: u64, extra: u64) -> u64 {
         self.rest(at);
         let place = self.next;
@@ -199,7 +200,8 @@ impl Dies {
         end
     }
 
-    /// What the dies did while nothing was to be programmed until `at`: they paid debts, and folded the SLC buffer.
+    /// What the dies did while nothing was to be programmed until `at`: they paid debts, and folded the SLC
+    /// buffer.
     fn rest(&mut self, at: u64) {
         let idle = at.saturating_sub(self.last_end);
         if idle == 0 {

@@ -16,8 +16,8 @@ use crate::timing::{Event, Timing};
 /// What a power cut does to a drive's write buffer, and whether it is used when power comes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBuffer {
-    /// The drive believes that it survives: writes are answered from it whatever WCE says, and a flush has nothing to
-    /// wait for.
+    /// The drive believes that it survives: writes are answered from it whatever WCE says, and a flush has
+    /// nothing to wait for.
     pub protected: bool,
     /// It does not, although the drive believes so: the capacitors are dead.
     pub dead: bool,
@@ -49,7 +49,7 @@ pub struct FlashTiming {
     /// When the link is free, from and to the host; one of them if it is not duplex.
     pub(super) link_free: [u64; 2],
     pub(super) journal_free: u64,
-    /// Whether anything came since the journal was written last.
+    /// True if anything came since the journal was written last.
     pub(super) journal_dirty: bool,
     /// Until when the oldest of what waits in the buffer for more to come may wait.
     pub(super) open_until: Option<u64>,
@@ -89,7 +89,7 @@ impl FlashTiming {
         }
     }
 
-    /// Whether a write is durable only when it is programmed.
+    /// Returns true if a write is durable only when it is programmed.
     pub(super) const fn at_risk(&self) -> bool {
         self.write_buffer.wce && !self.write_buffer.protected && !self.write_buffer.through
     }

@@ -1,9 +1,10 @@
 //! The flash translation layer, of a sample of the drive's pages.
 //!
-//! How much a drive must move to make room depends on shares, not on its size. So one page of every `2^shift` is followed
-//! exactly (a random one of each group, so that a sequential write meets each group once), in a drive that is so much
-//! smaller: page map, erase blocks, greedy collection. What the small drive moves, the large one moves `2^shift` times.
-//! At most 65,536 pages are followed, so the map costs half a megabyte and almost no time, whatever the capacity.
+//! How much a drive must move to make room depends on shares, not on its size. So one page of every `2^shift`
+//! is followed exactly (a random one of each group, so that a sequential write meets each group once), in a
+//! drive that is so much smaller: page map, erase blocks, greedy collection. What the small drive moves, the
+//! large one moves `2^shift` times. At most 65,536 pages are followed, so the map costs half a megabyte and
+//! almost no time, whatever the capacity.
 //!
 //! Limitation: a working set of a few pages is followed not at all or too well.
 
@@ -13,7 +14,8 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// How many pages are followed at most.
 const FOLLOWED_MAX: u64 = 1 << 16;
-/// Blocks that are erased beyond what the host can fill and the over-provisioning: so that collection always ends.
+/// Blocks that are erased beyond what the host can fill and the over-provisioning: so that collection always
+/// ends.
 const BLOCKS_SPARE: u64 = 4;
 /// A page of the map.
 pub(super) const PAGE: u64 = 4096;
@@ -123,8 +125,8 @@ impl Ftl {
         std::mem::take(&mut self.moved) << self.shift
     }
 
-    /// Wastes so many bytes of flash, as a unit was programmed before it was full; returns how many pages collection had
-    /// to move for it.
+    /// Wastes so many bytes of flash, as a unit was programmed before it was full; returns how many pages
+    /// collection had to move for it.
     pub(super) fn pad(&mut self, bytes: u64) -> u64 {
         let slot = PAGE << self.shift;
         self.padding += bytes;
@@ -148,7 +150,7 @@ impl Ftl {
         }
     }
 
-    /// Whether the page is on flash, as far as the one of its group that is followed tells.
+    /// Returns true if the page is on flash, as far as the one of its group that is followed tells.
     #[inline]
     pub(super) fn is_mapped(&self, page: u64) -> bool {
         let group = ((page >> self.shift) as usize).min(self.slot_of.len() - 1);
@@ -204,8 +206,8 @@ impl Ftl {
         self.open += 1;
     }
 
-    /// Empties the closed block with the fewest valid pages, and erases it. As more blocks are spare than are erased or
-    /// open, that block is never full of valid pages: each round gains a slot.
+    /// Empties the closed block with the fewest valid pages, and erases it. As more blocks are spare than are
+    /// erased or open, that block is never full of valid pages: each round gains a slot.
     fn collect(&mut self) {
         let open_block = (self.open_end.wrapping_sub(1) / self.slots) as usize;
         let (mut victim, mut least) = (0, u32::MAX);
@@ -258,8 +260,8 @@ mod tests {
 
     #[test]
     fn random_writes_amplify_as_theory_says_and_less_with_more_spare() {
-        // Desnoyers 2012 (SYSTOR), greedy and uniform: about 1 / (1 - mean valid share of a victim); 7 % spare gives near
-        // 7.5, 28 % about 2.4. A sample with blocks of 64 pages comes out near it.
+        // Desnoyers 2012 (SYSTOR), greedy and uniform: about 1 / (1 - mean valid share of a victim); 7 %
+        // spare gives near 7.5, 28 % about 2.4. A sample with blocks of 64 pages comes out near it.
         let (little, much) = (amplification(0.07, 50_000), amplification(0.28, 50_000));
         assert!((4.5..10.0).contains(&little), "{little}");
         assert!((2.0..3.0).contains(&much), "{much}");

@@ -34,7 +34,8 @@ pub struct Parameters {
     pub block_pages: u32,
     /// From the cells of a page to its register, mean over the pages of a cell.
     pub read: Time,
-    /// By how much `read` differs from page to page, as a share of it to each side (the bits of a cell differ).
+    /// By how much `read` differs from page to page, as a share of it to each side (the bits of a cell
+    /// differ).
     #[serde(default)]
     pub read_spread: f64,
     /// From the register to the cells, mean over the pages of a cell.
@@ -43,11 +44,12 @@ pub struct Parameters {
     pub erase: Time,
     /// The rate of one channel.
     pub channel: Rate,
-    /// How long a program that is going on takes to step aside for a read; absent if the read must wait for its end.
+    /// How long a program that is going on takes to step aside for a read; absent if the read must wait for
+    /// its end.
     pub suspend: Option<Time>,
     /// The rate of the link to the host.
     pub link: Rate,
-    /// Whether the link carries both directions at once (PCIe does, SATA does not).
+    /// True if the link carries both directions at once (PCIe does, SATA does not).
     #[serde(default)]
     pub duplex: bool,
     /// What the controller spends on a command before it can take the next.
@@ -58,12 +60,13 @@ pub struct Parameters {
     pub queue: u32,
     /// The write buffer.
     pub buffer: Size,
-    /// How much waits in the buffer for more to come, until a flush or `destage_after`: what is beyond that is
-    /// programmed, oldest first. Half of the buffer if it is not said.
+    /// How much waits in the buffer for more to come, until a flush or `destage_after`: what is beyond that
+    /// is programmed, oldest first. Half of the buffer if it is not said.
     pub gather: Option<Size>,
     /// How long data may wait so.
     pub destage_after: Time,
-    /// What a flush takes once everything is programmed: the map's journal, or with a protected buffer all that there is.
+    /// What a flush takes once everything is programmed: the map's journal, or with a protected buffer all
+    /// that there is.
     pub flush: Time,
     /// What a discard takes.
     pub trim: Time,

@@ -1,4 +1,5 @@
-//! The write buffer's content: a unit that fills up, full ones that are gathered, and those on their way to the dies.
+//! The write buffer's content: a unit that fills up, full ones that are gathered, and those on their way to
+//! the dies.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,8 @@ pub(super) struct Units {
     pub(super) open: Unit,
     /// Full ones that wait for more, oldest first.
     pub(super) gathered: VecDeque<u32>,
-    /// When the last unit that was sent to a die is programmed, with those before it that share a command with it.
+    /// When the last unit that was sent to a die is programmed, with those before it that share a command
+    /// with it.
     pub(super) chain: u64,
     /// Those that are gathered or on their way.
     flying: Vec<Unit>,

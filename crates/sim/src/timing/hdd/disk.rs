@@ -1,8 +1,8 @@
 //! The disk as [`Mechanics`]: one arm, a queue, and the choice of what comes next.
 //!
-//! The next access is the one that can begin first, seek and rotation together (shortest access time first), where each
-//! has its time of waiting counted in its favour, so that none starves. What follows the last sector without a gap goes
-//! first, as it passes under the head anyway.
+//! The next access is the one that can begin first, seek and rotation together (shortest access time first),
+//! where each has its time of waiting counted in its favour, so that none starves. What follows the last
+//! sector without a gap goes first, as it passes under the head anyway.
 
 use std::collections::VecDeque;
 

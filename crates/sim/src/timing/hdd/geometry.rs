@@ -1,8 +1,8 @@
 //! Where a sector is: zone, cylinder, head, angle.
 //!
-//! Sectors are numbered along a track, then over the heads of a cylinder, then inwards. Each track begins later on the
-//! platter than the one before by what the change of head or cylinder takes (the skew), so that a sequential transfer
-//! loses that time and no revolution.
+//! Sectors are numbered along a track, then over the heads of a cylinder, then inwards. Each track begins
+//! later on the platter than the one before by what the change of head or cylinder takes (the skew), so that
+//! a sequential transfer loses that time and no revolution.
 
 use plumb_block::Bytes;
 
@@ -102,7 +102,8 @@ impl Geometry {
         u64::from(angle / self.zones[place.zone as usize].sector_angle)
     }
 
-    /// By how much the platter turns between the end of the track of `place` and the beginning of the next one.
+    /// By how much the platter turns between the end of the track of `place` and the beginning of the next
+    /// one.
     pub(super) const fn skew_after(&self, place: &Place) -> Angle {
         if place.head + 1 < self.heads { self.head_skew } else { self.cylinder_skew }
     }

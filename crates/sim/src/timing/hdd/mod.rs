@@ -8,10 +8,12 @@
 //!                  └► read-ahead: what passes under the head while nobody asks
 //! ```
 //!
-//! Nothing in it is random: where the platter is follows from the time alone, so the same commands at the same times take
-//! the same time. Angles are fractions of a revolution in 32 bits, which wrap as the platter does.
+//! Nothing in it is random: where the platter is follows from the time alone, so the same commands at the
+//! same times take the same time. Angles are fractions of a revolution in 32 bits, which wrap as the platter
+//! does.
 //!
-//! Not modelled: spin-up, thermal recalibration, retries, remapped sectors, several actuators, shingled recording.
+//! Not modelled: spin-up, thermal recalibration, retries, remapped sectors, several actuators, shingled
+//! recording.
 
 mod disk;
 mod geometry;

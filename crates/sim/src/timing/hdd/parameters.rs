@@ -33,12 +33,13 @@ pub struct HddParameters {
     pub write_settle: Time,
     /// To another head of the same cylinder, settled.
     pub head_switch: Time,
-    /// A sector that comes within this time of the arrival of the head is taken as missed: servo and prediction err.
+    /// A sector that comes within this time of the arrival of the head is taken as missed: servo and
+    /// prediction err.
     pub rotation_margin: Time,
     /// How many accesses the firmware chooses the next one from.
     pub reorder_window: u32,
-    /// A command that has waited this many times as long as another takes goes first: nothing starves. A power of two
-    /// is used, the next lower one.
+    /// A command that has waited this many times as long as another takes goes first: nothing starves. A
+    /// power of two is used, the next lower one.
     pub patience: u32,
     /// How much nearer a destaging that nobody waits for must be to be preferred to a command.
     pub background_handicap: Time,
@@ -112,7 +113,8 @@ impl Limits for HddParameters {
 }
 
 impl HddParameters {
-    /// The seek curve is `track + a √x + b x` over the part x of the full stroke, and neither a nor b may be negative.
+    /// The seek curve is `track + a √x + b x` over the part x of the full stroke, and neither a nor b may be
+    /// negative.
     fn seek_limits(&self, check: &mut Check) {
         let (track, average, full) = (self.seek_track.0.0, self.seek_average.0.0, self.seek_full.0.0);
         check.within("seek_full", &self.seek_full, &(Time(Nanos(1000))..=Time(Nanos::millis(200))));
@@ -156,7 +158,7 @@ pub(in crate::timing) mod tests {
         }
     }
 
-    /// Whether `parameters` are refused, and `field` is what is wrong.
+    /// Returns true if `parameters` are refused, and `field` is what is wrong.
     fn refused(parameters: &HddParameters, field: &str) -> bool {
         let mut check = Check::default();
         parameters.limits(&mut check);

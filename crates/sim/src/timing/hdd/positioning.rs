@@ -1,7 +1,7 @@
 //! How long it takes until the head is where a sector begins, and until sectors have passed.
 //!
-//! A disk asks for the former of its whole queue at each access, and no processor can foresee what comes out: so that
-//! is computed without branches.
+//! A disk asks for the former of its whole queue at each access, and no processor can foresee what comes out:
+//! so that is computed without branches.
 
 use std::hint::select_unpredictable;
 
@@ -107,8 +107,8 @@ impl Positioning {
         Arm { cylinder: last.cylinder, head: last.head }
     }
 
-    /// How many sectors from `first` on, `most` at most, pass within `time`, and after how long the next one comes, which
-    /// is later than `time` where the track has just changed.
+    /// How many sectors from `first` on, `most` at most, pass within `time`, and after how long the next one
+    /// comes, which is later than `time` where the track has just changed.
     pub(super) fn passed(&self, first: u64, most: u64, time: u64) -> (u64, u64) {
         let (mut count, mut used) = (0, 0);
         while count < most {

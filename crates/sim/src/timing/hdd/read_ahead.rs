@@ -1,8 +1,8 @@
 //! What the disk keeps of what it read, and what it reads while nobody asks.
 //!
-//! After a read, while nothing else is to be done, the head stays and reads on. Where it has come to is not simulated
-//! sector by sector but worked out when somebody asks. A segment is a run of sectors in the buffer; each stream of reads
-//! lives in one, and the one that was used longest ago makes room.
+//! After a read, while nothing else is to be done, the head stays and reads on. Where it has come to is not
+//! simulated sector by sector but worked out when somebody asks. A segment is a run of sectors in the buffer;
+//! each stream of reads lives in one, and the one that was used longest ago makes room.
 
 use super::positioning::Positioning;
 use crate::command::Sectors;
@@ -16,8 +16,8 @@ struct Segment {
 }
 
 impl Segment {
-    /// Whether it reaches from `first` or before to `end` or beyond. Which of the two fails is as good as random: both
-    /// are looked at.
+    /// Returns true if it reaches from `first` or before to `end` or beyond. Which of the two fails is as
+    /// good as random: both are looked at.
     #[inline]
     const fn has(&self, first: u64, end: u64) -> bool {
         (self.first <= first) & (end <= self.end)
@@ -105,7 +105,7 @@ impl ReadAhead {
         self.stream = None;
     }
 
-    /// Whether all of `sectors` is in the buffer.
+    /// Returns true if all of `sectors` is in the buffer.
     pub(super) fn holds(&mut self, sectors: Sectors) -> bool {
         let inside = |segment: &&mut Segment| segment.has(sectors.first, sectors.end());
         let Some(segment) = self.segments.iter_mut().find(inside) else { return false };
@@ -120,8 +120,8 @@ impl ReadAhead {
         true
     }
 
-    /// When the stream will have read all of `sectors`, if it is about to: they begin in its segment, or so little in
-    /// front of the head that staying is faster than coming back. It has caught up with now.
+    /// When the stream will have read all of `sectors`, if it is about to: they begin in its segment, or so
+    /// little in front of the head that staying is faster than coming back. It has caught up with now.
     pub(super) fn arrival(&self, sectors: Sectors, disk: &Positioning) -> Option<u64> {
         let stream = self.stream?;
         let near = stream.next + disk.track(stream.next) / 2;

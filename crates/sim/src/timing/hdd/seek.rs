@@ -1,10 +1,10 @@
 //! The arm: how long it takes from cylinder to cylinder.
 //!
-//! A short seek is all acceleration and grows with the root of the distance, a long one coasts and grows with the
-//! distance itself. The three figures of a data sheet (one track, average, full stroke) give the curve
-//! `track + a √x + b x`, where x is the part of the full stroke: over all pairs of cylinders the mean of √x is 8/15 and
-//! that of x is 1/3, hence `a = 5 A - 5/3 F` and `b = 8/3 F - 5 A` with A and F the average and the full stroke above
-//! the one track.
+//! A short seek is all acceleration and grows with the root of the distance, a long one coasts and grows with
+//! the distance itself. The three figures of a data sheet (one track, average, full stroke) give the curve
+//! `track + a √x + b x`, where x is the part of the full stroke: over all pairs of cylinders the mean of √x
+//! is 8/15 and that of x is 1/3, hence `a = 5 A - 5/3 F` and `b = 8/3 F - 5 A` with A and F the average and
+//! the full stroke above the one track.
 
 use std::hint::select_unpredictable;
 

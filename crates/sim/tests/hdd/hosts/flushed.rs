@@ -1,5 +1,5 @@
-//! What a desktop of 2002 did to its disk (KB 332023), in the three states of the write cache that Windows knew: small
-//! writes that are flushed one by one, and large copies.
+//! What a desktop of 2002 did to its disk (KB 332023), in the three states of the write cache that Windows
+//! knew: small writes that are flushed one by one, and large copies.
 
 use plumb_block::{Nanos, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;

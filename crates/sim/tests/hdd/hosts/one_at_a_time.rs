@@ -55,7 +55,8 @@ impl<'t> Host<'t> {
     }
 }
 
-/// Appends 2300 bytes at a time to a file of 64 MiB at `base`, through the page cache, with an fdatasync after each.
+/// Appends 2300 bytes at a time to a file of 64 MiB at `base`, through the page cache, with an fdatasync
+/// after each.
 pub(crate) fn appends(drive: &mut dyn Timing, flushes: bool, base: u64, count: u64) -> Vec<Nanos> {
     let mut host = Host::new(drive);
     let base = base / 8 * 8;

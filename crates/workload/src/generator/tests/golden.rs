@@ -1,5 +1,5 @@
-//! The first operations of each way through a range, so that every machine can be compared with every other, and every
-//! version with those before: recordings of older ones must verify, so these values never change.
+//! The first operations of each way through a range, so that every machine can be compared with every other,
+//! and every version with those before: recordings of older ones must verify, so these values never change.
 
 use super::*;
 use crate::access::{Sequential, Walk, Zone, ZoneLength};
@@ -46,7 +46,8 @@ fn the_stream_of_a_seed_is_fixed_for_ever() {
 
 #[test]
 fn each_way_through_a_range_is_fixed_for_ever() {
-    // All but the zones were found by another implementation, in another language, with another library of functions.
+    // All but the zones were found by another implementation, in another language, with another library of
+    // functions.
     let random = |distribution| with(drawn(distribution, Runs::Single));
     let walked = |walk| with(Access::Sequential(Sequential { stride: Some(Bytes::mib(300)), walk }));
     let zones = vec![

@@ -1,4 +1,5 @@
-//! The stream against a slow model that knows nothing of how the fast one works, and limits that all kinds keep.
+//! The stream against a slow model that knows nothing of how the fast one works, and limits that all kinds
+//! keep.
 
 use proptest::prelude::*;
 

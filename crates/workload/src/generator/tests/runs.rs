@@ -3,8 +3,8 @@
 use super::*;
 use crate::block_sizes::{BlockSizes, BlockSplit};
 
-/// The runs of a stream: the kind of each operation and its offset, cut where one does not go on where the one before
-/// ended.
+/// The runs of a stream: the kind of each operation and its offset, cut where one does not go on where the
+/// one before ended.
 fn cut(stream: &[Operation]) -> Vec<Vec<Operation>> {
     let mut runs: Vec<Vec<Operation>> = Vec::new();
     let mut end = None;

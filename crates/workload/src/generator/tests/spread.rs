@@ -138,7 +138,8 @@ fn zones_get_their_shares_and_holes_nothing() {
     let base = with(Distribution::Zoned(zones), blocks(1000), 5);
     let mut parts = vec![0.006; 100];
     parts.extend([0.0; 301]);
-    // The hole ends one byte into block 400, so the next zone's first place is block 401; it ends one byte into block 499.
+    // The hole ends one byte into block 400, so the next zone's first place is block 401; it ends one byte
+    // into block 499.
     parts.extend([0.125 / 99.0; 99]);
     parts.extend([0.275 / 500.0; 500]);
     for runs in [Runs::Single, Runs::Geometric { random_percent: 40 }, Runs::Fixed(3)] {

@@ -1,5 +1,6 @@
-//! `plumb cache advise`: how large a log the user's own writes need. A recording of them is done again in simulated time, over the
-//! backing device alone and over caches of several sizes, with the rules by which a cache is served.
+//! `plumb cache advise`: how large a log the user's own writes need. A recording of them is done again in
+//! simulated time, over the backing device alone and over caches of several sizes, with the rules by which a
+//! cache is served.
 
 mod replayed;
 mod text;
@@ -16,7 +17,8 @@ use crate::arguments::cache::AdviseArguments;
 use crate::exit::{Exit, Refusal, usage};
 use crate::{stop, terminal, traces};
 
-/// So much of what is written a log holds at least, in the worst case: a header of 4 KiB for each write of 4 KiB, and what is not used of it.
+/// So much of what is written a log holds at least, in the worst case: a header of 4 KiB for each write of 4
+/// KiB, and what is not used of it.
 const LOG_PER_WRITTEN: u64 = 3;
 /// The smallest log that is tried as one that never fills.
 const ENDLESS_MIN: Bytes = Bytes::gib(1);
@@ -66,7 +68,8 @@ struct Waiting {
 #[derive(Debug, Serialize)]
 struct Tried {
     size: u64,
-    /// Which share of the writes were answered no later than a tenth after the slowest of a log that never fills.
+    /// Which share of the writes were answered no later than a tenth after the slowest of a log that never
+    /// fills.
     absorbed: f64,
     /// For how long clients waited more than for such a log, all together.
     stall_seconds: f64,
@@ -151,7 +154,8 @@ fn smallest(tried: &BTreeMap<Bytes, Tried>) -> Bytes {
     absorbs.map(|(size, _)| *size).next().unwrap_or_default()
 }
 
-/// The size to try next, half-way between the smallest that absorbs the bursts and the next smaller one, unless that says it well enough.
+/// The size to try next, half-way between the smallest that absorbs the bursts and the next smaller one,
+/// unless that says it well enough.
 fn between(tried: &BTreeMap<Bytes, Tried>) -> Option<Bytes> {
     let enough = smallest(tried).0;
     let too_small = tried.range(..Bytes(enough)).next_back().map_or(0, |(size, _)| size.0);
@@ -160,8 +164,8 @@ fn between(tried: &BTreeMap<Bytes, Tried>) -> Option<Bytes> {
     (!is_close && middle >= SIZE_MIN.0 && middle < enough).then_some(Bytes(middle))
 }
 
-/// What was written, as one target, and how many reads there were beside. They are left out: a cache makes none faster, and a slow device that
-/// they wait for would hide what it does for writes.
+/// What was written, as one target, and how many reads there were beside. They are left out: a cache makes
+/// none faster, and a slow device that they wait for would hide what it does for writes.
 fn recorded(path: &str) -> Result<(Recorded, u64), Refusal> {
     let job = Job::on("cache", Workload::over(ByteRange::ALL, Bytes::kib(4)));
     let trace = traces::named(path)?;

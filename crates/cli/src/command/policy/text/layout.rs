@@ -1,4 +1,5 @@
-//! How these pages are set: with the pieces of `plumb_report::terminal`, and with names from outside made fit to print.
+//! How these pages are set: with the pieces of `plumb_report::terminal`, and with names from outside made fit
+//! to print.
 
 use plumb_policy::view::DeviceView;
 use plumb_report::Style;

@@ -1,7 +1,7 @@
 //! A plan for people: what, in which order, how, and why not.
 //!
-//! Disks that are changed by the same steps share one list of them: a thousand disks of one kind are a table and a few
-//! lines. With the bytes every disk has a list of its own, for bytes name disks.
+//! Disks that are changed by the same steps share one list of them: a thousand disks of one kind are a table
+//! and a few lines. With the bytes every disk has a list of its own, for bytes name disks.
 
 use plumb_policy::plan::{Plan, PlannedChange, PlannedStep};
 use plumb_policy::select::roles_of;

@@ -6,7 +6,7 @@ use plumb_report::Style;
 
 use super::layout::{Ink, hang};
 
-/// Whether a power cut can take what a volume has acknowledged, as far as the controller says.
+/// Returns true if a power cut can take what a volume has acknowledged, as far as the controller says.
 pub(in super::super) fn is_at_risk(report: &RaidReport, volume: &Volume) -> bool {
     match volume.write_policy {
         WritePolicy::AlwaysWriteBack => !report.backups.iter().any(|backup| backup.good),

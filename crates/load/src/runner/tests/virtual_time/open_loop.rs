@@ -1,9 +1,9 @@
 //! Whether an open loop tells the truth: one server of known service times at 80 % of what it can do.
 //!
 //! The latency since the intended start is compared with two oracles that know nothing of workers, depths and
-//! batches: Lindley's recursion over the same arrivals and service times, which it must match to the digits of the
-//! histogram, and queueing theory (M/D/1, M/M/1, D/M/1), which it must match to 2 %. A closed loop, or a load that
-//! forgets what it could not start in time, fails both by far.
+//! batches: Lindley's recursion over the same arrivals and service times, which it must match to the digits
+//! of the histogram, and queueing theory (M/D/1, M/M/1, D/M/1), which it must match to 2 %. A closed loop, or
+//! a load that forgets what it could not start in time, fails both by far.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -43,8 +43,8 @@ struct Stall {
     length: Nanos,
 }
 
-/// A single server, first come first served. Time as the recursion of Lindley: used by the device and by the oracle,
-/// each with its own.
+/// A single server, first come first served. Time as the recursion of Lindley: used by the device and by the
+/// oracle, each with its own.
 #[derive(Debug, Clone)]
 struct Server {
     service: Service,
@@ -192,8 +192,8 @@ struct Exact {
 }
 
 impl Exact {
-    /// Serves the intended starts of all `workers` in order. What lies `depth` operations ahead must be done before
-    /// the next one starts; of several workers it is assumed that the depth is never reached.
+    /// Serves the intended starts of all `workers` in order. What lies `depth` operations ahead must be done
+    /// before the next one starts; of several workers it is assumed that the depth is never reached.
     fn of(workload: &Workload, workers: u32, mut server: Server) -> Self {
         let Some(operations) = workload.stop.operations else { panic!("a counted workload") };
         let mut arrivals = Vec::new();
@@ -236,8 +236,8 @@ fn at_80_percent(arrivals: Rate, operations: u64) -> Workload {
     Workload { rate: arrivals, depth: 64, stop: Stop::operations(operations), ..workload() }
 }
 
-/// Runs the workload on the server and compares with the recursion. The outcome, and its latencies since the intended
-/// start.
+/// Runs the workload on the server and compares with the recursion. The outcome, and its latencies since the
+/// intended start.
 fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadOutcome, Histogram) {
     let shop = Shop::new(server.clone());
     let shares = Share::all(NonZeroU32::new(workers).unwrap());
@@ -316,9 +316,9 @@ fn several_workers_are_together_one_poisson_process() {
 fn poisson_arrivals_at_a_server_of_exponential_time_are_m_m_1() {
     let server = Server::new(Service::Exponential, None);
     let (_, measured) = run_and_compare(&at_80_percent(poisson(), 400_000), 1, &server);
-    // The time in the system is exponential with the mean 1 / (1 - rho). At this load what one operation waits the
-    // next eighty do too, so that the p99 of as many has a standard deviation of 3 % from one seed to another: the
-    // bar of 2 % is met against the recursion, which knows what was drawn.
+    // The time in the system is exponential with the mean 1 / (1 - rho). At this load what one operation
+    // waits the next eighty do too, so that the p99 of as many has a standard deviation of 3 % from one seed
+    // to another: the bar of 2 % is met against the recursion, which knows what was drawn.
     assert_theory(&measured, 3.0 * TOLERANCE, |probability| -(1.0 - probability).ln() / 0.2);
 }
 
@@ -341,14 +341,15 @@ fn a_fixed_schedule_at_a_server_of_fixed_time_never_waits() {
 
 #[test]
 fn a_stall_is_paid_for_by_everything_that_was_due_in_it() {
-    // 100 ms in the middle of ten seconds. Each interval of 125 us makes up for 25 us, so 4,000 of 80,000 operations
-    // are delayed, evenly from 100 ms down to nothing: 1 % of all waited longer than 80 ms.
+    // 100 ms in the middle of ten seconds. Each interval of 125 us makes up for 25 us, so 4,000 of 80,000
+    // operations are delayed, evenly from 100 ms down to nothing: 1 % of all waited longer than 80 ms.
     let stall = Stall { from: Nanos::secs(4), length: Nanos::millis(100) };
     let server = Server::new(Service::Fixed, Some(stall));
     let (outcome, measured) = run_and_compare(&at_80_percent(Rate::iops(RATE), 80_000), 1, &server);
     let p99 = measured.at_per_mille(990).unwrap().as_secs_f64();
     assert!((p99 / 0.0801 - 1.0).abs() <= TOLERANCE, "{p99}");
-    // Sixty-four were in the shop when it closed; all others waited outside, where service times do not see them.
+    // Sixty-four were in the shop when it closed; all others waited outside, where service times do not see
+    // them.
     let service = outcome.read.latency.at_per_mille(990).unwrap();
     assert!(service <= SERVICE * 65, "{service}");
     assert!(outcome.backlog_max > Nanos::millis(85) && outcome.backlog_max < stall.length);

@@ -9,7 +9,8 @@ use crate::nbd::client::jobs::{Phase, Wanted};
 use crate::nbd::client::replies::Answer;
 use crate::nbd::wire::{Command, CommandFlags};
 
-/// Whether a write with FUA that failed like this may have failed in the flush that the server made of it.
+/// Returns true if a write with FUA that failed like this may have failed in the flush that the server made
+/// of it.
 fn may_be_of_the_flush(errno: Errno) -> bool {
     !matches!(errno, Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP)
 }

@@ -7,11 +7,11 @@ use crate::nbd::wire::{
     ServerEntry, ServerHello,
 };
 
-/// Whether `sent` is well-formed to its last byte; with `expected`, whether each of these was answered once and
-/// nothing else was.
+/// Whether `sent` is well-formed to its last byte; with `expected`, whether each of these was answered once
+/// and nothing else was.
 ///
-/// The length of the bytes behind a simple reply to a read is known to the client only, so in sessions without
-/// structured replies only the handshake is parsed.
+/// The length of the bytes behind a simple reply to a read is known to the client only, so in sessions
+/// without structured replies only the handshake is parsed.
 pub(super) fn check(sent: &[u8], expected: Option<&BTreeSet<Cookie>>) -> Result<(), String> {
     let Some((hello, mut rest)) = sent.split_first_chunk() else { return Err("no greeting".to_owned()) };
     ServerHello::decode(hello).map_err(|error| error.to_string())?;

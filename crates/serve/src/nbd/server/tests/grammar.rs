@@ -15,7 +15,7 @@ pub(super) struct Session {
     pub(super) bytes: Vec<u8>,
     /// How many options and requests there are in them.
     pub(super) frames: u64,
-    /// Whether they are as the grammar made them.
+    /// True if they are as the grammar made them.
     pub(super) is_intact: bool,
     /// The cookies of requests that must be answered, each once.
     pub(super) expected: BTreeSet<Cookie>,

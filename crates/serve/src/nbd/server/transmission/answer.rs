@@ -38,8 +38,8 @@ impl Transmission {
     fn finish(&mut self, id: u32) -> Result<(), Broken> {
         let Some(command) = self.commands.get(id) else { return Ok(()) };
         if command.flush_after && command.failure.is_none() {
-            // FUA where the device has none: what was just done becomes durable by a flush, submitted after it
-            // completed, and only then it is answered.
+            // FUA where the device has none: what was just done becomes durable by a flush, submitted after
+            // it completed, and only then it is answered.
             command.flush_after = false;
             command.pieces_out = 1;
             let flush = Piece { command: id, number: 0 };

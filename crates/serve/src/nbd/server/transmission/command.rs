@@ -1,5 +1,5 @@
-//! The requests in flight, each with the pieces that are still out. A piece knows the number of its command and its own, so that
-//! both are found without a search when it has ended.
+//! The requests in flight, each with the pieces that are still out. A piece knows the number of its command
+//! and its own, so that both are found without a search when it has ended.
 
 use plumb_block::{BufferMut, Errno};
 
@@ -13,7 +13,7 @@ pub(super) struct Command {
     pub(super) length: u32,
     /// Pieces handed to the device that have not come back.
     pub(super) pieces_out: u32,
-    /// Whether all of its pieces were handed to the device.
+    /// True if all of its pieces were handed to the device.
     pub(super) is_whole: bool,
     /// The first failure.
     pub(super) failure: Option<Errno>,
@@ -32,7 +32,7 @@ pub(super) struct Read {
     pub(super) piece_bytes: u32,
     /// How many pieces were sent while others were out.
     pub(super) sent: u32,
-    /// Whether each piece is sent in a chunk of its own, so that a failure can still be told.
+    /// True if each piece is sent in a chunk of its own, so that a failure can still be told.
     pub(super) in_chunks: bool,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct ReadIntake {
     range: LbaRange,
     offset: u64,
     length: u32,
-    /// Whether the answer may come in several chunks.
+    /// True if the answer may come in several chunks.
     in_chunks: bool,
 }
 
@@ -61,8 +61,8 @@ pub(super) struct PiecesIntake {
 }
 
 impl Intake {
-    /// Where received bytes may go directly, and whether the write ends in there. Only while nothing that came before
-    /// is waiting in the input.
+    /// Where received bytes may go directly, and whether the write ends in there. Only while nothing that
+    /// came before is waiting in the input.
     pub(super) fn payload_space(&mut self, is_input_empty: bool) -> (&mut [u8], bool) {
         match self {
             Self::Payload(PayloadIntake { buffer: Some((buffer, filled)), left, .. }) if is_input_empty => {
@@ -173,8 +173,9 @@ impl Transmission {
         None
     }
 
-    /// A read: its pieces wait for each other in their buffers; where these are too many they are sent one by one, and nothing else
-    /// is in flight meanwhile: the bytes of a reply must not be interrupted, and have all the buffers.
+    /// A read: its pieces wait for each other in their buffers; where these are too many they are sent one by
+    /// one, and nothing else is in flight meanwhile: the bytes of a reply must not be interrupted, and have
+    /// all the buffers.
     fn read(&mut self, read: ReadIntake) -> Option<Blocked> {
         let lane = self.lane.as_mut()?;
         let cut = lane.buffers.cut(read.length);

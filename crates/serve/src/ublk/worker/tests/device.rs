@@ -1,5 +1,5 @@
-//! A device with a volatile cache that completes in any order, makes durable what it must and nothing more, and loses the rest
-//! when its server dies.
+//! A device with a volatile cache that completes in any order, makes durable what it must and nothing more,
+//! and loses the rest when its server dies.
 
 use std::collections::BTreeMap;
 use std::fs::File;

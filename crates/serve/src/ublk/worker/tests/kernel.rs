@@ -1,5 +1,6 @@
-//! The driver's side of a queue, by the driver's rules (drivers/block/ublk_drv.c): a tag is fetched once, is committed only after
-//! a request was given to the server, and what a dead server had not answered is asked again.
+//! The driver's side of a queue, by the driver's rules (drivers/block/ublk_drv.c): a tag is fetched once, is
+//! committed only after a request was given to the server, and what a dead server had not answered is asked
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +76,7 @@ impl Driver {
         Some(tag)
     }
 
-    /// Whether a write of `block` is not answered.
+    /// Returns true if a write of `block` is not answered.
     pub(super) fn writes(&self, block: u64) -> bool {
         self.asked.values().any(|asked| matches!(asked, Asked::Write { range, .. } if range.lba.0 == block))
     }
