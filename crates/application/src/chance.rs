@@ -39,7 +39,7 @@ impl Chance {
         0
     }
 
-    /// Of `(0, 1]`, in steps of 2^-53.
+    /// Returns a number of `(0, 1]`, in steps of 2^-53.
     fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }

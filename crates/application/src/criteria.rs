@@ -13,11 +13,11 @@ pub struct Criterion {
     pub id: String,
     /// Whose latency.
     pub of: Quantity,
-    /// Which figure of it.
+    /// Figure of the distribution that is limited.
     pub statistic: Statistic,
     /// Must be below this.
     pub below: Nanos,
-    /// What happens otherwise.
+    /// Consequence if the limit is missed.
     pub why: String,
 }
 
@@ -29,23 +29,23 @@ pub enum Quantity {
     Syncs,
     /// Reads of a job of the scenario, by its place.
     Reads {
-        /// Which job.
+        /// Number of the job.
         job: usize,
     },
     /// Writes of a job of the scenario, by its place.
     Writes {
-        /// Which job.
+        /// Number of the job.
         job: usize,
     },
 }
 
-/// Which figure of a distribution.
+/// Figure of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// The mean.
     Mean,
-    /// What so many of 1000 do not exceed.
+    /// Value that so many of 1000 do not exceed.
     PerMille(u32),
     /// The mean of the worst second.
     WorstSecond,
@@ -56,20 +56,20 @@ pub enum Statistic {
 pub struct Judged {
     /// The limit.
     pub criterion: &'static Criterion,
-    /// What was measured; `None` if there was nothing to measure.
+    /// Measured value; `None` if there was nothing to measure.
     pub measured: Option<Nanos>,
-    /// What follows.
+    /// Verdict on the limit.
     pub standing: Standing,
-    /// The same in words.
+    /// Verdict in words.
     pub sentence: String,
 }
 
-/// What follows from a limit.
+/// Verdict on a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is kept.
+    /// The limit is kept.
     Met,
-    /// It is not kept: a finding.
+    /// The limit is not kept: a finding.
     Missed,
     /// Nothing was measured that it could be held against.
     Unmeasured,
@@ -144,7 +144,7 @@ impl Criterion {
     }
 }
 
-/// Of 990: `99th`; of 999: `99.9th`.
+/// Returns the ordinal of a share of 1000: of 990, `99th`; of 999, `99.9th`.
 fn ordinal(per_mille: u32) -> String {
     if per_mille.is_multiple_of(10) {
         format!("{}th", per_mille / 10)

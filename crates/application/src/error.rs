@@ -17,7 +17,7 @@ pub enum Error {
     /// The profile's own directory could not be made or removed.
     #[error("cannot {operation} {}", path.display())]
     Directory {
-        /// What was being done.
+        /// Operation that was going on.
         operation: &'static str,
         /// To which directory.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum Error {
     /// Another call failed.
     #[error("a call failed; stopped")]
     Call {
-        /// Which.
+        /// Cause of the failure.
         #[source]
         source: Cause,
     },
@@ -72,7 +72,7 @@ pub enum Cause {
     /// In SQLite.
     #[error("SQLite cannot {doing}")]
     Sqlite {
-        /// What was being done.
+        /// Operation that was going on.
         doing: &'static str,
         /// Why not.
         #[source]
@@ -81,7 +81,7 @@ pub enum Cause {
 }
 
 impl Error {
-    /// Of a call on files that failed; `is_sync` if it was to make something durable.
+    /// Returns the error of a call on files that failed; `is_sync` if it was to make something durable.
     pub(crate) fn of_call(source: plumb_block::Error, is_sync: bool) -> Self {
         let full = source.errno().is_some_and(plumb_block::Errno::is_full);
         let latched = source.kind == ErrorKind::FlushLatched;
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// Of something that SQLite could not do.
+    /// Returns the error of something that SQLite could not do.
     pub(crate) fn of_sqlite(source: rusqlite::Error, doing: &'static str) -> Self {
         let code = source.sqlite_extended_error_code();
         let cause = Cause::Sqlite { doing, source };

@@ -12,7 +12,7 @@ pub type OpenStore<'a> = &'a dyn Fn(&Path) -> plumb_block::Result<Box<dyn FileSt
 /// Where a profile over files runs: in a directory of its own beneath this one.
 #[derive(Clone)]
 pub struct Directory<'a> {
-    /// Which.
+    /// Path of the directory.
     pub path: PathBuf,
     /// How much the file system has free, if that is known: less is prepared where it is short.
     pub free: Option<Bytes>,
@@ -25,13 +25,14 @@ pub struct Directory<'a> {
 pub struct Limits {
     /// No transaction starts after this time; `None` with no count either: as long as the profile says.
     pub duration: Option<Nanos>,
-    /// So many transactions, over all threads together; in a block workload so many operations of each job.
+    /// Number of transactions, over all threads together; in a block workload the number of operations of
+    /// each job.
     pub count: Option<u64>,
-    /// So many threads, rather than as many as the profile says.
+    /// Number of threads, rather than as many as the profile says.
     pub threads: Option<u32>,
-    /// So large a part of the files, above 0, at most 1; `None`: all, or as much as there is room for.
+    /// Part of the files to use, above 0, at most 1; `None`: all, or as much as there is room for.
     pub scale: Option<f64>,
-    /// What all sizes, places and choices follow from.
+    /// Seed from which all sizes, places and choices follow.
     pub seed: u64,
 }
 

@@ -4,7 +4,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What direct I/O asks of memory at most.
+/// Largest alignment in memory that direct I/O asks for.
 const ALIGNMENT: usize = 4096;
 
 /// Memory at an address that direct I/O accepts.

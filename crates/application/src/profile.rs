@@ -1,5 +1,5 @@
-//! What a profile is: a pattern, where it is known from, and how it is carried out. All of it is data, in
-//! `profiles.toml`.
+//! Definition of a profile: a pattern, where it is known from, and how it is carried out. All of it is data,
+//! in `profiles.toml`.
 
 use plumb_block::{Bytes, FlushCall};
 use plumb_workload::{Access, Durability, Rate};
@@ -13,19 +13,19 @@ use crate::sqlite::{Journal, Synchronous};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// As it is typed.
+    /// Name as typed.
     pub name: String,
     /// In one line.
     pub summary: String,
-    /// What it does, call by call.
+    /// Description of what the profile does, call by call.
     pub pattern: String,
     /// How its pattern is known.
     pub provenance: Provenance,
     /// The source, and what of the pattern is estimated.
     pub source: String,
-    /// What it does not model.
+    /// Description of what the profile does not model.
     pub leaves_out: String,
-    /// What its users expect of a place; a limit that is missed is a finding.
+    /// Limits that its users expect a place to keep; a limit that is missed is a finding.
     #[serde(default)]
     pub criteria: Vec<Criterion>,
     /// The ways to run it; the first is taken unless another is named. Never empty.
@@ -52,7 +52,7 @@ pub enum Provenance {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// As it is typed after the profile's name and a colon.
+    /// Name as typed after the profile's name and a colon.
     pub name: String,
     /// In one line.
     pub summary: String,
@@ -118,7 +118,7 @@ pub struct BlockWork {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileWork {
-    /// Which.
+    /// Program that does the work.
     pub(crate) program: ProgramName,
     /// How many threads it has, unless the variant says otherwise; 1 if `None`.
     pub(crate) threads: Option<u32>,
@@ -152,7 +152,7 @@ impl SqliteWork {
 }
 
 impl Provenance {
-    /// As it is printed.
+    /// Returns the name as printed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Traced => "traced",

@@ -12,7 +12,7 @@ use crate::limits::{Directory, Limits};
 use crate::profile::{BlockWork, Extent, FileWork, Profile, Variant, Work};
 use crate::sqlite;
 
-/// Of the room that is free, so much is used at most.
+/// Largest share of the free room that is used.
 const ROOM_SHARE: f64 = 0.5;
 /// A smaller part of a profile says nothing.
 const SCALE_MIN: f64 = 0.01;

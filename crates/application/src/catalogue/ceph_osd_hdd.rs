@@ -22,7 +22,7 @@ struct Thread<'a> {
     log: FileId,
     log_end: u64,
     volume: FileId,
-    /// What is written later: where, and how much, in units.
+    /// Deferred writes: where, and how much, in units.
     deferred: Vec<(u64, u64)>,
 }
 

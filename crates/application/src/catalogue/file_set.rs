@@ -12,7 +12,7 @@ use super::tree::Tree;
 use crate::chance::Chance;
 use crate::engine::{Actor, Hand, Preparation, Program, Setting, Step};
 
-/// What a set consists of.
+/// Composition of a file set.
 #[derive(Debug, Clone)]
 pub(super) struct FileSet {
     tree: Tree,
@@ -25,7 +25,7 @@ pub(super) struct FileSet {
     cycle: Cycle,
 }
 
-/// What a thread does in a transaction.
+/// Work of a thread in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cycle {
     /// Delete; deliver; read and append; read. What was written is made durable each time.
@@ -34,7 +34,7 @@ enum Cycle {
     Users,
 }
 
-/// Of five names how many exist at first: Filebench's `prealloc=80`.
+/// Number of names out of five that exist at first: Filebench's `prealloc=80`.
 const EXISTING_OF_FIVE: u64 = 4;
 /// Reads and writes are in pieces of this: Filebench's `iosize=1m`.
 pub(super) const PIECE: u64 = 1 << 20;

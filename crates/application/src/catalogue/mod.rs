@@ -92,7 +92,7 @@ pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> 
     Ok((profile, found))
 }
 
-/// What to say to those who ask for a benchmark that nobody can run any more.
+/// Returns a hint for those who ask for a benchmark that nobody can run any more.
 fn hint(name: &str) -> &'static str {
     if name.to_ascii_lowercase().starts_with("winbench") {
         "; WinBench 99's score cannot be had any more, and none of these is equivalent to it: copy, save, unpack and \

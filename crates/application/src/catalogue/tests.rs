@@ -1,4 +1,4 @@
-//! What each profile does, call by call, and what is said of it.
+//! Tests of what each profile does, call by call, and of what is said of it.
 
 mod blocks;
 mod calls;

@@ -14,7 +14,7 @@ use super::halt::{Halt, Halts, Step};
 use super::program::LOOK_EVERY;
 use super::recording::lock;
 
-/// Who may flush what, as plain data.
+/// State that decides who may flush what, as plain data.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     inserted: u64,
@@ -23,10 +23,10 @@ pub(crate) struct Rounds {
     failed: bool,
 }
 
-/// What a client does next.
+/// Next step of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Its record is durable.
+    /// The client may go on: its record is durable.
     Go,
     /// Wait until the flush that runs is over, and ask again.
     Wait,
@@ -43,7 +43,7 @@ impl Rounds {
         self.inserted
     }
 
-    /// What the client of a record does next.
+    /// Returns what the client of a record does next.
     pub(crate) fn next(&mut self, record: u64) -> Next {
         if self.durable >= record {
             Next::Go
@@ -67,7 +67,7 @@ impl Rounds {
     }
 }
 
-/// The same for threads.
+/// Rounds that threads share.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     rounds: Mutex<Rounds>,

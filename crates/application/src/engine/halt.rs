@@ -22,7 +22,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// What ends a run early: someone's wish, or the first failure.
+/// Conditions that end a run early: someone's wish, or the first failure.
 #[derive(Debug)]
 pub(crate) struct Halts<'a> {
     stop: &'a AtomicBool,

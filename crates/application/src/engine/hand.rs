@@ -1,5 +1,5 @@
-//! What a program may do: the calls of a file store. Every call is timed and recorded, and fails the run if
-//! it fails; none is made once the run was told to stop.
+//! Calls of a file store that a program may make. Every call is timed and recorded, and fails the run if it
+//! fails; none is made once the run was told to stop.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::chance::Chance;
 use crate::error::Error;
 use crate::noise::{Aligned, Noise};
 
-/// What all hands of a run share.
+/// State that all hands of a run share.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
     pub(crate) store: &'a dyn FileStore,
@@ -107,7 +107,7 @@ impl<'a> Hand<'a> {
         self.into.first(bytes as usize).0.fill(1);
     }
 
-    /// What ends the run, for those who wait.
+    /// Returns what ends the run, for those who wait.
     pub(crate) fn halts(&self) -> &'a Halts<'a> {
         self.meter.bench.halts
     }
@@ -153,7 +153,7 @@ impl<'a> Hand<'a> {
         done
     }
 
-    /// What was not measured so far does not count as taken out: measuring begins only now.
+    /// Begins measuring: what was not measured so far does not count as taken out.
     pub(crate) fn starts(&mut self) {
         self.meter.paused = Nanos::ZERO;
     }

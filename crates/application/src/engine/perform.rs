@@ -19,19 +19,19 @@ use crate::error::Error;
 pub(crate) struct Conduct<'a> {
     /// Name of the profile, for whoever observes.
     pub(crate) profile: &'a str,
-    /// What times are read from.
+    /// Clock from which times are read.
     pub(crate) clock: &'a dyn Clock,
     /// Becomes true when the run shall end early.
     pub(crate) stop: &'a AtomicBool,
     /// No transaction starts after this time.
     pub(crate) duration: Option<Nanos>,
-    /// So many transactions over all threads.
+    /// Number of transactions over all threads.
     pub(crate) count: Option<u64>,
     /// How many threads there are.
     pub(crate) threads: u32,
     /// The most bytes that one call moves, so that memory for it is there before anything is measured.
     pub(crate) call_bytes_max: u64,
-    /// What all choices follow from.
+    /// Seed from which all choices follow.
     pub(crate) seed: u64,
 }
 

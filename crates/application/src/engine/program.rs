@@ -1,4 +1,4 @@
-//! What a program is: files that are prepared, and threads that turn transaction after transaction.
+//! Definition of a program: files that are prepared, and threads that turn transaction after transaction.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;
@@ -6,7 +6,7 @@ use plumb_load::LoadOutcome;
 use super::halt::Step;
 use super::hand::{Hand, Preparation};
 
-/// What a profile does to files.
+/// Work of a profile on files.
 ///
 /// What each thread does follows from the seed and from its own number alone, never from another thread: so
 /// the threads' files are their own, or they are shared in a way that does not change which calls are made.
@@ -20,7 +20,7 @@ pub(crate) trait Program: Send + Sync {
     /// The thread of that number. Not measured.
     fn actor(&self, number: u32, hand: &mut Hand<'_>) -> Step<Box<dyn Actor + '_>>;
 
-    /// What a reader of these figures must know.
+    /// Returns the notes that a reader of these figures must know.
     fn notes(&self, _measured: &LoadOutcome) -> Vec<String> {
         Vec::new()
     }
@@ -31,7 +31,7 @@ pub(crate) trait Actor: Send {
     /// One transaction, from [`Hand::begin`] to [`Hand::end`], and what comes between it and the next.
     fn turn(&mut self, hand: &mut Hand<'_>) -> Step<()>;
 
-    /// What is due when there are no more transactions: the flush at the end.
+    /// Does what is due when there are no more transactions: the flush at the end.
     fn finish(&mut self, _hand: &mut Hand<'_>) -> Step<()> {
         Ok(())
     }
@@ -48,11 +48,11 @@ impl<F: FnMut(&mut Hand<'_>) -> Step<()> + Send> Actor for F {
 pub(crate) struct Setting {
     /// The name of the variant.
     pub(crate) variant: &'static str,
-    /// So large a part of the files, above 0, at most 1.
+    /// Part of the files to use, above 0, at most 1.
     pub(crate) scale: f64,
     /// How many threads it has.
     pub(crate) threads: u32,
-    /// What all choices follow from.
+    /// Seed from which all choices follow.
     pub(crate) seed: u64,
 }
 

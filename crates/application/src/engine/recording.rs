@@ -1,4 +1,4 @@
-//! What was recorded: calls by kind, and transactions. Recording allocates only on the first call of a kind.
+//! Record of a run: calls by kind, and transactions. Recording allocates only on the first call of a kind.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -67,7 +67,7 @@ impl Took {
     }
 }
 
-/// What some threads recorded.
+/// Record of some threads.
 #[derive(Debug, Clone)]
 pub(crate) struct Book {
     outcome: LoadOutcome,
@@ -124,7 +124,7 @@ impl Book {
         }
     }
 
-    /// What completed so far.
+    /// Returns the totals of what completed so far.
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             reads: self.outcome.read.operations(),
@@ -194,7 +194,7 @@ impl Recording {
         &self.books[thread as usize % self.books.len()]
     }
 
-    /// What completed so far.
+    /// Returns the totals of what completed so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for book in &self.books {

@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
 const TRIES: u64 = 100;
 
 impl Scratch {
-    /// What the names of all such directories begin with.
+    /// Prefix of the names of all scratch directories.
     pub(crate) const PREFIX: &'static str = "plumb-load-";
 
     /// Makes one beneath `parent`, for this user alone.

@@ -52,7 +52,7 @@ fn each_transaction_is_a_row_and_timed() {
     }
 }
 
-/// What strace looks at, in a process of its own; without strace a single row.
+/// Inserts rows in a process of its own, for strace to look at; without strace a single row.
 #[test]
 fn rows_are_inserted_as_the_environment_says() {
     let typed = std::env::var(CHILD).unwrap_or_else(|_| "wal-full:1".to_owned());

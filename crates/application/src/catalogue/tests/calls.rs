@@ -10,7 +10,7 @@ fn lines(typed: &str, count: u64) -> Vec<String> {
     store.lines()
 }
 
-/// The same without those that open, and without numbers.
+/// Returns only the verbs of the calls after the preparation.
 fn verbs(typed: &str, count: u64) -> Vec<String> {
     lines(typed, count).iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }

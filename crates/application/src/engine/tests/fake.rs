@@ -16,7 +16,7 @@ use crate::engine::lock;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failing {
     pub(crate) verb: &'static str,
-    /// Which call of that verb, from 1.
+    /// Number of the failing call among those of that verb, from 1.
     pub(crate) call: usize,
     pub(crate) errno: Errno,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Made {
     pub(crate) offset: u64,
 }
 
-/// What there is, and what was called.
+/// Files that exist, and calls that were made.
 #[derive(Default)]
 pub(crate) struct State {
     sizes: HashMap<PathBuf, u64>,
