@@ -1,4 +1,4 @@
-//! What the storage side saw: cumulative counters of block devices, read from outside the load.
+//! Cumulative counters of block devices: the storage side's view of the load, read from outside it.
 //!
 //! On Linux these count what the block layer handed to the driver (Documentation/admin-guide/iostats.rst);
 //! what reached the drive is known only to simulated drives and to hypervisors.

@@ -22,7 +22,7 @@ use crate::units::Nanos;
 
 /// A place of numbered blocks that can be read, written and flushed.
 pub trait Device: Send + Sync {
-    /// What the device says of itself now.
+    /// Returns the device's current description of itself.
     fn info(&self) -> DeviceInfo;
 
     /// A new queue to the device.
@@ -31,7 +31,7 @@ pub trait Device: Send + Sync {
     /// If the device is gone, or the kernel has no room for another queue.
     fn open_queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>>;
 
-    /// What is behind the blocks of `range`, in order, covering all of it.
+    /// Returns the state of the blocks of `range` as extents, in order and covering all of it.
     ///
     /// # Errors
     /// If the device cannot be asked; one that does not know answers
@@ -48,8 +48,8 @@ pub trait Device: Send + Sync {
     /// all that can be said of what was written since the last good flush.
     fn latched(&self) -> Option<Latch>;
 
-    /// Whether it has power, and how often it lost it. A device whose power this process cannot lose before
-    /// itself (a file, a disk of this machine) always has it.
+    /// Returns whether the device has power, and how often it lost it. A device whose power this process
+    /// cannot lose before itself (a file, a disk of this machine) always has it.
     fn power(&self) -> Power {
         Power::ALWAYS
     }
@@ -136,10 +136,10 @@ impl Wait {
 #[derive(Debug)]
 pub struct QueueFull(pub Request);
 
-/// Which flush failed, and how: kept for as long as the device is open.
+/// Record of the flush that failed and latched the device: kept for as long as the device is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latch {
-    /// What the flush failed with.
+    /// Error that the flush failed with.
     pub errno: Errno,
     /// When.
     pub at: Nanos,

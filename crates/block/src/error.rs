@@ -56,14 +56,14 @@ impl fmt::Debug for Errno {
     }
 }
 
-/// What kind of failure it was; what a caller decides by.
+/// Kind of a failure, by which a caller decides what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The operating system refused or failed.
     Os(Errno),
     /// The device or the file system cannot do this at all.
     Unsupported,
-    /// What was asked makes no sense here (a size, an address, a name).
+    /// The request makes no sense here (a size, an address, a name).
     Invalid,
     /// The device is gone or has no power.
     PowerLost,
@@ -75,9 +75,9 @@ pub enum ErrorKind {
 /// A failure with its place: `operation` on `place`.
 #[derive(Debug, thiserror::Error)]
 pub struct Error {
-    /// What to decide by.
+    /// Kind of the failure, by which a caller decides what to do.
     pub kind: ErrorKind,
-    /// What was being done, as a verb: "open", "read", "flush".
+    /// Operation that failed, as a verb: "open", "read", "flush".
     pub operation: &'static str,
     /// Where: a path, a device name, with an offset if there is one.
     pub place: String,
@@ -91,7 +91,7 @@ impl Error {
         Self { kind, operation, place: place.into(), detail: None }
     }
 
-    /// The same with an explanation.
+    /// Adds an explanation to the error.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

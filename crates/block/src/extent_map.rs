@@ -93,7 +93,7 @@ impl<V: Clone> ExtentMap<V> {
         self.take(range, |_, _| {});
     }
 
-    /// The same; says what goes, the last first.
+    /// Takes all values of `range` away and calls `goes` with each piece that is removed, the last first.
     pub fn take(&mut self, range: LbaRange, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         while let Some((first, extent)) = self.extents.range_mut(..end).next_back() {
@@ -159,7 +159,8 @@ impl<V: Clone + PartialEq> ExtentMap<V> {
         self.replace(range, value, |_, _| {});
     }
 
-    /// The same; says what goes for it, the last first. One look instead of two.
+    /// Gives every block of `range` this value, as [`insert`](Self::insert) does, and calls `goes` with each
+    /// piece that is replaced, the last first. A single look-up does the work of two.
     pub fn replace(&mut self, range: LbaRange, value: V, mut goes: impl FnMut(LbaRange, &V)) {
         let (start, end) = (range.lba.0, range.end().0);
         if start >= end {

@@ -1,12 +1,12 @@
-//! What a device says of itself.
+//! Description of a device, as the device itself gives it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::request::LbaRange;
 use crate::units::{Bytes, Nanos};
 
-/// Whether acknowledged writes may still sit in memory that a power cut empties. An unknown is said, not
-/// guessed.
+/// State of the volatile cache: acknowledged writes may still sit in memory that a power cut empties. An
+/// unknown is reported as such, not guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolatileCache {
@@ -30,7 +30,7 @@ pub struct DeviceInfo {
     pub logical_block: Bytes,
     /// The unit in which the medium writes without reading first.
     pub physical_block: Bytes,
-    /// What memory addresses of payloads must be multiples of.
+    /// Alignment of payloads: their memory addresses must be multiples of it.
     pub dma_alignment: Bytes,
     /// The largest single transfer that the device takes.
     pub transfer_max: Bytes,
@@ -90,7 +90,7 @@ impl DeviceInfo {
     }
 }
 
-/// What is behind a run of blocks.
+/// State of a run of blocks on the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExtentState {
@@ -122,8 +122,8 @@ pub fn written_share(extents: &[Extent]) -> Option<f64> {
 /// A run of blocks in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Which blocks.
+    /// Blocks of the extent.
     pub range: LbaRange,
-    /// What is behind them.
+    /// State of these blocks.
     pub state: ExtentState,
 }

@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// Whether the page cache stands between.
+    /// Use of the page cache between the requests and the device.
     pub caching: Caching,
     /// How requests reach the kernel; with a mapping it says nothing.
     pub engine: EngineChoice,
-    /// What a flush is.
+    /// System call that carries out a flush.
     pub flush: FlushCall,
-    /// What a durable write is.
+    /// Flag that makes a write durable.
     pub durable_write: DurableWrite,
     /// True if a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw_flush: bool,
 }
 
-/// Whether the page cache stands between the requests and the device.
+/// Use of the page cache between the requests and the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
@@ -52,7 +52,7 @@ pub enum EngineChoice {
     Synchronous,
 }
 
-/// What a flush is.
+/// System call that carries out a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushCall {
@@ -67,7 +67,7 @@ pub enum FlushCall {
     Range,
 }
 
-/// What makes a FUA write durable.
+/// Flag that makes a FUA write durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurableWrite {

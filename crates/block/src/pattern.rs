@@ -27,18 +27,18 @@ use crate::units::Lba;
 /// The length of the stamp.
 const STAMP_BYTES: usize = 32;
 
-/// What a write's bytes are made from. Block `i` of the payload is made from `lba + i`.
+/// Source of a write's bytes. Block `i` of the payload is made from `lba + i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pattern {
     /// The seed of the run.
     pub seed: u64,
     /// The address of the first block.
     pub lba: Lba,
-    /// Which version of the block this is; each rewrite takes a higher one.
+    /// Version of the block; each rewrite takes a higher one.
     pub generation: u64,
 }
 
-/// What a block says it is.
+/// Identity that is stored in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     /// The seed of the run that wrote it.
@@ -95,7 +95,7 @@ impl Stamp {
         spread(self.mixed())
     }
 
-    /// What `block` says it is, if it carries a stamp at all. Says nothing of the rest of the block.
+    /// Reads the stamp of `block`; `None` if it carries none. The rest of the block is not checked.
     pub fn read(block: &[u8]) -> Option<Self> {
         let mut words = [0; STAMP_BYTES / 8];
         for (word, bytes) in words.iter_mut().zip(block.get(..STAMP_BYTES)?.chunks_exact(8)) {

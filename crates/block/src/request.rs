@@ -1,4 +1,4 @@
-//! What is asked of a device, and what comes back.
+//! Requests to a device, and their completions.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl LbaRange {
     }
 }
 
-/// What to do.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
@@ -87,7 +87,7 @@ pub enum Payload {
 pub struct Request {
     /// Returned in the completion.
     pub tag: Tag,
-    /// What to do.
+    /// Operation that the device is to perform.
     pub op: Op,
     /// Where; [`LbaRange::EMPTY`] for a flush.
     pub range: LbaRange,
@@ -134,9 +134,9 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// As asked, in full length.
+    /// The request was carried out as submitted, in full length.
     Done,
-    /// It failed: each block of a write is old, new or unreadable.
+    /// The request failed: each block of a write is old, new or unreadable.
     Failed(Errno),
     /// No answer came (a timeout, a reconnect): as if failed, and a write may still land later.
     Unknown,

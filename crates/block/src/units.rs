@@ -262,13 +262,13 @@ impl Bytes {
     }
 }
 
-/// What was typed is not a time.
+/// Error for text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{typed}` is not a time: expected a number and a unit (ns, us, ms, s, m, h, d), or seconds, such as 500us, 1m30s, 10"
 )]
 pub struct ParseNanosError {
-    /// What was typed.
+    /// Text that was typed.
     pub typed: String,
 }
 

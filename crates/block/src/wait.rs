@@ -26,7 +26,7 @@ use crate::units::Nanos;
 /// How long to wait in real time where a queue has no descriptor: then it is time to poll it again.
 const UNSIGNALLED_WAIT: Nanos = Nanos::millis(1);
 
-/// What tells that queues have completions.
+/// Descriptors that tell that queues have completions.
 #[derive(Debug, Default)]
 pub struct Wakeups<'q> {
     /// Readable when there are completions to poll.
@@ -40,7 +40,7 @@ pub trait Waiter {
     /// The time now.
     fn now(&self) -> Nanos;
 
-    /// As [`wait_any`], which is how to call it.
+    /// Waits as described at [`wait_any`], through which it is to be called.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -108,7 +108,7 @@ pub struct Poller<'a> {
 struct Watched<'a> {
     descriptor: BorrowedFd<'a>,
     wanted: PollFlags,
-    /// What the last wait found.
+    /// Events that the last wait found.
     found: PollFlags,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Poller<'a> {
         self
     }
 
-    /// What the last wait found of the `index`-th descriptor that was added, from 0.
+    /// Returns the events that the last wait found on the `index`-th descriptor that was added, from 0.
     ///
     /// # Panics
     /// If there are not so many.

@@ -1,4 +1,4 @@
-//! What may be read from a block, and what of it may survive a power cut.
+//! Rules for what may be read from a block, and for what of it may survive a power cut.
 //!
 //! This is the contract of [`Device`](crate::Device) for one logical block; blocks do not depend on each
 //! other, because a request may tear between them. Every write, discard and write-zeroes of the block is a
@@ -31,7 +31,7 @@
 /// A point in the order of events that a judge saw: submissions and completions, counted up.
 pub type Moment = u64;
 
-/// What a block holds after a version.
+/// Content of a block after a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
     /// The pattern of this generation.
@@ -43,7 +43,7 @@ pub enum Content {
 /// One write, discard or write-zeroes of a block, with its content `C`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version<C> {
-    /// What it makes of the block.
+    /// Content that the version gives to the block.
     pub content: C,
     /// When it was submitted.
     pub submitted: Moment,
@@ -95,7 +95,7 @@ pub struct History<C> {
     pub versions: Vec<Version<C>>,
 }
 
-/// What may be found in a block.
+/// Contents that may be found in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survivors {
     /// Indices of versions.

@@ -1,4 +1,4 @@
-//! What the kit found.
+//! Results of the kit.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Verdict {
     },
     /// The device broke its contract.
     Failed {
-        /// What was seen, what was allowed, and the seeds that reproduce it.
+        /// Observation, what was allowed, and the seeds that reproduce it.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a test gives the kit: a device and its surroundings.
+//! Interface between a test and the kit: a device and its surroundings.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub trait Rig {
     /// The clock of the device's queues.
     fn clock(&self) -> Arc<dyn Clock>;
 
-    /// Which blocks the kit may overwrite: at least 64.
+    /// Returns the blocks that the kit may overwrite: at least 64.
     fn range(&self) -> LbaRange {
         LbaRange::new(Lba(0), 64)
     }

@@ -101,7 +101,7 @@ impl<'r> Session<'r> {
         Ok(session)
     }
 
-    /// The same, nothing written.
+    /// Starts a session on a renewed device with `queues` queues, without writing anything.
     pub(super) fn bare(rig: &'r mut dyn Rig, seed: u64, queues: usize) -> Checked<Self> {
         let device = rig.renew().or_else(|error| fail(format!("no device: {error}")))?;
         let mut session = Self {

@@ -1,4 +1,4 @@
-//! What a device says of itself, and that requests, tags and payloads come back.
+//! Checks of a device's description of itself, and that requests, tags and payloads come back.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, Checked, Session, fail};
@@ -52,7 +52,7 @@ pub(super) fn info_is_sane(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// What extents() says is in order and without gaps.
+/// Checks that the extents that extents() returns are in order and without gaps.
 pub(super) fn extents_cover_the_range(rig: &mut dyn Rig, seed: u64) -> Checked {
     let session = Session::start(rig, seed, 1)?;
     let (start, end) = (session.range.lba.0 + 3, session.range.end().0 - 3);

@@ -1,5 +1,5 @@
-//! What is durable survives a power cut, and nothing impossible appears after one. All of these need a rig
-//! that can cut the power, and repeat, since one cut may happen to spare everything.
+//! Checks that durable data survives a power cut, and that nothing impossible appears after one. All of these
+//! need a rig that can cut the power, and repeat, since one cut may happen to spare everything.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, Checked, Session};
@@ -45,8 +45,8 @@ pub(super) fn fua_is_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
     Ok(())
 }
 
-/// Of several completed versions, none from before the last durable one comes back, whichever way it was
-/// written and whichever way the durable one was.
+/// Checks that of several completed versions, none from before the last durable one comes back, whichever way
+/// it was written and whichever way the durable one was.
 pub(super) fn nothing_older_replaces_the_durable(rig: &mut dyn Rig, seed: u64) -> Checked {
     for round in 0..ROUNDS {
         let mut session = Session::start(&mut *rig, seed + round, 2)?;

@@ -1,4 +1,4 @@
-//! What a queue refuses, and how.
+//! Checks of the requests that a queue refuses, and of how it refuses them.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, Checked, Session, Stop, fail};

@@ -1,4 +1,4 @@
-//! What is acknowledged is visible, on every queue.
+//! Checks that acknowledged data is visible, on every queue.
 
 use super::super::rig::Rig;
 use super::super::session::{Carrier, Checked, Session};

@@ -82,7 +82,7 @@ bugs! {
     PayloadOverwritten,
     /// Every block of a pattern is made as the first.
     PatternRepeats,
-    /// What one queue wrote is visible on others only after a flush.
+    /// Writes of one queue are visible on others only after a flush.
     StaleReadAcrossQueues,
     /// Some writes land on the next block.
     WriteMisdirected,

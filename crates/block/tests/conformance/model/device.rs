@@ -15,7 +15,7 @@ use crate::units::{Bytes, Lba, Nanos};
 /// How the model is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelOptions {
-    /// What everything random follows from.
+    /// Seed from which everything random follows.
     pub seed: u64,
     /// Capacity in blocks.
     pub blocks: u64,

@@ -43,7 +43,7 @@ pub(super) struct Effect {
     pub(super) is_durable: bool,
     /// True if reads see it; a discard may leave the block as it was.
     pub(super) is_visible: bool,
-    /// What is behind the block then.
+    /// State of the block once the version has landed.
     pub(super) state: ExtentState,
 }
 
@@ -93,7 +93,7 @@ impl Medium {
         self.block(lba).history.versions.retain(|version| version.submitted != submitted);
     }
 
-    /// What `queue` reads from a block; `None` if it is unreadable.
+    /// Reads a block as `queue` sees it; `None` if it is unreadable.
     pub(super) fn read(&mut self, lba: u64, queue: u64) -> Option<Vec<u8>> {
         let stale = self.bug == Some(Bug::StaleReadAcrossQueues);
         let block = self.block(lba);

@@ -17,7 +17,7 @@ use crate::units::{Bytes, Nanos};
 /// The longest that a request takes, in nanoseconds.
 const SERVICE_MAX_NS: u64 = 200_000;
 
-/// What the device has inside, behind one lock.
+/// Inner state of the device, behind one lock.
 pub(super) struct State {
     pub(super) medium: Medium,
     pub(super) random: Xoshiro256PlusPlus,
@@ -210,7 +210,7 @@ impl State {
         completions.push(completion);
     }
 
-    /// What the request does, at the moment of its completion.
+    /// Carries out the request, at the moment of its completion.
     fn carry_out(&mut self, job: &mut Job, now: Nanos, options: &ModelOptions) -> Outcome {
         if let Err(errno) = check(&job.request, options) {
             return Outcome::Failed(errno);
@@ -307,7 +307,7 @@ impl State {
     }
 }
 
-/// Whether a request can be done at all.
+/// Checks that a request can be carried out at all.
 fn check(request: &Request, options: &ModelOptions) -> std::result::Result<(), Errno> {
     if request.op == Op::Flush {
         return Ok(());
@@ -330,7 +330,7 @@ fn check(request: &Request, options: &ModelOptions) -> std::result::Result<(), E
     if is_whole { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// What a writing request makes of its blocks.
+/// Returns the bytes that a writing request leaves in its blocks.
 fn bytes_of(request: &Request, options: &ModelOptions) -> Vec<u8> {
     let block = options.logical_block.0 as usize;
     let mut bytes = vec![0; block * request.range.nlb as usize];

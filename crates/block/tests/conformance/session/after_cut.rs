@@ -49,8 +49,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What the old queues still say: a request is done if the device had answered before the cut, otherwise
-    /// its power was lost. A queue that only gives an error is fine too.
+    /// Gathers the answers that the old queues still give: a request is done if the device had answered
+    /// before the cut, otherwise its power was lost. A queue that only gives an error is fine too.
     fn gather_after_cut(&mut self, cut: Moment) -> Checked {
         for queue in 0..self.queues.len() {
             let mut completions = Vec::new();

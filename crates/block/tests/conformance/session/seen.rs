@@ -1,4 +1,4 @@
-//! What comes back from a device, recognised: payloads by their shape, blocks by the stamps in them.
+//! Recognition of what comes back from a device: payloads by their shape, blocks by the stamps in them.
 
 use super::{Checked, Pending, fail};
 use crate::conformance::crash_rules::Content;
@@ -26,7 +26,7 @@ impl Shape {
     }
 }
 
-/// Whether the payload of a request came back with its completion.
+/// Checks that the payload of a request came back with its completion.
 pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Checked {
     let shape = Shape::of(&completion.payload);
     // What the device may still touch stays with it.
@@ -44,7 +44,7 @@ pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Check
     Ok(())
 }
 
-/// What a block turned out to hold.
+/// Content that was recognised in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// A version, to the last byte.
@@ -54,7 +54,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// What these bytes, read from `lba`, are; patterns are those of `seed`.
+    /// Recognises these bytes, read from `lba`; patterns are those of `seed`.
     pub fn of(bytes: &[u8], seed: u64, lba: Lba) -> Self {
         if bytes.iter().all(|byte| *byte == 0) {
             return Self::Whole(Content::Zeroes);
