@@ -1,4 +1,4 @@
-//! What the state machine asks of whoever carries it: requests to its members, each with the purpose it
+//! Actions that the state machine requests from its driver: requests to its members, each with the purpose it
 //! serves.
 
 use plumb_block::Request;
@@ -21,15 +21,15 @@ pub struct ActionId(pub u64);
 pub struct Action {
     /// To be given to [`Cache::completed`](crate::Cache::completed).
     pub id: ActionId,
-    /// Which device.
+    /// Device that the request goes to.
     pub member: Member,
-    /// What it is for.
+    /// Purpose of the request.
     pub purpose: Purpose,
     /// The request, in the member's logical blocks; its tag is the number of the action.
     pub request: Request,
 }
 
-/// What an action is for. Whoever tests the cache may answer all actions of one purpose without doing them,
+/// Purpose of an action. Whoever tests the cache may answer all actions of one purpose without doing them,
 /// and has to see the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
@@ -55,11 +55,11 @@ pub enum Purpose {
     LogRead,
     /// A client reads what is not in the log.
     BackingRead,
-    /// What another leg read whole replaces what this one read damaged.
+    /// Blocks that another leg read whole replace those that this leg read damaged.
     ReadRepair,
-    /// What the log holds is read, for a leg that replaces another.
+    /// The contents of the log are read, for a leg that replaces another.
     ResilverRead,
-    /// And written to that leg.
+    /// The contents that were read are written to the leg that replaces another.
     Resilver,
     /// Flush of that leg after all of it, before it counts: order (g).
     ResilverFlush,
@@ -135,7 +135,7 @@ pub enum Wait {
     WitnessReleased,
 }
 
-/// Which waits hold: all of them, but for one that a test leaves out.
+/// Set of the waits that hold: all of them, but for one that a test leaves out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
     left_out: Option<Wait>,

@@ -20,9 +20,9 @@ use crate::status::{State, Status};
 #[derive(Debug)]
 pub struct Cache {
     stage: Stage,
-    /// What was asked before the cache serves.
+    /// Requests that came before the cache serves.
     waiting: Vec<Request>,
-    /// And what the cache is to do then.
+    /// Command that came before the cache serves, to be run then.
     command: Option<fn(&mut Core)>,
 }
 
@@ -36,30 +36,30 @@ enum Stage {
 /// A write that makes a cache. It has to be followed by a flush of the member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitialWrite {
-    /// Which device.
+    /// Device that is written.
     pub member: Member,
     /// Where, in logical blocks of that device.
     pub range: LbaRange,
-    /// What.
+    /// Bytes to write.
     pub bytes: Vec<u8>,
 }
 
-/// What the superblock of a leg says of the cache.
+/// Description of the cache in the superblock of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
     /// The number of the leg.
     pub number: usize,
     /// How many there are.
     pub legs: usize,
-    /// What it was made with, or what it has grown to.
+    /// Settings that the cache was made with, or has grown to.
     pub settings: Settings,
     /// The size of the cached device.
     pub backing_size: Bytes,
 }
 
 impl Cache {
-    /// What has to be written, and then flushed, to make a cache of these devices. The backing device keeps
-    /// what it has.
+    /// Returns the writes that make a cache of these devices; they have to be carried out and then flushed.
+    /// The backing device keeps what it has.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) if the settings cannot be met by the devices: the sentence names which
@@ -106,7 +106,8 @@ impl Cache {
         Superblock::places(leg).map(|place| LbaRange::new(Lba(place * scale), scale))
     }
 
-    /// Which device of which log this block is a superblock of; `None` if of none.
+    /// Returns the leg that this block is a superblock of, with what it says of the cache; `None` if it is
+    /// not a superblock.
     ///
     /// # Errors
     /// The version of the format, if that is a later one.
@@ -221,7 +222,7 @@ impl Cache {
         }
     }
 
-    /// What there is to say of it; `None` before it serves.
+    /// Returns the status of the cache; `None` before it serves.
     pub fn status(&self) -> Option<Status> {
         self.core().map(Core::status)
     }
@@ -261,7 +262,8 @@ impl Cache {
         self.command(now, |core| core.stop(false));
     }
 
-    /// The same, but destages everything first, so that the backing device can be used without the cache.
+    /// Destages everything and then stops as [`stop`](Cache::stop) does, so that the backing device can be
+    /// used without the cache.
     pub fn detach(&mut self, now: Nanos) {
         self.command(now, |core| core.stop(true));
     }
@@ -319,7 +321,7 @@ impl Cache {
         self.core_at(now)?.retire_leg(leg).map_err(invalid)
     }
 
-    /// Whether a device can [replace](Cache::replace_leg) a leg.
+    /// Checks that a device can [replace](Cache::replace_leg) a leg.
     ///
     /// # Errors
     /// A sentence: it is too small, or its blocks are none that a cache can use.
@@ -338,7 +340,7 @@ impl Cache {
         self.core_at(now)?.replace_leg(leg, by).map_err(invalid)
     }
 
-    /// Whether [`grow`](Cache::grow) would begin now.
+    /// Checks that [`grow`](Cache::grow) would begin now.
     ///
     /// # Errors
     /// As [`grow`](Cache::grow).
@@ -356,7 +358,7 @@ impl Cache {
         self.core_at(now)?.grow(size, legs).map_err(invalid)
     }
 
-    /// What stopped writes and flushes, if the cache is [`Latched`](State::Latched).
+    /// Returns the failed flush that stopped writes and flushes, if the cache is [`Latched`](State::Latched).
     pub fn latched(&self) -> Option<Latch> {
         self.core()?.latched()
     }
@@ -413,7 +415,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
 }
 
-/// Whether a device has logical blocks that a cache can use.
+/// Checks that a device has logical blocks that a cache can use.
 pub(crate) fn block_fits(device: &DeviceInfo) -> std::result::Result<(), String> {
     let (name, block) = (&device.name, device.logical_block);
     if (Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) && block.0.is_power_of_two() {
@@ -422,7 +424,7 @@ pub(crate) fn block_fits(device: &DeviceInfo) -> std::result::Result<(), String>
     Err(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be"))
 }
 
-/// Whether a leg takes the smallest record in one transfer.
+/// Checks that a leg takes the smallest record in one transfer.
 fn transfer_fits(leg: &DeviceInfo) -> std::result::Result<(), String> {
     let (name, most, least) = (&leg.name, leg.transfer_max, Bytes(2 * LOG_BLOCK));
     if most >= least { Ok(()) } else { Err(format!("{name} takes transfers of {most}; a log needs {least}")) }

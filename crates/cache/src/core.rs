@@ -21,7 +21,7 @@ use crate::status::{Figures, State};
 use crate::superblocks::{Reason, Superblocks};
 use crate::write::Writes;
 
-/// What is done when an action is completed.
+/// Continuation of an action: what is done when it is completed.
 #[derive(Debug)]
 pub(crate) enum Then {
     Recovery(Step),
@@ -39,7 +39,7 @@ pub(crate) enum Then {
         purpose: Purpose,
     },
     Part(Box<PartRead>),
-    /// What a leg is given that another one has, in a segment that is pinned for it; and the part that waits
+    /// A write to a leg of what another leg has, in a segment that is pinned for it; and the part that waits
     /// for it.
     Copy {
         leg: usize,
@@ -56,7 +56,7 @@ pub(crate) enum Then {
     },
 }
 
-/// Whether the cache goes on.
+/// Condition of an open cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// The session is not durable yet.
@@ -74,12 +74,13 @@ pub(crate) enum Condition {
 pub(crate) struct Core {
     pub(crate) io: Io,
     pub(crate) condition: Condition,
-    /// As it would be written next.
+    /// Superblock as it would be written next.
     pub(crate) superblock: Superblock,
     pub(crate) superblocks: Superblocks,
     pub(crate) marks: Marks,
     pub(crate) index: Index,
-    /// What was left out of the log because no leg had it whole; some of it may have been overwritten since.
+    /// Blocks that were left out of the log because no leg had them whole; some of them may have been
+    /// overwritten since.
     pub(crate) unreadable: ExtentMap<()>,
     pub(crate) log: Log,
     pub(crate) writes: Writes,
@@ -90,7 +91,7 @@ pub(crate) struct Core {
     pub(crate) resilver: Option<Resilver>,
     pub(crate) pace: Pace,
     pub(crate) figures: Figures,
-    /// What the log held when it was opened.
+    /// Contents of the log when it was opened.
     pub(crate) findings: Findings,
 }
 
@@ -150,7 +151,7 @@ impl Core {
         }
     }
 
-    /// Whether the request can be done at all.
+    /// Checks that the request can be done at all.
     fn admissible(&self, request: &Request) -> Result<(), Errno> {
         let stopped = matches!(self.condition, Condition::Stopping(_) | Condition::Stopped(_));
         let latched = self.latched().is_some() && request.op != Op::Read;
@@ -227,7 +228,7 @@ impl Core {
         matches!(self.condition, Condition::Serving | Condition::Stopping(_))
     }
 
-    /// What stopped everything but reads, if anything has.
+    /// Returns the latch that stopped everything but reads, if there is one.
     pub(crate) fn latched(&self) -> Option<Latch> {
         match self.condition {
             Condition::Latched(_, latch) => Some(latch),

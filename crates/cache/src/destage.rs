@@ -79,7 +79,7 @@ struct Batch {
     has_failed: bool,
     /// The last record that the flush of the legs covers.
     covered: u64,
-    /// What to take out of the index in the end.
+    /// Runs to take out of the index in the end.
     swept: Vec<LbaRange>,
 }
 
@@ -242,7 +242,7 @@ impl Core {
         }
     }
 
-    /// What the segments before `end` changed, by flush epoch; in each the last change counts.
+    /// Returns the changes of the segments before `end`, by flush epoch; in each the last change counts.
     fn epochs(&self, end: u64) -> VecDeque<ExtentMap<Entry>> {
         let mut epochs = VecDeque::new();
         let mut last = None;

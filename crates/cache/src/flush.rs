@@ -37,8 +37,8 @@ struct Round {
 }
 
 impl Flushes {
-    /// Those of a cache that was opened: nobody knows whether a write went past the log before, and was not
-    /// flushed.
+    /// Returns the flushes of a cache that was opened: nobody knows whether a write went past the log before,
+    /// and was not flushed.
     pub(crate) fn opened() -> Self {
         Self { waiting: Vec::new(), round: None, bypassed: true, is_wanted: false, legs_due: false }
     }

@@ -30,7 +30,7 @@ pub(crate) fn readable(range: LbaRange, unreadable: &[LbaRange]) -> Vec<LbaRange
     map.iter().map(|(range, ())| range).collect()
 }
 
-/// What is being brought together.
+/// Bytes that are being brought together from several parts.
 #[derive(Debug)]
 pub(crate) struct Gather {
     goal: Goal,
@@ -39,11 +39,11 @@ pub(crate) struct Gather {
     parts: VecDeque<Part>,
     in_flight: u32,
     error: Option<Errno>,
-    /// What no leg has whole, in the blocks of the parts.
+    /// Blocks of the parts that no leg has whole.
     unreadable: Vec<LbaRange>,
 }
 
-/// Who wants it.
+/// Receiver of the bytes.
 #[derive(Debug)]
 pub(crate) enum Goal {
     Client(Asked),
@@ -68,7 +68,7 @@ pub(crate) enum Source {
     Log(u64),
     Backing,
     Zeroes,
-    /// It was in the log, and can be read on no leg.
+    /// The part was in the log, and can be read on no leg.
     Nowhere,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct PartRead {
     part: Part,
     /// True if it is read into the target itself.
     is_direct: bool,
-    /// Of a part in the log: the leg that is asked, and those that did not have it whole.
+    /// Leg that a part in the log is read from; `failed` has those that did not have it whole.
     leg: usize,
     failed: Vec<usize>,
 }

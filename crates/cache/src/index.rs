@@ -24,11 +24,12 @@ const AT: u64 = (1 << KIND) - 1;
 const CLEAN: u64 = 1 << 63;
 
 impl Entry {
-    /// What the log had here can be read on no leg, and the log has let go of it. Nothing is served in its
-    /// place. Its segment is never reached.
+    /// Entry for blocks whose record can be read on no leg, and which the log has let go of. Nothing is
+    /// served in their place. The segment of the entry is never reached.
     pub(crate) const UNREADABLE: Self = Self(AT | (Kind::Zeroes as u64) << KIND);
 
-    /// What `kind` from `lba` on is, whose payload, if it has one, begins at `block` of `segment`.
+    /// Makes the entry for blocks of `kind` from `lba` on, whose payload, if they have one, begins at `block`
+    /// of `segment`.
     pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, (segment, block): (u64, u32)) -> Self {
         let at = match kind {
             Kind::Data => geometry.address(segment, block).wrapping_sub(lba.0) & AT,
@@ -67,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// The same, but destaged.
+    /// Returns the entry marked as destaged.
     pub(crate) const fn cleaned(self) -> Self {
         Self(self.0 | CLEAN)
     }
@@ -84,7 +85,7 @@ pub(crate) struct Index {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dirty {
     pub(crate) data: u64,
-    /// What was zeroed or discarded.
+    /// Amount that was zeroed or discarded.
     pub(crate) zeroes: u64,
 }
 

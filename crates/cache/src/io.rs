@@ -21,7 +21,7 @@ pub(crate) struct Io {
     /// The time of the last event.
     pub(crate) now: Nanos,
     next: u64,
-    /// What the cache asks of its members, and answers its clients, since that was last taken.
+    /// Actions for the members since they were last taken; `answers` has those for the clients.
     pub(crate) out: Vec<Action>,
     pub(crate) answers: Vec<Completion>,
     in_flight: BTreeMap<ActionId, Then>,
@@ -29,7 +29,7 @@ pub(crate) struct Io {
     pub(crate) steps: u64,
 }
 
-/// What was asked by a client, to be answered once.
+/// Request of a client, to be answered once.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) tag: Tag,
@@ -85,7 +85,7 @@ impl Io {
         self.act(to, Op::Flush, LbaRange::EMPTY, Payload::None, then);
     }
 
-    /// What an action was for. `None` for one that is not in flight.
+    /// Takes the continuation of an action. `None` for one that is not in flight.
     pub(crate) fn take(&mut self, id: ActionId) -> Option<Then> {
         self.steps += 1;
         self.in_flight.remove(&id)

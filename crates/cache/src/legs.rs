@@ -1,4 +1,4 @@
-//! Which legs count, and what happens when one fails.
+//! Legs that count, and what happens when one fails.
 
 use plumb_block::{Buffer, Outcome};
 

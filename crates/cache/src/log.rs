@@ -20,11 +20,12 @@ pub(crate) struct Segment {
     pub(crate) previous: u32,
     /// When it was begun.
     pub(crate) opened_at: Nanos,
-    /// Of each block so far; of headers those that they end with.
+    /// Checksum of each block so far; for a header the one that it ends with.
     pub(crate) checksums: Vec<u32>,
     /// How many reads and repairs of it are under way.
     pub(crate) pins: u32,
-    /// What its records changed, in order and with their flush epochs. Kept only where destaging goes by it.
+    /// Changes made by its records, in order and with their flush epochs. Kept only where destaging goes by
+    /// them.
     pub(crate) changes: Vec<(u64, LbaRange, Entry)>,
 }
 
@@ -131,7 +132,7 @@ impl Log {
         self.open = None;
     }
 
-    /// Whether what records change is kept in order from now on.
+    /// Chooses whether the changes of records are kept in order from now on.
     pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
         self.close();
         self.ordered_from = if is_ordered { self.next_segment } else { u64::MAX };
@@ -213,8 +214,9 @@ impl Log {
     }
 }
 
-/// What a discard makes of its blocks. A device may do nothing about a discard, and then has what it had
-/// before: where that is older than what the log has, only zeroes will do.
+/// Returns the kind of record that a discard leaves for each part of its blocks. A device may do nothing
+/// about a discard, and then has what it had before: where that is older than what the log has, only zeroes
+/// will do.
 fn discarded(index: &ExtentMap<Entry>, range: LbaRange) -> Vec<(LbaRange, Kind)> {
     let kind = |entry: Option<Entry>| if entry.is_some() { Kind::Zeroes } else { Kind::Discard };
     with_gaps(index, range).map(|(range, entry)| (range, kind(entry))).collect()

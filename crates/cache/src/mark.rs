@@ -1,4 +1,4 @@
-//! What the backing device says of the log that it needs, and when it is told something new.
+//! Mark on the backing device: what it says of the log that it needs, and when it is changed.
 //!
 //! The backing device is marked outside of the state machine: an attribute of a file and the last block of a
 //! device are no blocks of the cached device. [`Cache::to_mark`](crate::Cache::to_mark) gives the next mark,
@@ -33,7 +33,7 @@ pub const WITNESSES_MAX: usize = 32;
 /// How long after a mark the next one follows if the tail has advanced.
 const MARK_EVERY: Nanos = Nanos::secs(30);
 
-/// What the backing device says of the log that it needs.
+/// Mark on the backing device: what it says of the log that it needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the last session. A log of an earlier one is an old copy, or a leg that was lost since.
@@ -68,7 +68,7 @@ pub(crate) struct Marks {
     release: u32,
     /// Witnesses that were written back to since a mark stated them.
     changed: u32,
-    /// As [`Mark::discarded`], as it is to be marked.
+    /// Discarded witnesses as they are to be marked: see [`Mark::discarded`].
     discarded: u32,
     /// Witnesses that a write past the log may have changed since the last flush for a mark was submitted.
     unflushed: u32,

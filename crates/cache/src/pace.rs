@@ -28,7 +28,7 @@ const BATCHES: u64 = 64;
 /// How many streams are followed.
 const STREAMS: usize = 16;
 
-/// What the pace follows from.
+/// Measurements from which the pace follows.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// When a client last asked for something.

@@ -60,7 +60,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a device can be a leg: see [`Cache::may_replace`](crate::Cache::may_replace).
+    /// Checks that a device can be a leg: see [`Cache::may_replace`](crate::Cache::may_replace).
     pub(crate) fn may_replace(&self, info: &DeviceInfo) -> Result<(), String> {
         block_fits(info)?;
         let (name, found, size) = (&info.name, info.size.0, self.superblock.geometry.leg_size().0);

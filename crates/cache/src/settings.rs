@@ -1,5 +1,5 @@
-//! What is fixed when a cache is made ([`Settings`]), and what is chosen each time that it is opened
-//! ([`Options`]).
+//! Choices that are fixed when a cache is made ([`Settings`]), and those that are made each time that it is
+//! opened ([`Options`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub const LEGS_MAX: usize = 16;
 #[serde(into = "String", try_from = "String")]
 pub struct Uuid(pub [u8; 16]);
 
-/// What was read is no UUID.
+/// Error for text that is not a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no UUID: expected 32 hexadecimal digits, such as 01234567-89ab-cdef-0123-456789abcdef")]
 pub struct ParseUuidError(String);
@@ -56,7 +56,7 @@ impl TryFrom<String> for Uuid {
     }
 }
 
-/// As in RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
+/// Writes the form of RFC 9562: `01234567-89ab-cdef-0123-456789abcdef`.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = format!("{:032x}", u128::from_be_bytes(self.0));
@@ -74,7 +74,7 @@ pub enum Layout {
     Stripe,
 }
 
-/// What a cache is made with.
+/// Settings that a cache is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// The name of the cache.
@@ -101,12 +101,12 @@ pub enum Mode {
     WriteThrough,
     /// In the log, which is taken to be durable without a flush: somebody vouches for the legs' power.
     Protected,
-    /// As write-back, and the backing device gets writes in the order of the flushes between them, so that
-    /// without its log it is old but consistent. Nothing goes past the log.
+    /// Acknowledged as in write-back, and the backing device gets writes in the order of the flushes between
+    /// them, so that without its log it is old but consistent. Nothing goes past the log.
     Ordered,
 }
 
-/// Which legs of a mirror may be missing when it is opened.
+/// Legs of a mirror that may be missing when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Degraded {
     /// Only those that the log says are lost.
@@ -123,8 +123,8 @@ impl Degraded {
     }
 }
 
-/// What the devices of a cache have to say of themselves. Whoever gives this has to mark the backing device
-/// as the cache asks: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
+/// Identity that the devices of a cache have to state. Whoever gives this has to mark the backing device as
+/// the cache requests: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
 /// has answered for the first [`Cache::to_mark`](crate::Cache::to_mark).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
@@ -144,12 +144,13 @@ pub struct Options {
     /// Buffers of [`BUFFER`] bytes, at least [`BUFFERS_MIN`] of them, which nobody else takes while the cache
     /// is open.
     pub memory: Pool,
-    /// What the devices have to be, as whoever opens them knows; `None`: whatever they say.
+    /// Identity that is expected of the devices, as known to whoever opens them; `None`: any identity is
+    /// accepted.
     pub identity: Option<Identity>,
     /// Blocks of the backing device whose contents its mark states where it can, at most
     /// [`WITNESSES_MAX`](crate::WITNESSES_MAX); none without an identity.
     pub witnesses: Vec<LbaRange>,
-    /// Which legs may be missing though the log does not say that they are lost. What only they hold is lost.
+    /// Legs that may be missing though the log does not say that they are lost. What only they hold is lost.
     pub degraded: Degraded,
     /// True if recovery takes what comes before the first durable record that is damaged or gone, and gives
     /// up all that comes after it. Without, such a log is refused.
@@ -163,7 +164,7 @@ pub struct Options {
     /// True if only to look: recovery reads everything and writes nothing, and the cache is
     /// [`Stopped`](crate::State::Stopped) then, with a [`status`](crate::Cache::status).
     pub dry_run: bool,
-    /// What is waited for: all, except in tests.
+    /// Waits that hold: all, except in tests.
     pub waits: Waits,
 }
 

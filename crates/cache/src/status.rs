@@ -1,4 +1,4 @@
-//! What there is to say of a cache.
+//! Status of a cache.
 
 use plumb_block::{Bytes, LbaRange, Nanos};
 use serde::Serialize;
@@ -11,11 +11,11 @@ use crate::settings::{Layout, Mode};
 /// How a cache is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It reads its log, and makes its legs equal. Requests wait.
+    /// The cache reads its log, and makes its legs equal. Requests wait.
     Recovering,
-    /// It serves.
+    /// The cache serves.
     Serving,
-    /// It stopped as asked; everything acknowledged is durable.
+    /// The cache stopped as requested; everything acknowledged is durable.
     Stopped {
         /// True if the backing device has everything.
         is_clean: bool,
@@ -23,17 +23,17 @@ pub enum State {
     /// A write or a flush failed that nothing can stand in for. Writes and flushes fail, reads are served. To
     /// be opened again once the device is well.
     Latched {
-        /// What failed, in a sentence.
+        /// Failure, in a sentence.
         because: String,
     },
-    /// It was not opened: nothing is served, and nothing was changed.
+    /// The cache was not opened: nothing is served, and nothing was changed.
     Failed {
         /// Why, in a sentence.
         because: String,
     },
 }
 
-/// What was counted since the cache was opened.
+/// Counters since the cache was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// Reads by clients, and how much.
@@ -99,19 +99,19 @@ pub struct Status {
     pub mode: Mode,
     /// How the legs share the log.
     pub layout: Layout,
-    /// Of every leg, as the log says durably; one that has begun to be copied to shows that at once.
+    /// State of every leg, as the log says durably; one that has begun to be copied to shows that at once.
     pub legs: Vec<LegState>,
     /// The log: all of it, and how much holds records.
     pub log: Bytes,
     /// See `log`.
     pub log_used: Bytes,
-    /// What the backing device does not have: data, and what was zeroed or discarded, which takes next to no
-    /// room in the log.
+    /// Amount that the backing device does not have: data, and what was zeroed or discarded, which takes next
+    /// to no room in the log.
     pub dirty: Bytes,
     /// See `dirty`.
     pub zeroed: Bytes,
-    /// What was left out of the log because no leg had it whole: reads of it fail until it is overwritten,
-    /// and the backing device has something older.
+    /// Blocks that were left out of the log because no leg had them whole: reads of them fail until they are
+    /// overwritten, and the backing device has something older.
     pub unreadable: Vec<LbaRange>,
     /// True if the backing device alone is old and consistent by now, in [`Mode::Ordered`].
     pub is_ordered: bool,
@@ -125,11 +125,11 @@ pub struct Status {
     pub is_growing: bool,
     /// True if everything is being destaged.
     pub is_draining: bool,
-    /// What keeps destaging from going on.
+    /// Reason why destaging cannot continue; `None` if it can.
     pub destage_error: Option<String>,
-    /// What was counted.
+    /// Counters since the cache was opened.
     pub figures: Figures,
-    /// What the log held when it was opened.
+    /// Contents of the log when it was opened.
     pub findings: Findings,
 }
 
@@ -144,7 +144,7 @@ impl Core {
         self.superblocks.durable.legs.iter().zip(wanted).map(shown).collect()
     }
 
-    /// What was left out, and has not been overwritten.
+    /// Returns the blocks that were left out, and have not been overwritten.
     fn unreadable_now(&self) -> Vec<LbaRange> {
         let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
         left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()

@@ -35,15 +35,15 @@ impl Reason {
     }
 }
 
-/// What is to be written, what is being written, and what is durable.
+/// Versions of the superblock: to be written, being written, and durable.
 #[derive(Debug)]
 pub(crate) struct Superblocks {
     wanted: BTreeSet<Reason>,
     round: Option<Round>,
     /// The last version that is durable; of epoch 0 until this opening has written one.
     pub(crate) durable: Superblock,
-    /// Of each leg, the slot that the next version goes to. A power cut may leave the last version on one leg
-    /// and not on another, so that the legs have their last whole one in different slots.
+    /// Slot of each leg that the next version goes to. A power cut may leave the last version on one leg and
+    /// not on another, so that the legs have their last whole one in different slots.
     slots: Vec<usize>,
 }
 

@@ -25,12 +25,12 @@ const BATCH_MIN: u64 = 64 << 10;
 /// The writes that are not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    /// Those that go through the log.
+    /// Writes that go through the log.
     clients: BTreeMap<u64, ClientWrite>,
-    /// Those that go past it.
+    /// Writes that go past the log.
     bypassing: BTreeMap<u64, ClientWrite>,
     next: u64,
-    /// Those with blocks that are in no record yet, in order.
+    /// Writes with blocks that are in no record yet, in order.
     queue: VecDeque<u64>,
     queued_bytes: u64,
     /// Nothing goes into a record before this.
@@ -128,9 +128,9 @@ impl Core {
         self.writes.clients.insert(id, client);
     }
 
-    /// What the backing device is given of a write that goes there at once; `None` if it does not. Never
-    /// where the log holds a block of it: replay would put the older version back, and dropping that first
-    /// could lose what was flushed.
+    /// Returns the payload for the backing device of a write that goes there at once; `None` if it does not.
+    /// Never where the log holds a block of it: replay would put the older version back, and dropping that
+    /// first could lose what was flushed.
     fn past_log(&mut self, request: &mut Request, bytes: u64) -> Option<Payload> {
         let is_wanted = match self.io.options.mode {
             Mode::WriteThrough => true,
@@ -263,8 +263,8 @@ impl Core {
         true
     }
 
-    /// What the next record changes, and whose writes these are: the first of the queue, with no more than
-    /// `blocks_max` blocks of payload, which goes into `payload`.
+    /// Takes the changes of the next record from the queue, with the writes they belong to: the first of the
+    /// queue, with no more than `blocks_max` blocks of payload, which goes into `payload`.
     fn take_queued(&mut self, blocks_max: u64, payload: &mut [u8]) -> (Vec<Extent>, Vec<u64>) {
         let logical_block = self.log.geometry.logical_block;
         let (mut extents, mut clients, mut blocks) = (Vec::new(), Vec::new(), 0);

@@ -30,7 +30,7 @@ impl Buffers {
         }
     }
 
-    /// Those of this thread.
+    /// Returns the buffers of this thread.
     pub(crate) fn of_this_thread() -> Self {
         BUFFERS.with(Self::clone)
     }

@@ -37,7 +37,7 @@ use crate::world::World;
 
 const ALPHABET: [char; 10] = ['W', 'V', 'X', 'U', 'Z', 'F', 'D', 'K', 'G', 'R'];
 
-/// As small as it can be, with room for one segment more.
+/// Smallest possible setup, with room for one segment more.
 const SETUP: Setup = Setup { room: 1, ..Setup::SMALL };
 
 /// How many operations a scenario of the test run has at most.
@@ -58,7 +58,7 @@ struct Count {
     scenarios: u64,
     cuts: u64,
     outcomes: u64,
-    /// Which outcomes were judged, by what is on the members and what the user may find there: the same may
+    /// Outcomes that were judged, by what is on the members and what the user may find there: one outcome may
     /// come of many cuts.
     judged: HashSet<u64>,
 }
@@ -119,8 +119,8 @@ fn scenario(number: u64, length: u64) -> Vec<char> {
     (0..length as u32).map(|place| ALPHABET[(number / base.pow(place) % base) as usize]).collect()
 }
 
-/// Of two scenarios that differ in the names of A and B, the one that names A first; and changes of the log
-/// only in short ones.
+/// Returns true if the scenario is to be run: of two that differ in the names of A and B only the one that
+/// names A first, and changes of the log only in short ones.
 fn is_first_of_its_kind(scenario: &[char], layout: Legs) -> bool {
     let is_b_alone = scenario.contains(&'V') && !scenario.iter().any(|letter| "WUZ".contains(*letter));
     let changes = if scenario.len() > 2 {

@@ -21,8 +21,8 @@ const SETUP: Setup = Setup {
     ..Setup::SMALL
 };
 
-/// What the cache says after writes of `bytes` each at random places, one at a time, three times the log in
-/// all.
+/// Returns the status of the cache after writes of `bytes` each at random places, one at a time, three times
+/// the log in all.
 fn after_writes_of(bytes: u64) -> Result<Status, String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(bytes);
     let mut world = World::new(&SETUP, LeftOut::Nothing)?;

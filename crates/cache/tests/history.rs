@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Break { fault: Fault },
 }
 
-/// What an operator asks for.
+/// Command of an operator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Ask {
     /// Everything to the backing.
@@ -62,7 +62,7 @@ pub(crate) enum Ask {
     Replace { leg: usize, is_same: bool },
 }
 
-/// What breaks.
+/// Fault that is injected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     /// The command of this kind that is the `nth` from now fails. Members: the legs, then the backing.
@@ -78,7 +78,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The same, of this leg.
+    /// Returns this fault on leg `leg` instead of its own.
     pub(crate) fn of(self, leg: usize) -> Self {
         match self {
             Self::Fails { kind, nth, .. } => Self::Fails { member: leg, kind, nth },
@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// Which commands fail.
+/// Kind of command that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     Read,
@@ -139,7 +139,7 @@ impl History {
         Ok(world)
     }
 
-    /// The same without steps that are not needed for it to fail.
+    /// Returns the history without the steps that are not needed for it to fail.
     pub(crate) fn smaller(&self) -> Self {
         let mut best = self.clone();
         let mut chunk = best.steps.len().div_ceil(2);
@@ -161,7 +161,7 @@ impl History {
         best
     }
 
-    /// What failed, for people: the seed, the setup, and the fewest steps.
+    /// Describes the failure for people: the seed, the setup, and the fewest steps.
     pub(crate) fn told(&self) -> String {
         let smaller = self.smaller();
         let why = smaller.run().err().unwrap_or_default();
@@ -255,7 +255,7 @@ fn stream(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>)
     }
 }
 
-/// The same few blocks again and again, now and then flushed.
+/// Adds writes of the same few blocks again and again, now and then flushed.
 fn overwrites(setup: &Setup, chance: &mut Xoshiro256PlusPlus, steps: &mut Vec<Step>, count: u64) {
     let (lba, nlb) = range(setup, chance);
     for _ in 0..count {

@@ -38,7 +38,7 @@ impl Page {
     }
 }
 
-/// What a command makes of its blocks.
+/// Content that a command gives to its blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     first: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Content {
 #[derive(Debug, Clone)]
 pub(crate) struct Medium {
     pub(crate) info: DeviceInfo,
-    /// What is left if all is lost that may be lost.
+    /// Content that is left if all is lost that may be lost.
     stored: Vec<Rc<Page>>,
     visible: Vec<Rc<Page>>,
     /// Blocks that cannot be read until they are written: now, and if all is lost that may be lost.
@@ -289,19 +289,19 @@ impl Medium {
         self.read.iter().copied().collect()
     }
 
-    /// What one sees of the whole device.
+    /// Returns the visible content of the whole device.
     pub(crate) fn image(&self) -> Vec<u8> {
         self.visible.iter().map(|page| &page.bytes[..]).collect::<Vec<_>>().concat()
     }
 
-    /// What tells two devices apart on which nothing is at risk.
+    /// Hashes the state that tells two devices apart on which nothing is at risk.
     pub(crate) fn hash(&self, hasher: &mut DefaultHasher) {
         self.stored.iter().for_each(|page| hasher.write_u64(page.hash()));
         self.stored_unreadable.hash(hasher);
     }
 }
 
-/// These blocks were written, and can be read again.
+/// Takes the blocks of `range`, which were written, out of the unreadable ones.
 fn forget(unreadable: &mut BTreeSet<u64>, range: LbaRange) {
     if !unreadable.is_empty() {
         unreadable.retain(|lba| !(range.lba.0..range.end().0).contains(lba));

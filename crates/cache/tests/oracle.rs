@@ -1,5 +1,5 @@
-//! What the user of a cache may see: the contract of a device for each block, by the conformance kit of
-//! `plumb_block` ([`History`]), with what a power cut and a killed process leave.
+//! Oracle of what the user of a cache may see: the contract of a device for each block, by the conformance
+//! kit of `plumb_block` ([`History`]), with what a power cut and a killed process leave.
 //!
 //! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same
 //!   however often recovery begins again. The first read settles which one it is.
@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash as _};
 use plumb_block::conformance::{Content, History, Moment, Seen, Version};
 use plumb_block::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
 
-/// Of all patterns here.
+/// Seed of all patterns here.
 pub(crate) const SEED: u64 = 7;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ struct Pending {
 pub(crate) struct Answered {
     pub(crate) op: Op,
     pub(crate) range: LbaRange,
-    /// Of a write.
+    /// Generation that was written; `None` for a request that is not a write.
     pub(crate) generation: Option<u64>,
     pub(crate) submitted: Moment,
     pub(crate) completed: Moment,
@@ -50,7 +50,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Of a device in which every block holds generation 0.
+    /// Makes the oracle of a device in which every block holds generation 0.
     pub(crate) fn new(block: usize, discard_zeroes: bool) -> Self {
         Self {
             block,
@@ -64,7 +64,7 @@ impl Oracle {
         }
     }
 
-    /// What the device says now of its volatile cache.
+    /// Sets whether the device now says that its cache is volatile.
     pub(crate) const fn set_volatile(&mut self, is_volatile: bool) {
         self.is_volatile = is_volatile;
     }
@@ -85,12 +85,12 @@ impl Oracle {
         !self.pending.is_empty()
     }
 
-    /// What was answered as done, in that order, but for reads.
+    /// Returns the requests that were answered as done, in that order, but for reads.
     pub(crate) fn answered(&self) -> &[Answered] {
         &self.answered
     }
 
-    /// What was asked and is not answered.
+    /// Lists the requests that are not answered.
     pub(crate) fn waiting(&self) -> String {
         self.pending
             .iter()
@@ -257,7 +257,7 @@ impl Oracle {
         }
     }
 
-    /// What tells apart two users who may see different things after a cut now.
+    /// Hashes the state that tells apart two users who may see different things after a cut now.
     pub(crate) fn hash_after_cut(&self, hasher: &mut DefaultHasher) {
         let mut after = self.clone();
         after.cut();

@@ -18,8 +18,8 @@ use crate::world::World;
 
 const HISTORIES: u64 = 2_000;
 
-/// What the user did, in another mode first or not, and what the backing holds after a power cut that costs
-/// the log. Whether it was ordered by then.
+/// Runs a random history, in mode `first` and then ordered, and checks what the backing holds after a power
+/// cut that costs the log. Returns true if the backing was ordered by then.
 fn run(seed: u64, first: Mode) -> Result<bool, String> {
     let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
     let drawn = Setup::draw(&mut chance);
@@ -58,7 +58,7 @@ fn run(seed: u64, first: Mode) -> Result<bool, String> {
     is_of_one_moment(answered, &found).map(|()| true)
 }
 
-/// Whether what was found, a generation for each block that can be read, is what a cut at one moment leaves.
+/// Checks that `found`, a generation for each block that can be read, is what a cut at one moment leaves.
 fn is_of_one_moment(answered: &[Answered], found: &[Option<u64>]) -> Result<(), String> {
     let of = |generation: u64| answered.iter().find(|one| one.generation == Some(generation));
     let submitted = |generation: u64| of(generation).map_or(0, |one| one.submitted);

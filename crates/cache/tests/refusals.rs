@@ -1,5 +1,5 @@
-//! What must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing of
-//! another size. Each is refused with a sentence, and nothing is served.
+//! Devices that must not be opened: legs that are missing, stale, swapped, foreign or shrunk, and a backing
+//! of another size. Each is refused with a sentence, and nothing is served.
 
 use plumb_block::{Bytes, Lba, LbaRange};
 use plumb_cache::{Cache, LegState, State};

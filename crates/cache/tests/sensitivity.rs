@@ -21,8 +21,8 @@ use crate::world::World;
 /// How many histories are tried before nobody seems to notice.
 const TRIED_MAX: u64 = 6_000;
 
-/// What is left out, and the first history that showed it; another one may, once histories are made
-/// otherwise.
+/// Purposes that are left out, each with the first history that showed it; another one may, once histories
+/// are made otherwise.
 const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::ResilverRead, 3516),
     (Purpose::Resilver, 1144),
@@ -44,7 +44,7 @@ const PURPOSES: [(Purpose, u64); 18] = [
     (Purpose::EpochFlush, 549),
 ];
 
-/// The same of waits.
+/// Waits that are left out, each with the first history that showed it.
 const WAITS: [(Wait, u64); 10] = [
     (Wait::LegCopied, 228),
     (Wait::LowerSequences, 124),
@@ -58,7 +58,7 @@ const WAITS: [(Wait, u64); 10] = [
     (Wait::SegmentUnread, 17201),
 ];
 
-/// What this history shows if this is left out.
+/// Returns the failure that this history shows if this is left out.
 fn shown_by(left_out: LeftOut, seed: u64) -> Option<String> {
     let mut history = History::of(seed);
     history.left_out = left_out;
@@ -154,7 +154,8 @@ fn a_leg_is_flushed_before_it_counts() {
     other_leg_lost(LeftOut::Purpose(Purpose::ResilverFlush)).unwrap_err();
 }
 
-/// Whether damage of the last record is told from a crash, once the cache has stopped and the power gone.
+/// Returns true if damage of the last record is distinguished from a crash, once the cache has stopped and
+/// the power gone.
 fn is_damage_known(left_out: LeftOut) -> Result<bool, String> {
     let mut world = World::new(&Setup::SMALL, left_out)?;
     world.step(Step::Write { lba: 0, nlb: 1, fua: true })?;

@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::medium::Medium;
 use crate::oracle::SEED;
 
-/// What is not done, or not waited for, to see whether anybody finds it.
+/// Step that is not done, or not waited for, to see whether anybody finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LeftOut {
     Nothing,
@@ -24,7 +24,7 @@ pub(crate) enum LeftOut {
     Wait(Wait),
 }
 
-/// What may break in a history.
+/// Faults that may happen in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Faults {
     /// Nothing but power and processes.
@@ -168,7 +168,8 @@ impl Setup {
         DeviceInfo { volatile_cache: cache, fua_native: true, transfer_max: Bytes(self.leg_transfer), ..info }
     }
 
-    /// What a leg needs for its segments and so many more, the superblocks, and a little over.
+    /// Returns the size that a leg needs for its segments and so many more, the superblocks, and a little
+    /// over.
     pub(crate) const fn grown(&self, segments: u64) -> Bytes {
         Bytes((self.segments + segments) * self.segment_bytes + (8 << 12))
     }

@@ -23,9 +23,9 @@ mod faults;
 pub(crate) mod marks;
 mod replace;
 
-/// So many commands or events without an answer are no progress.
+/// Number of commands or events without an answer that count as no progress.
 const PATIENCE: u32 = 20_000;
-/// The same for a cache to stop on devices that fail.
+/// Number of commands or events that count as no progress while a cache is to stop on devices that fail.
 const PATIENCE_BROKEN: u32 = 500;
 /// The longest read of a verification, in bytes.
 const READ_MAX: u64 = 65536;
@@ -33,7 +33,8 @@ const READ_MAX: u64 = 65536;
 /// A command of the cache that a device has not answered.
 struct Flight {
     action: Action,
-    /// Its number at the device; none for reads, and for what is answered and not carried out.
+    /// Number of the command at the device; none for reads, and for commands that are answered and not
+    /// carried out.
     ticket: Option<u64>,
 }
 
@@ -50,13 +51,13 @@ pub(crate) struct World {
     now: Nanos,
     flights: Vec<Flight>,
     tag: u64,
-    /// What fails: a command of this kind at this member, after so many more.
+    /// Faults to come: a command of this kind at this member, after so many more.
     faults: Vec<(usize, FaultKind, u64)>,
     /// Legs that come back at the next restart as they went.
     away: Vec<usize>,
     /// Legs of which a command failed: others may have gone on without them.
     failed_legs: BTreeSet<usize>,
-    /// Of [`Faults::OneLeg`]: the leg to which all happens, until it is replaced.
+    /// Leg to which everything happens until it is replaced, for [`Faults::OneLeg`].
     weak_leg: usize,
     /// True if a leg was replaced, and nothing has happened since.
     is_replaced: bool,
@@ -138,7 +139,7 @@ impl World {
         })
     }
 
-    /// What would be there if the power were cut now, and this were left on the members.
+    /// Returns the world that would be there if the power were cut now, and this were left on the members.
     pub(crate) fn reborn(&self, members: Vec<Medium>) -> Result<Self, String> {
         let mut oracle = self.oracle.clone();
         oracle.cut();
@@ -151,7 +152,7 @@ impl World {
         self.is_broken = true;
     }
 
-    /// What is in flight, in the order of submission.
+    /// Returns the commands in flight, in the order of submission.
     pub(crate) fn in_flight(&self) -> Vec<(Purpose, Op)> {
         self.flights.iter().map(|flight| (flight.action.purpose, flight.action.request.op)).collect()
     }
@@ -480,7 +481,7 @@ impl World {
         self.cache.as_ref().expect("a cache is open").state()
     }
 
-    /// What the cache says of itself; none before it serves.
+    /// Returns the status that the cache reports; `None` before it serves.
     pub(crate) fn status(&self) -> Option<Status> {
         self.cache.as_ref().expect("a cache is open").status()
     }

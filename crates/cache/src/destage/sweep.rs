@@ -10,11 +10,11 @@ use crate::format::record::Kind;
 use crate::gather::{Gather, Goal, readable};
 use crate::index::Entry;
 
-/// What begins so many bytes behind a run of the batch is destaged with it, whatever its age, and so many of
-/// them: the arm of a disk is there, and what lies on the same track costs part of a turn. Elsewhere each is
-/// one more write, and might have been overwritten.
+/// Largest distance in bytes behind a run of the batch, and largest number, of the neighbours that are
+/// destaged with it, whatever their age. The arm of a disk is there, and what lies on the same track costs
+/// part of a turn. Elsewhere each is one more write, and might have been overwritten.
 const NEAR: (u64, u32) = (64 << 10, 15);
-/// The same of a drive that says that it rotates.
+/// Largest distance in bytes and largest number, as in [`NEAR`], for a drive that says that it rotates.
 const NEAR_ON_PLATTER: (u64, u32) = (256 << 10, 63);
 /// The largest zeroing at a time, in bytes.
 const ZEROES_MAX: u64 = 1 << 30;
@@ -139,7 +139,8 @@ impl Core {
         self.io.steps += 1;
     }
 
-    /// What of these is still the newest version is unreadable from now on, until it is overwritten.
+    /// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
+    /// they are overwritten.
     fn leave_unreadable(&mut self, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
         for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
             for range in self.index.leave_unreadable((range, *entry)) {

@@ -24,7 +24,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Those that there are, each with its name.
+    /// Returns the devices that are present, each with its name.
     pub fn present(&self) -> impl Iterator<Item = (Member, &Arc<dyn Device>)> {
         let legs = self.legs.iter().enumerate();
         let legs = legs.filter_map(|(leg, device)| Some((Member::Leg(leg), device.as_ref()?)));
@@ -152,7 +152,7 @@ impl CachedDevice {
         Ok(())
     }
 
-    /// Whether [`grow`](Self::grow) would begin now.
+    /// Checks that [`grow`](Self::grow) would begin now.
     ///
     /// # Errors
     /// As [`grow`](Self::grow).
@@ -199,8 +199,8 @@ impl Device for CachedDevice {
         }))
     }
 
-    /// What was written is in the log or on the backing device; which, and whether anything was, is told by
-    /// status.
+    /// Returns all of `range` as one extent of unknown state. What was written is in the log or on the
+    /// backing device; which, and whether anything was, is reported by status.
     fn extents(&self, range: LbaRange) -> Result<Vec<Extent>> {
         Ok(vec![Extent { range, state: ExtentState::Unknown }])
     }

@@ -33,7 +33,7 @@ pub(super) struct MemberQueues {
     queues: Vec<(Member, MemberQueue)>,
     /// Readable when one of them may have answered; none in virtual time.
     answered: Option<Arc<OwnedFd>>,
-    /// What has ended, and the core was not told of.
+    /// Actions that have ended, and that the core was not notified of.
     untold: Vec<Ended>,
     /// Kept for its memory.
     completions: Vec<Completion>,
@@ -42,7 +42,7 @@ pub(super) struct MemberQueues {
 struct MemberQueue {
     queue: Box<dyn Queue>,
     backlog: VecDeque<Request>,
-    /// What the member has, so that all of it can be answered if its queue breaks.
+    /// Tags of the requests that the member has, so that all of them can be answered if its queue breaks.
     in_flight: HashSet<Tag>,
     is_broken: bool,
 }
@@ -71,7 +71,7 @@ impl MemberQueues {
         Ok(())
     }
 
-    /// What is readable when a member may have answered; none in virtual time.
+    /// Returns the descriptor that is readable when a member may have answered; none in virtual time.
     pub(super) fn answered(&self) -> Option<Arc<OwnedFd>> {
         self.answered.clone()
     }
@@ -113,7 +113,7 @@ impl MemberQueues {
         }
     }
 
-    /// What the core is to be told of after the next [`poll`](Self::poll).
+    /// Takes back ended actions; the core is to be notified of them after the next [`poll`](Self::poll).
     pub(super) fn put_back(&mut self, ended: Vec<Ended>) {
         self.untold = ended;
     }

@@ -13,7 +13,7 @@ pub(super) struct Ports {
     ports: Vec<Option<Port>>,
     /// By the tag that the core knows the request by.
     waiting: HashMap<Tag, Waiting>,
-    /// Those that are given up when they are not answered by then.
+    /// Deadlines of requests: each is given up when it is not answered by then.
     deadlines: BTreeSet<(Nanos, Tag)>,
     next: u64,
 }
@@ -22,7 +22,7 @@ struct Port {
     ready: Vec<Completion>,
     /// In real time only.
     wake: Option<Arc<Wake>>,
-    /// It was or is being fired, and that was not seen yet.
+    /// True if the wake is being fired or was fired, and that was not seen yet.
     is_signalled: bool,
 }
 
@@ -92,8 +92,8 @@ impl Ports {
         }
     }
 
-    /// What wakes the owners of queues for which something is ready, but for `own`, whose owner is awake: to
-    /// be fired.
+    /// Returns the wakes of the owners of queues for which something is ready, but for `own`, whose owner is
+    /// awake: they are to be fired.
     pub(super) fn take_wakes(&mut self, own: Option<usize>) -> impl Iterator<Item = Arc<Wake>> {
         let ports = self.ports.iter_mut().enumerate().filter(move |(number, _)| Some(*number) != own);
         let ports = ports.filter_map(|(_, port)| port.as_mut());

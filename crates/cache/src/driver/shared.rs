@@ -1,4 +1,4 @@
-//! What the front queues, the thread and the clock share: the core, and the queues of its members.
+//! State that the front queues, the thread and the clock share: the core, and the queues of its members.
 //!
 //! Whoever polls a front queue moves the core on, hands its actions to the members, and takes what they
 //! answer: a request costs no other thread. Somebody has to wait for the members meanwhile. In real time that
@@ -88,7 +88,7 @@ struct Watcher {
     is_waiting: bool,
 }
 
-/// What the thread waits for, beside a kick.
+/// Events that the thread waits for, beside a kick.
 #[derive(Debug, Clone, Copy)]
 struct Asleep {
     until: Option<Nanos>,
@@ -144,7 +144,7 @@ impl Running {
         &self.shared.time
     }
 
-    /// What wakes the owner of a new front queue; none in virtual time.
+    /// Returns a wake for the owner of a new front queue; none in virtual time.
     pub(super) fn wake(&self) -> Result<Option<Arc<Wake>>> {
         self.shared
             .answered
@@ -448,7 +448,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// What the thread is to wait for.
+    /// Returns what the thread is to wait for.
     fn sleep(&self, now: Nanos) -> Asleep {
         let Standing { is_busy, is_signalled } = self.members;
         let is_watched = self.watcher.is_some();

@@ -1,4 +1,4 @@
-//! What wakes the owner of a front queue.
+//! Wake-up of the owner of a front queue.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ pub(crate) const EXTENTS_MAX: usize = 200;
 /// The largest payload of a record, in log blocks.
 pub(crate) const PAYLOAD_MAX: u32 = 128;
 
-/// What a run of blocks became.
+/// Kind of content that a run of blocks got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -50,7 +50,7 @@ impl Extent {
 /// Where a record stands: what names it, and what follows from the record before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Which time that the log was opened.
+    /// Number of the session: counts how often the log was opened.
     pub(crate) session: u64,
     /// Counts records, over all sessions.
     pub(crate) sequence: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Header {
     pub(crate) flush_epoch: u64,
     /// In the order of their payloads.
     pub(crate) extents: Vec<Extent>,
-    /// Of each log block of the payload.
+    /// Checksums of the log blocks of the payload, one for each.
     pub(crate) checksums: Vec<u32>,
 }
 
@@ -82,8 +82,8 @@ impl Header {
         1 + self.checksums.len() as u32
     }
 
-    /// Its extents, for logical blocks of `logical_block` bytes, each with the block of the segment at which
-    /// its payload begins, if it has one.
+    /// Returns the record's extents, for logical blocks of `logical_block` bytes, each with the block of the
+    /// segment at which its payload begins, if it has one.
     pub(crate) fn placed(&self, logical_block: u64) -> impl Iterator<Item = (Extent, u32)> {
         let mut block = self.place.block + 1;
         self.extents.iter().map(move |extent| {

@@ -17,15 +17,15 @@ const VERSION: u32 = 2;
 /// How many runs of such blocks there may be.
 pub(crate) const UNREADABLE_MAX: usize = 240;
 
-/// Whether a leg counts.
+/// State of a leg: whether it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LegState {
-    /// It holds all that was acknowledged.
+    /// The leg holds all that was acknowledged.
     Live = 0,
-    /// It failed; others have gone on without it. What it holds is stale.
+    /// The leg failed; others have gone on without it. What it holds is stale.
     Lost = 1,
-    /// It replaces another and is being copied to. It is not yet a source of anything.
+    /// The leg replaces another and is being copied to. It is not yet a source of anything.
     Resilvering = 2,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Tail {
     pub(crate) previous: u32,
 }
 
-/// What the superblock of a leg says.
+/// Content of the superblock of a leg.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) cache: Uuid,
@@ -53,7 +53,7 @@ pub(crate) struct Superblock {
     pub(crate) geometry: Geometry,
     /// The number of the leg that this is on.
     pub(crate) leg: u8,
-    /// Of every leg.
+    /// State of every leg.
     pub(crate) legs: Vec<LegState>,
     /// Grows whenever a leg comes to count or no longer counts.
     pub(crate) epoch: u64,
@@ -66,11 +66,12 @@ pub(crate) struct Superblock {
     pub(crate) durable: u64,
     /// The first record of the session. Older sessions have given up what they wrote from there on.
     pub(crate) first: u64,
-    /// What the log has let go of though the backing device does not have it, because no leg had it whole.
+    /// Blocks that the log has let go of though the backing device does not have them, because no leg had
+    /// them whole.
     pub(crate) unreadable: Vec<LbaRange>,
 }
 
-/// What may be found where a superblock should be.
+/// Finding in a place where a superblock should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     /// One of this format.
@@ -168,9 +169,9 @@ impl Superblock {
         is_sound.then_some(found)
     }
 
-    /// Of two versions the one of higher rank counts. The session is first: a leg that was away while others
-    /// were opened without it may have the epoch that they took, or a higher one, from a version that was
-    /// written to it alone.
+    /// Returns the rank of a version; of two versions the one of higher rank counts. The session is first: a
+    /// leg that was away while others were opened without it may have the epoch that they took, or a higher
+    /// one, from a version that was written to it alone.
     pub(crate) const fn rank(&self) -> (u64, u64, u64) {
         (self.session, self.epoch, self.generation)
     }

@@ -1,11 +1,11 @@
-//! Which superblock counts, and whether the devices are those of the cache. Each refusal is a sentence that
-//! says what to do.
+//! Choice of the superblock that counts, and the check that the devices are those of the cache. Each refusal
+//! is a sentence that says what to do.
 
 use crate::format::superblock::{LegState, Superblock};
 use crate::io::Io;
 use crate::settings::{Identity, Layout};
 
-/// What was found on a leg that is there.
+/// Findings on a leg that is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LegFound {
     /// The last whole version of the superblock: the one that counts on this leg.
@@ -83,7 +83,8 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
     without_missing(best.clone(), &newest, io)
 }
 
-/// Whether the log is that of the cache and the backing device that are expected, and not an old copy of it.
+/// Checks that the log is that of the cache and the backing device that are expected, and not an old copy of
+/// it.
 fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
     let Identity { cache, backing, marked } = *expected;
     let session_min = marked.session;

@@ -1,10 +1,10 @@
-//! What a log held when it was opened, beside what is taken from it: for whoever wants to know whether it is
-//! sound.
+//! Findings in a log when it was opened, beside what is taken from it: for whoever wants to know whether it
+//! is sound.
 
 use plumb_block::{Bytes, LbaRange};
 use serde::{Deserialize, Serialize};
 
-/// What recovery found in a log.
+/// Findings of recovery in a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
     /// Records that were taken, and how much of the log they are.
@@ -17,19 +17,19 @@ pub struct Findings {
     /// Records that the log knows to be durable and that are given up all the same, as was allowed: they are
     /// damaged or gone, or come after one that is. That the last ones were flushed no record says.
     pub lost_records: u64,
-    /// Of each leg.
+    /// Findings on each leg.
     pub legs: Vec<LegFindings>,
     /// Blocks of the cached device of which no leg has what was written durably: reads of them fail.
     #[serde(skip)]
     pub damaged: Vec<LbaRange>,
 }
 
-/// What a leg lacks of the records that were taken. Recovery writes to it what another leg has of them.
+/// Records that a leg lacks of those that were taken. Recovery writes to it what another leg has of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegFindings {
-    /// Of those that were not said to be durable yet, as after any power cut.
+    /// Amount that it lacks of records that were not said to be durable yet, as after any power cut.
     pub behind_bytes: Bytes,
-    /// Of those that were: the leg was damaged since.
+    /// Amount that it lacks of records that were said to be durable: the leg was damaged since.
     pub damaged_bytes: Bytes,
     /// True if no superblock at its front is whole any more, which no power cut does: it was found by those
     /// at its end.

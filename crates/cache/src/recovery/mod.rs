@@ -36,19 +36,19 @@ const SINGLE_MAX: usize = 2;
 /// How many chunks are read at the same time, while another one is checked; fewer of many legs.
 const AHEAD: usize = 4;
 
-/// What recovery found.
+/// Result of recovery.
 #[derive(Debug)]
 pub(crate) struct Recovered {
-    /// As it is to be written for the new session.
+    /// Superblock as it is to be written for the new session.
     pub(crate) superblock: Superblock,
-    /// Of each leg, the slot that the next version of the superblock goes to.
+    /// Slot of each leg that the next version of the superblock goes to.
     pub(crate) slots: Vec<usize>,
     pub(crate) index: Index,
     pub(crate) log: Log,
     pub(crate) findings: Findings,
 }
 
-/// What an action of recovery was for.
+/// Purpose of an action of recovery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     /// A slot for a superblock.
@@ -68,7 +68,7 @@ pub(crate) enum Step {
         index: u32,
     },
     EqualiseRead(Copy),
-    /// Its write, or a flush.
+    /// The write of a copy, or a flush.
     Equalised {
         leg: usize,
     },
@@ -83,7 +83,7 @@ pub(crate) struct Recovery {
     log: Option<Box<Reading>>,
     /// How many actions are not completed.
     in_flight: usize,
-    /// What came of it, once it is over: what was found, or why it is not served.
+    /// Result of recovery once it is over; `refusal` says why the cache is not served.
     pub(crate) recovered: Option<Recovered>,
     pub(crate) refusal: Option<String>,
 }
@@ -94,9 +94,9 @@ struct Reading {
     walk: Walk,
     /// The heads that are to be read: the leg, and the segment.
     heads: VecDeque<(usize, u64)>,
-    /// What the walk takes next; nothing once it is over.
+    /// Blocks that the walk takes next; nothing once it is over.
     wanted: Option<Read>,
-    /// What is read next.
+    /// Blocks that are read next.
     next: Option<Read>,
     /// In the order in which they were asked for. Those that the walk does not want after all are let go of.
     chunks: VecDeque<Chunk>,
@@ -110,7 +110,7 @@ struct Reading {
 struct Chunk {
     number: u64,
     read: Read,
-    /// Of each leg, as far as it can be read.
+    /// Bytes of each leg, as far as it can be read.
     legs: Vec<(usize, BufferMut)>,
     /// Blocks to be read one by one: the leg, and which of the chunk.
     single: VecDeque<(usize, u32)>,

@@ -36,21 +36,21 @@ pub(crate) struct Copy {
     pub(super) segment: u64,
     pub(super) block: u32,
     pub(super) blocks: u32,
-    /// Of the record.
+    /// Sequence number of the record.
     pub(super) sequence: u64,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-/// What each leg has of the blocks that were read.
+/// Bytes that each leg has of the blocks that were read.
 pub(super) type Chunk<'a> = [(usize, &'a [u8])];
 
-/// What there is of a segment: a chunk, and before it the beginning of a record that goes on in it.
+/// Known blocks of a segment: a chunk, and before it the beginning of a record that goes on in it.
 struct Blocks<'a> {
     chunk: &'a Chunk<'a>,
     /// Where the chunk begins.
     at: u32,
-    /// Of each leg.
+    /// Bytes before the chunk, of each leg.
     rest: &'a [Vec<u8>],
 }
 
@@ -74,14 +74,14 @@ impl<'a> Blocks<'a> {
 /// A walk.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// That by which the cache is opened. It names the session that was begun last.
+    /// Superblock by which the cache is opened. It names the session that was begun last.
     pub(super) superblock: Superblock,
     /// The session and the first sequence number of segments that may be live.
     heads: BTreeMap<u64, (u64, u64)>,
     pub(super) log: Log,
     pub(super) index: Index,
     pub(super) copies: Vec<Copy>,
-    /// What was found; as for legs and damage, once the walk is over.
+    /// Findings so far; those on legs and damage only once the walk is over.
     pub(super) findings: Findings,
     /// The numbers of records behind the end.
     behind: BTreeSet<u64>,
@@ -184,7 +184,7 @@ impl Walk {
         Read { segment, block, blocks }
     }
 
-    /// What is read next after `read`, for all that is known: the log may end before.
+    /// Returns what is read next after `read`, for all that is known: the log may end before.
     pub(super) fn after(&self, read: Read) -> Option<Read> {
         let (segment, block) = match read.block + read.blocks {
             end if end < self.log.geometry.segment_blocks => (read.segment, end),

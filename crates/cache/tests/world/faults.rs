@@ -1,4 +1,4 @@
-//! What breaks in a world, and what can still be judged after it.
+//! Faults in a world, and what can still be judged after them.
 
 use plumb_cache::State;
 

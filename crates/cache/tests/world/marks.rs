@@ -55,7 +55,7 @@ pub(crate) fn witnesses(setup: &Setup) -> Vec<LbaRange> {
 }
 
 impl World {
-    /// What is on the members if nothing is lost.
+    /// Returns the members as they are if nothing is lost.
     pub(crate) fn members_after_kill(&self) -> Vec<Medium> {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(0);
         let mut members = self.members.clone();

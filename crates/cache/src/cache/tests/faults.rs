@@ -1,4 +1,5 @@
-//! What the cache waits for when a device fails, a mode is left, or a write overtakes another: step by step.
+//! Tests of the waits of the cache when a device fails, a mode is left, or a write overtakes another: step by
+//! step.
 
 use super::*;
 use crate::settings::{Degraded, Identity};
@@ -206,7 +207,7 @@ fn place(rig: &Rig, fill: u8) -> usize {
     rig.legs[0].windows(4096).position(|window| window == [fill; 4096]).unwrap()
 }
 
-/// What the log has let go of.
+/// Returns the blocks that the log has let go of.
 fn left(rig: &Rig) -> Vec<LbaRange> {
     rig.cache.status().unwrap().unreadable
 }
