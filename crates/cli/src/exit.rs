@@ -23,11 +23,11 @@ pub(crate) enum Exit {
     Finding = 1,
     /// The command line makes no sense.
     Usage = 2,
-    /// It could not be measured, or was interrupted before all was.
+    /// The command could not measure, or was interrupted before it had measured all.
     NotMeasured = 3,
     /// Refused, because data could be lost.
     Refused = 4,
-    /// It failed: a flush, a device, a file.
+    /// The command failed: a flush, a device, a file.
     Failed = 5,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn of_study(document: &StudyDocument) -> Exit {
 pub(crate) struct Refusal {
     /// The code.
     pub(crate) exit: Exit,
-    /// What to say on stderr.
+    /// Message for stderr.
     pub(crate) message: String,
 }
 
@@ -146,7 +146,7 @@ impl From<OutputError> for Refusal {
     }
 }
 
-/// What was typed makes no sense, as `error` says.
+/// Refuses what was typed, which makes no sense, as `error` says.
 pub(crate) fn usage(error: impl std::error::Error + Send + Sync + 'static) -> Refusal {
     Refusal::because(Exit::Usage, error)
 }

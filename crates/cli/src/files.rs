@@ -23,7 +23,7 @@ pub(crate) fn read(path: &str) -> io::Result<String> {
     text_of(File::open(path)?)
 }
 
-/// The same, and `-` is standard input.
+/// Returns the text of the file at `path`, or of standard input if it is `-`.
 ///
 /// # Errors
 /// As [`read`].

@@ -32,13 +32,13 @@ pub(crate) struct Live {
     span: usize,
     /// The names of the spans.
     spans: Vec<String>,
-    /// What the targets of each span had done when it ran last.
+    /// State of the targets of each span when it ran last.
     seen: Vec<Vec<LiveTarget>>,
-    /// What is known beside the figures.
+    /// Facts that are known beside the figures.
     standing: Vec<String>,
-    /// What each target had done at the last look and at the first.
+    /// State of each target at the last look and at the first.
     before: Vec<Before>,
-    /// What is said once the terminal is given back.
+    /// Notes that are said once the terminal is given back.
     notes: Vec<String>,
 }
 
@@ -213,7 +213,7 @@ impl Live {
     }
 }
 
-/// Those of what happened since `before`.
+/// Returns the percentiles of what happened since `before`.
 fn percentiles(now: &LiveLatency, before: &LiveLatency) -> LivePercentiles {
     let at = |percent| Some(now.percentile_since(before, percent)?.as_secs_f64());
     LivePercentiles { p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }

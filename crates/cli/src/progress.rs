@@ -25,7 +25,7 @@ pub(crate) struct Bar {
     expected: Option<Nanos>,
     /// How long what comes after the phase takes.
     after: Nanos,
-    /// Of many turns.
+    /// Turn that runs, if there are many.
     turns: Option<Turns>,
     /// Bytes that the phase moves, if it is measured in bytes; and since when.
     bytes: Option<(Bytes, Instant)>,
@@ -35,7 +35,7 @@ pub(crate) struct Bar {
     last: (Nanos, u64, u64),
 }
 
-/// Which of many turns runs.
+/// Turn that runs, of many.
 struct Turns {
     /// When the first of them began.
     since: Instant,
@@ -70,7 +70,8 @@ impl Bar {
         self.expected.unwrap_or_default().since(elapsed) + self.after
     }
 
-    /// What is done now, and of many turns which it is and how long all of them still take.
+    /// Describes what is done now, and if there are many turns, which it is and how long all of them still
+    /// take.
     fn in_its_turn(&self, doing: &str) -> String {
         let Some(Turns { since, which, done }) = &self.turns else { return doing.to_owned() };
         let left = done.and_then(|done| left(*since, done));
@@ -91,7 +92,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// So much of what is being done is done.
+    /// Shows that the share `done` of the current work is done.
     pub(crate) fn set(&self, done: f64, message: &str) {
         self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(printable(message));

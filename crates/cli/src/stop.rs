@@ -26,8 +26,8 @@ pub(crate) fn on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The same for whoever waits for others before it stops: the second flag becomes true at the second signal,
-/// which asks not to wait, and the third ends the process.
+/// Returns two flags, for whoever waits for others before it stops: the first becomes true at the first
+/// signal, the second at the second signal, which asks not to wait, and the third ends the process.
 pub(crate) fn on_signals_twice() -> anyhow::Result<[Arc<AtomicBool>; 2]> {
     let flags = [false, false].map(|flag| Arc::new(AtomicBool::new(flag)));
     watch(flags.to_vec())?;

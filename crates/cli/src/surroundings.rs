@@ -1,4 +1,4 @@
-//! What comes into a run from outside: the time of day, a seed, where runs are kept, and what the machine is.
+//! Inputs of a run from outside: the time of day, a seed, where runs are kept, and what the machine is.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -58,13 +58,13 @@ pub(crate) fn say_report(directory: Option<&String>) {
         .for_each(|directory| say(&format!("plumb: report: {directory}/{}", Format::Html.file_name())));
 }
 
-/// What stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and whether the
-/// locale is UTF-8.
+/// Returns what stdout can show: its width, whether it takes colours (a terminal, and no NO_COLOR), and
+/// whether the locale is UTF-8.
 pub(crate) fn style() -> Style {
     style_of(&io::stdout())
 }
 
-/// The same of stderr, where the live view is drawn.
+/// Returns what stderr can show, where the live view is drawn.
 pub(crate) fn style_of_stderr() -> Style {
     style_of(&io::stderr())
 }

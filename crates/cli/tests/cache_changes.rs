@@ -1,5 +1,5 @@
-//! What changes the log of a cache: a device that is replaced, and more room; while it is served and while it
-//! is not, and everything that was written is there afterwards.
+//! Tests of changes to the log of a cache: a device that is replaced, and more room; while it is served and
+//! while it is not, and everything that was written is there afterwards.
 
 use std::process::Stdio;
 
@@ -172,8 +172,8 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     place.cache(&["detach", name, "--give-up-unreadable", uuid]);
 }
 
-/// What one device of a mirrored log has lost is a finding until recovery has mended it; what both have lost
-/// remains one.
+/// Checks that what one device of a mirrored log has lost is a finding until recovery has mended it; what
+/// both have lost remains one.
 #[test]
 fn verifying_finds_what_a_device_of_the_log_has_lost() {
     let place = Place::new(8 << 20);

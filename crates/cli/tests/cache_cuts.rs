@@ -131,7 +131,7 @@ fn synced_files_survive_a_cut_of_the_log_the_disk_and_the_server() {
     });
 }
 
-/// What a database is asked to do.
+/// Step of the work of a database.
 #[derive(Clone, Copy)]
 enum Step {
     /// Whatever comes before the first commit.
@@ -174,8 +174,8 @@ fn committed_rows_of_sqlite_survive_a_cut_of_the_log_the_disk_and_the_server() {
     });
 }
 
-/// What each line begins with. PostgreSQL refuses to be root: it runs in a user namespace in which root is
-/// called nobody.
+/// Beginning of each line. PostgreSQL refuses to be root: it runs in a user namespace in which root is called
+/// nobody.
 const POSTGRES: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 as='unshare --user --map-user=65534 --map-group=65534 --'

@@ -1,6 +1,6 @@
-//! What plumb knows of a device that a cache has written data for: after it grew, under another name, copied,
-//! and written by somebody else. It guards against commands that write over what only a log holds, and
-//! against a log that is served over contents that it does not fit.
+//! Tests of what plumb knows of a device that a cache has written data for: after it grew, under another
+//! name, copied, and written by somebody else. It guards against commands that write over what only a log
+//! holds, and against a log that is served over contents that it does not fit.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -18,7 +18,7 @@ fn load_may_fail(place: &Place, target: &str, words: &[&str]) -> Output {
     place.plumb().args(load).args(words).output().unwrap()
 }
 
-/// The same, which must be done.
+/// Loads a target, recording nothing; the load must succeed.
 fn load(place: &Place, target: &str, words: &[&str]) {
     let output = load_may_fail(place, target, words);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));

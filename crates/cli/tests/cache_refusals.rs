@@ -1,4 +1,4 @@
-//! What `plumb cache` refuses, with what code and in what words: nothing is half done.
+//! Tests of what `plumb cache` refuses, with what code and in what words: nothing is half done.
 
 use std::process::Command;
 
@@ -138,7 +138,7 @@ fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// As of a snapshot, or of a disk that is kept as evidence.
+/// Checks a cache that can only be read, as from a snapshot, or a disk that is kept as evidence.
 #[test]
 fn what_can_only_be_read_is_looked_at_and_not_recovered() {
     if !can_mount() {
@@ -241,7 +241,8 @@ fn what_a_cache_needs_is_written_by_nobody_else() {
     place.cache(&other("log", &[]));
 }
 
-/// As the kernel refuses block devices that are in use, whatever is typed.
+/// Checks that the files of a served cache are refused, as the kernel refuses block devices that are in use,
+/// whatever is typed.
 #[test]
 fn the_files_of_a_served_cache_are_written_by_nobody_else() {
     let place = Place::new(8 << 20);

@@ -1,7 +1,7 @@
-//! What one cache needs is taken by no other command in any role, unless `--destroy` names it: the log may
-//! have the only copy of what was written, and a backing device alone is neither old nor new. It guards
-//! against a log that another cache takes for its backing device, against a simulated drive that takes either
-//! for its medium, and against two caches of one name.
+//! Tests that what one cache needs is taken by no other command in any role, unless `--destroy` names it: the
+//! log may have the only copy of what was written, and a backing device alone is neither old nor new. It
+//! guards against a log that another cache takes for its backing device, against a simulated drive that takes
+//! either for its medium, and against two caches of one name.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -107,7 +107,8 @@ fn of_creates_of_one_name_at_once_one_is_done() {
     place.cache(&["verify", &place.name]);
 }
 
-/// What is on a drive needs that drive: its medium is taken again as any other.
+/// Checks that the medium of a drive that holds a log is taken again as any other: what is on a drive needs
+/// that drive.
 #[test]
 fn the_medium_of_a_drive_that_holds_a_log_is_taken_again() {
     let place = Place::new(8 << 20);

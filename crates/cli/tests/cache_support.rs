@@ -1,4 +1,4 @@
-//! What the tests of caches share: a cache over files in a directory of its own, and its server.
+//! Support code for the tests of caches: a cache over files in a directory of its own, and its server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl Place {
         self.plumb().arg("cache").args(arguments).arg("--json").output().unwrap()
     }
 
-    /// The same, which must be done; its document.
+    /// Runs `plumb cache ARGUMENTS --json`, which must succeed, and returns its document.
     pub(crate) fn cache(&self, arguments: &[&str]) -> Value {
         let output = self.try_cache(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));

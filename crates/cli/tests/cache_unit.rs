@@ -17,8 +17,8 @@ const UNIT: &str = include_str!("../../../integrations/systemd/plumb-cache@.serv
 const PROGRAM: &str = "/usr/bin/plumb";
 const RULE: &str = include_str!("../../../integrations/udev/61-plumb-cache.rules");
 
-/// What udev would make of this block device with the rule installed; `None` where that cannot be tried,
-/// which is told.
+/// Returns what udev would make of this block device with the rule installed; `None` where that cannot be
+/// tried, which is reported.
 fn as_udev_sees(device: &str) -> Option<String> {
     let rules = std::path::Path::new("/run/udev/rules.d");
     let installed = rules.join(format!("61-plumb-cache-{}.rules", std::process::id()));

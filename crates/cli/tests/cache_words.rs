@@ -1,5 +1,5 @@
-//! What `plumb cache` says leads where it should: no sentence names a way that was just taken, or one that
-//! takes the cache away where another would do, and figures that differ look different.
+//! Tests that what `plumb cache` says leads where it should: no sentence names a way that was just taken, or
+//! one that takes the cache away where another would do, and figures that differ look different.
 
 use crate::cache_support::{Place, refused, served_mounted};
 use crate::common::said;
@@ -66,7 +66,7 @@ fn a_refusal_to_adopt_promises_nothing() {
     assert!(!said(&output).contains("will be served"), "{}", said(&output));
 }
 
-/// What can serve a cache is for the kernel to say, not for how plumb was built.
+/// Checks that the kernel says what can serve a cache, not how plumb was built.
 #[test]
 fn a_kernel_without_ublk_is_told_what_to_do() {
     if std::path::Path::new("/dev/ublk-control").exists() {

@@ -10,7 +10,7 @@ use crate::common::{can_mount, document, entries, holds, in_own_mounts, said};
 use crate::load_support::{Place, Zram, stderr};
 use serde_json::Value;
 
-/// Whether it is one XML element with all elements within closed, and no text that is no XML.
+/// Asserts that the text is one XML element with all elements within closed, and no text that is not XML.
 fn assert_is_xml(text: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut elements = 0;
@@ -197,7 +197,8 @@ fn what_is_written_does_not_compress_and_neighbours_share_no_bytes() {
     assert!(ratio > 0.95, "what is verified compresses to {ratio}");
 }
 
-/// What is in flight when the counters are read belongs to one side and may not yet be of the other.
+/// Number of bytes in flight when the counters are read, which belong to one side and may not yet be of the
+/// other.
 const AT_THE_EDGES: u64 = 2 * 32 * 8192;
 
 /// How far both sides may differ: that, and what passes while a busy machine lets the reader of the counters
@@ -206,7 +207,7 @@ const fn edges(application: u64) -> u64 {
     AT_THE_EDGES + application / 100
 }
 
-/// What a row moved: bytes at the application, read from the disk, written to the disk.
+/// Returns the bytes that a row moved: at the application, read from the disk, written to the disk.
 fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     let text = std::fs::read(place.path(&format!("{row}.json"))).unwrap();
     let document: Value = serde_json::from_slice(&text).unwrap();

@@ -1,5 +1,5 @@
-//! Who uses a served drive over NBD keeps it: detaching is refused with their names, unless they are to be
-//! cut off.
+//! Tests that whoever uses a served drive over NBD keeps it: detaching is refused with their names, unless
+//! they are to be cut off.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -19,7 +19,7 @@ const CUTS_PER_DRIVE: u64 = 5;
 /// A workload that ends by itself was not cut.
 const ROUNDS_MAX: u64 = 2_000;
 
-/// Of a drive that ignores flushes, until two have taken what was acknowledged.
+/// Maximum number of cuts of a drive that ignores flushes, until two have taken what was acknowledged.
 const LIAR_CUTS_MAX: u64 = 60;
 
 /// splitmix64 (Steele, Lea, Flood 2014).
@@ -57,7 +57,7 @@ fn contents(seed: u64, number: u64) -> Vec<u8> {
     (0..words).flat_map(|_| chance.next().to_le_bytes()).collect()
 }
 
-/// What was acknowledged as durable, by path below the mount point.
+/// Data that was acknowledged as durable, by path below the mount point.
 pub(crate) type Acknowledged = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Files that are written and synced with their directory, and a log that is appended to, until an error
@@ -96,7 +96,7 @@ pub(crate) fn work(
     Ok(())
 }
 
-/// What of the acknowledged is missing or wrong.
+/// Returns the paths of acknowledged files that are missing or wrong.
 pub(crate) fn lost(mount: &Path, acknowledged: &Acknowledged) -> Vec<String> {
     let is_kept = |path: &PathBuf, text: &Vec<u8>| {
         let found = fs::read(mount.join(path));
@@ -167,7 +167,7 @@ pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
 
 const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount", "blockdev"];
 
-/// Which drives and file systems take turns.
+/// Drives and file systems that take turns.
 const PAIRS: [(&str, Kind); 6] = [
     ("consumer-nvme-ssd", Kind::Ext4),
     ("consumer-nvme-ssd", Kind::Xfs),
@@ -284,7 +284,8 @@ pub(crate) fn numbers(command: &mut Command) -> Vec<u64> {
     said
 }
 
-/// Which of the `committed` are not among the numbers in `text`, whose first line has to be that all is well.
+/// Returns those of the `committed` that are not among the numbers in `text`, whose first line has to be that
+/// all is well.
 pub(crate) fn missing(text: &str, committed: &[u64]) -> Vec<u64> {
     assert_eq!(text.lines().next(), Some("ok"), "{text}");
     let rows: BTreeSet<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();

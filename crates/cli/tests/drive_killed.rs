@@ -69,7 +69,7 @@ struct Pending {
     submitted: Moment,
 }
 
-/// What the clients of one server asked and were told.
+/// Record of what the clients of one server asked and were told.
 pub(crate) struct Judge {
     blocks: Vec<History<u64>>,
     pending: HashMap<Tag, Pending>,
@@ -80,7 +80,8 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Of blocks that hold what `held` says; whether what is answered is durable only when it is flushed.
+    /// Creates the judge of blocks that hold what `held` says; `is_volatile` if what is answered is durable
+    /// only when it is flushed.
     pub(crate) fn new(held: &[u64], is_volatile: bool) -> Self {
         let blocks = held.iter().map(|held| History::starting_with(*held)).collect();
         Self { blocks, pending: HashMap::new(), now: 1, is_volatile, answered: 0 }
@@ -228,7 +229,7 @@ impl Bench {
     }
 }
 
-/// What the clients write: every write has a number of its own.
+/// Load of the clients: every write has a number of its own.
 pub(crate) struct Load {
     pub(crate) seed: u64,
     pub(crate) next_tag: u64,

@@ -37,7 +37,7 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// The same drive in a new process.
+    /// Serves the drive again, in a new process.
     fn again(self) -> Self {
         let Self { directory, server } = self;
         server.detach();
@@ -46,7 +46,7 @@ impl Bench {
     }
 }
 
-/// What a program printed; it must succeed.
+/// Returns what a program printed; it must succeed.
 fn printed(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(run(Command::new(program).args(arguments)).stdout).unwrap()
 }

@@ -1,5 +1,5 @@
-//! What `plumb drive` refuses, with the exit code and a word about what to do; and that nothing stays of what
-//! was refused.
+//! Tests of what `plumb drive` refuses, with the exit code and a word about what to do; and that nothing
+//! stays of what was refused.
 
 use std::fs;
 use std::os::unix::net::{UnixDatagram, UnixListener};

@@ -29,7 +29,7 @@ fn both(words: &str) -> [(Place, Output); 2] {
     [(theirs, of_fio), (ours, of_plumb)]
 }
 
-/// Whether every block of a file is written: filefrag(8) lists extents that are only reserved.
+/// Returns true if every block of a file is written: filefrag(8) lists extents that are only reserved.
 fn is_written(path: &Path) -> Option<bool> {
     let output = Command::new("filefrag").arg("-v").arg(path).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

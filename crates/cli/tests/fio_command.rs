@@ -156,8 +156,8 @@ const KINDS: [(&str, f64); 12] = [
     ("rw=randread\nioengine=mmap\nramp_time=200ms", 1.0),
 ];
 
-/// Whether the figures of a latency can be those of operations that happened; how many, and the sum of their
-/// times in seconds.
+/// Asserts that the figures of a latency can be those of operations that happened; returns how many, and the
+/// sum of their times in seconds.
 fn figures(latency: &Value, what: &str) -> (u64, f64) {
     let of = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{what}: no {name}: {latency}"));
     let (count, least, mean, most, deviation) = (of("N"), of("min"), of("mean"), of("max"), of("stddev"));

@@ -1,5 +1,5 @@
-//! What people type first: words of other programs, slips of the fingers, runs without a name, and a second
-//! run.
+//! Tests of what people type first: words of other programs, slips of the fingers, runs without a name, and a
+//! second run.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,4 @@
-//! What `plumb fleet` leaves on hosts: nothing, also where something is killed.
+//! Tests that `plumb fleet` leaves nothing on hosts, also where something is killed.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

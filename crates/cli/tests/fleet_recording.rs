@@ -30,7 +30,7 @@ fn hosts_hear_of_their_controller_whatever_its_disk_does() {
     assert!(read("manifest.json").contains("\"complete\""), "{}", read("manifest.json"));
 }
 
-/// What a command prints whose run directory is on a full disk.
+/// Returns what a command prints whose run directory is on a full disk.
 fn on_a_full_disk(words: &str) -> Value {
     let place = scratch();
     let script = format!(

@@ -120,7 +120,7 @@ fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
     assert_eq!(verdicts(&document), [true], "it is shown");
 }
 
-/// Whether the failed operations are among the verdicts.
+/// Returns true if the failed operations are among the verdicts.
 fn verdicts(document: &Value) -> [bool; 1] {
     let verdicts = document["verdicts"].as_array().unwrap();
     [verdicts.iter().any(|verdict| verdict["id"] == "operations-failed")]

@@ -80,7 +80,7 @@ fn what_a_program_asks_for_is_seen_and_can_be_done_again() {
     does_it_again(&place);
 }
 
-/// What was recorded is a workload, and input for advice.
+/// Checks that what was recorded is a workload, and input for advice.
 fn does_it_again(place: &Place) {
     let run = place.run_directory();
     let kept = place.path("seen");

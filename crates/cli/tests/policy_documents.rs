@@ -7,7 +7,7 @@ use crate::common;
 use crate::common::{document, holds, plumb, said, scratch};
 use serde_json::Value;
 
-/// What this machine's administrators have claimed counts for nothing here.
+/// Runs `plumb policy` without what this machine's administrators have claimed.
 fn policy(arguments: &[&str]) -> Output {
     let mut command = plumb();
     command.arg("policy").args(arguments);

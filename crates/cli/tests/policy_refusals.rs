@@ -1,6 +1,6 @@
-//! What `plumb policy` must not touch: everything that is no disk with a write cache of its own is refused
-//! with exit code 4, a reason and a remedy; what makes no sense ends with 2; and without root nothing is
-//! changed.
+//! Tests of what `plumb policy` must not touch: everything that is not a disk with a write cache of its own
+//! is refused with exit code 4, a reason and a remedy; what makes no sense ends with 2; and without root
+//! nothing is changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Drop for Loop {
     }
 }
 
-/// What this machine's administrators have claimed counts for nothing here.
+/// Runs `plumb policy` without what this machine's administrators have claimed.
 fn policy(arguments: &[&str]) -> Output {
     let mut command = plumb();
     command.arg("policy").args(arguments);

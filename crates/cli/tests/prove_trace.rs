@@ -85,7 +85,7 @@ fn without_strace_its_package_is_named() {
 
 const WRITE: &str = "import os; f = os.open('f', os.O_CREAT | os.O_WRONLY); os.write(f, b'x' * 65536)\n";
 
-/// What became of a program whose first fsync failed; `None` where that cannot be tried.
+/// Returns what became of a program whose first fsync failed; `None` where that cannot be tried.
 fn with_failing_fsync(rest: &str) -> Option<(i32, Value)> {
     let place = scratch();
     let output = trace(&["--fail-fsync"], place.path(), &["python3", "-c", &format!("{WRITE}{rest}")])?;

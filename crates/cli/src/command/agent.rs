@@ -28,7 +28,7 @@ use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
 use crate::{leftovers, stop, traces};
 
-/// What is running this program, also where its file has been taken away.
+/// Path of the running program, also where its file has been taken away.
 const PROGRAM: &str = "/proc/self/exe";
 /// In the environment of a command that an agent runs.
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
@@ -38,7 +38,7 @@ const FIGURES_EVERY: Nanos = Nanos::secs(1);
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// The longest document of a command.
 const DOCUMENT_MAX: usize = 6 << 20;
-/// So much of what a command says on stderr is kept.
+/// Number of bytes that are kept of what a command says on stderr.
 const SAID_MAX: usize = 4 << 10;
 
 /// What `plumb agent` takes.
@@ -79,7 +79,7 @@ pub(crate) fn end_with_agent() {
     }
 }
 
-/// Which program this is.
+/// Returns the identity of this program.
 pub(crate) fn own_identity() -> anyhow::Result<Identity> {
     let program = File::open(PROGRAM).context(PROGRAM)?;
     Identity::of(program).context(PROGRAM)
@@ -143,7 +143,7 @@ fn load_here(scenario: Scenario, words: &str, own: OwnArguments, link: &Link) ->
     })
 }
 
-/// What all spans measured.
+/// Appends what all spans measured to one outcome; `None` if there were no spans.
 fn outcome(trial: &Trial) -> Option<LoadOutcome> {
     let mut totals = trial.spans.iter().map(|span| span.ran.result.total());
     let mut whole = totals.next()?;
@@ -170,14 +170,14 @@ struct Together<'a> {
 /// within a fifth of it.
 const ALL_BEGIN: Duration = Duration::from_millis(50);
 
-/// What the controller knows of the start of a span. It takes each message in its turn alone.
+/// The controller's knowledge of the start of a span. The controller takes each message in its turn alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// It has not told when.
+    /// The controller has not told when to start.
     Awaited,
-    /// It has, and does not know that all have begun.
+    /// The controller has told when to start, and does not know that all have begun.
     Told,
-    /// It knows that.
+    /// The controller knows that all have begun.
     Begun,
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
     Ok(exit_of(&trial, strictness))
 }
 
-/// What a server exports may hold anybody's data.
+/// Refuses what a server exports, for it may hold anybody's data.
 fn refuse_exports(typed: &Path) -> anyhow::Result<()> {
     let Ok(Name::Scheme { scheme, .. }) = Name::parse(typed) else { return Ok(()) };
     if matches!(scheme, Scheme::Sim | Scheme::Cache) {

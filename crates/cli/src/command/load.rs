@@ -8,7 +8,7 @@ use crate::command::running::{Running, default_seed};
 use crate::exit::{Exit, Refusal, usage};
 use crate::terminal;
 
-/// What to do about a file of words that cannot be read.
+/// Remedy for a file of words that cannot be read.
 const UNREAD: &str = "check the name: what ends in .toml is a file of words, not a target";
 
 /// Runs what was typed, as words or as a file of them.
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     })
 }
 
-/// What words mean, or the file of them that is among their targets.
+/// Interprets words, or the file of them that is among their targets.
 ///
 /// # Errors
 /// A usage error that names the word.

@@ -28,11 +28,11 @@ use crate::{stop, terminal, traces};
 
 /// A command that runs a workload.
 pub(crate) struct Running {
-    /// Its name.
+    /// Name of the command.
     pub(crate) command: &'static str,
     /// plumb's own options.
     pub(crate) own: OwnArguments,
-    /// What dialects must know of the machine.
+    /// Facts that dialects must know of the machine.
     pub(crate) machine: Machine,
     /// The application profile that the scenario is of.
     profile: Option<String>,
@@ -70,7 +70,7 @@ impl Running {
         !matches!(self.command, "load" | "compare" | "study") && !std::io::stderr().is_terminal()
     }
 
-    /// These files are removed at the end, if the run has made them.
+    /// Sets the files that are removed at the end, if the run has made them.
     pub(crate) fn removing(self, names: &[String]) -> Self {
         Self { remove_after: names.to_vec(), ..self }
     }
@@ -116,7 +116,7 @@ impl Running {
         Ok(exit_of(trial, strictness))
     }
 
-    /// What is asked of a trial of what is meant; `words` say it.
+    /// Builds the request to a trial of what is meant; `words` say it.
     pub(super) fn request(&self, meaning: Meaning, words: String) -> Request {
         let started_at = self.machine.started_at.clone();
         let mut remove_after = self.remove_after.clone();
@@ -186,7 +186,7 @@ pub(crate) fn target_size(name: &str) -> Option<Bytes> {
     Some(size).filter(|size| size.0 > 0)
 }
 
-/// What a command does with what a run goes by, and an observer.
+/// Work of a command with the context of a run and an observer.
 type Run<'a, T> = dyn Fn(&Context<'_>, &mut dyn Observer) -> Result<T, TrialError> + 'a;
 
 /// Runs until the end or a signal, shown by what `observer` makes.
@@ -205,7 +205,7 @@ pub(crate) fn with_observer<T>(
     Ok(ran.map_err(Refusal::from)?)
 }
 
-/// What is said after the results: where the page is, and why the run is not whole.
+/// Prints what is said after the results: where the page is, and why the run is not whole.
 ///
 /// `quiet` leaves out what is no error.
 pub(crate) fn say_end(trial: &Trial, quiet: bool) {

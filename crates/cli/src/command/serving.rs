@@ -1,4 +1,4 @@
-//! What serving has in common, whatever is served: where it is reached, and how a failure ends.
+//! Common parts of serving, whatever is served: where it is reached, and how a failure ends.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;

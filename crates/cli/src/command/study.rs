@@ -85,7 +85,7 @@ impl StudyArguments {
     }
 }
 
-/// What was typed to be set on the machine.
+/// Builds the switches of the machine from what was typed.
 fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Switches> {
     let Some(target) = &arguments.on else { return Ok(Switches::default()) };
     let policy = || {

@@ -1,4 +1,4 @@
-//! What the whole-program tests share: running plumb, and the places in which it runs.
+//! Support code for the whole-program tests: running plumb, and the places in which it runs.
 
 use std::path::Path;
 use std::process::{Command, Output};

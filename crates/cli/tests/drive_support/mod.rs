@@ -1,5 +1,5 @@
-//! What the tests of served drives share: a server that does not outlive its test, orders to it, file systems
-//! on it.
+//! Support code for the tests of served drives: a server that does not outlive its test, orders to it, file
+//! systems on it.
 
 pub(crate) mod papers;
 
@@ -43,7 +43,7 @@ impl Server {
         Self::start_named(&name(), arguments)
     }
 
-    /// The same under this name.
+    /// Serves under this name and waits until it is ready.
     pub(crate) fn start_named(name: &str, arguments: &[&str]) -> Self {
         let name = name.to_owned();
         let (document, child) =
@@ -65,7 +65,7 @@ impl Server {
         plumb().args(["drive", order, &self.name, "--json"]).args(arguments).output().unwrap()
     }
 
-    /// The same, which must be done; the state afterwards.
+    /// Gives an order, which must succeed, and returns the state afterwards.
     pub(crate) fn order(&self, order: &str, arguments: &[&str]) -> Value {
         let output = self.try_order(order, arguments);
         assert!(output.status.success(), "{order} {arguments:?}: {}", said(&output));
@@ -154,7 +154,7 @@ impl Kind {
         run(Command::new(format!("mkfs.{}", self.word())).args(options).arg(device));
     }
 
-    /// Whether a check finds nothing wrong, and what it says.
+    /// Checks the file system on `device`: returns true if nothing is wrong, and what the check says.
     pub(crate) fn check(self, device: &str) -> (bool, String) {
         let (program, options): (_, &[&str]) = match self {
             Self::Ext4 => ("e2fsck", &["-f", "-n"]),

@@ -1,5 +1,5 @@
-//! What the tests of `plumb load` and the dialects share: places to run in, documents held against their
-//! schema, and loop devices.
+//! Support code for the tests of `plumb load` and the dialects: places to run in, documents held against
+//! their schema, and loop devices.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// What was said on stderr.
+/// Returns what was said on stderr.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

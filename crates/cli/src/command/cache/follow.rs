@@ -1,4 +1,4 @@
-//! What a cache does over time, followed until it is over.
+//! Display of what a cache does over time, followed until it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,13 +14,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How often that is told.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// What is followed.
+/// Activity of a cache that is followed.
 pub(super) struct Followed<'a> {
     /// How it is by now; `None` if the cache is not served any more.
     pub(super) look: &'a dyn Fn() -> anyhow::Result<Option<CacheStatus>>,
-    /// Whether it is over.
+    /// Test whether the activity is over.
     pub(super) is_over: &'a dyn Fn(&CacheStatus) -> bool,
-    /// What the cache does, in words that follow its name; and how much only the log held at first.
+    /// Description of what the cache does, in words that follow its name, from its status and how much only
+    /// the log held at first.
     pub(super) what: &'a dyn Fn(&CacheStatus, Bytes) -> String,
 }
 
@@ -65,7 +66,7 @@ pub(super) fn not_serving(name: &str, why: &str) -> String {
     )
 }
 
-/// What becomes of it once nobody follows it any more.
+/// Says what becomes of the activity once nobody follows it any more.
 fn how_to_go_on(now: &CacheStatus) -> String {
     let CacheStatus { name, backing, .. } = now;
     match now.served {

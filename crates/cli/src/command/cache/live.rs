@@ -49,7 +49,8 @@ fn count(status: &CacheStatus, name: &str) -> u64 {
     status.counts.get(name).copied().unwrap_or_default() as u64
 }
 
-/// What clients ask is the application's side, and what the backing device is asked the storage's.
+/// Builds the target for the live view: what clients ask is the application's side, and what the backing
+/// device is asked the storage's.
 fn target(status: &CacheStatus) -> LiveTarget {
     let count = |name| count(status, name);
     LiveTarget {

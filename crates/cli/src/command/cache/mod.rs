@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// What to do about a server that does not answer.
+/// Remedy for a server that does not answer.
 const WHEN_SILENT: &str = "; if it is stopped (state T in `ps`) `kill -CONT` lets it go on, if a device of it does not answer the kernel's \
                            log says so; else ask again: it may be making things durable. Killed, it loses nothing that was acknowledged";
 

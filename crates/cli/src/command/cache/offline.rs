@@ -24,7 +24,7 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     }
 }
 
-/// Whether records that are lost are given up: whoever means that types the UUID of the cache.
+/// Returns true if lost records are given up: whoever means that types the UUID of the cache.
 pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::Result<bool> {
     match typed.filter(|typed| *typed != config.uuid) {
         None => Ok(typed.is_some()),

@@ -27,8 +27,8 @@ pub(super) fn of(name: &str) -> anyhow::Result<CacheStatus> {
     Ok(order(name, &Order::Status)?.unwrap_or_else(|| CacheStatus::unserved(&config)))
 }
 
-/// That cache, or all. What is wrong with one of many does not hide the others: it is said, and its exit code
-/// is the second.
+/// Returns the status of the cache `name`, or of all caches. What is wrong with one of many does not hide the
+/// others: it is said, and its exit code is the second.
 pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)> {
     if let Some(name) = name {
         return Ok((vec![of(name)?], Exit::Done));
@@ -43,7 +43,7 @@ pub(super) fn all(name: Option<&str>) -> anyhow::Result<(Vec<CacheStatus>, Exit)
     Ok(found)
 }
 
-/// Whether it is as it shall be: what is lost, or about to be, is a finding.
+/// Returns the exit code for the state of a cache: what is lost, or about to be, is a finding.
 fn finding(status: &CacheStatus) -> Exit {
     let failed =
         status.state.as_ref().is_some_and(|state| !["recovering", "serving", "stopped"].contains(&&**state));
@@ -51,7 +51,8 @@ fn finding(status: &CacheStatus) -> Exit {
     if failed || is_lost { Exit::Finding } else { finding_of_data(status) }
 }
 
-/// The same of what it holds alone: whether all of it can be read and written back.
+/// Returns the exit code for the data that a cache alone holds: a finding if not all of it can be read and
+/// written back.
 pub(super) fn finding_of_data(status: &CacheStatus) -> Exit {
     let is_unsound = !status.unreadable.is_empty() || !status.damaged.is_empty();
     if is_unsound || status.write_back_error.is_some() { Exit::Finding } else { Exit::Done }
@@ -168,7 +169,7 @@ fn text(status: &CacheStatus) -> String {
     text
 }
 
-/// What was found in the log when it was opened.
+/// Describes what was found in the log when it was opened.
 fn recovery(status: &CacheStatus, found: &Findings) -> Vec<String> {
     let mut lines = vec![format!(
         "{} of {} in the log when it was opened",

@@ -23,7 +23,7 @@ use crate::command::profile;
 use crate::exit::{Exit, Refusal, usage};
 use crate::setting_machine;
 
-/// What sets the levels on the machine; none if they are words and names only.
+/// Setting of the levels on the machine; none if they are words and names only.
 type MaybeSetting = anyhow::Result<Option<Box<dyn Setting>>>;
 
 /// A factor with its levels.
@@ -33,7 +33,7 @@ pub(crate) struct Factor {
     levels: Vec<String>,
 }
 
-/// What a factor changes, and how.
+/// Kind of a factor: what it changes, and how.
 #[derive(Debug)]
 struct Kind {
     name: &'static str,
@@ -41,17 +41,17 @@ struct Kind {
     known: &'static [&'static str],
     /// The words of a level, over those that all have.
     words: fn(&str) -> String,
-    /// What a target is named at the level of this number.
+    /// Name of a target at the level of this number.
     target: fn(&Place<'_>, usize, &str) -> Result<String, Refusal>,
-    /// What sets the levels on the machine.
+    /// Setting of the levels on the machine.
     setting: fn(&Place<'_>) -> MaybeSetting,
-    /// What of a machine has to be set.
+    /// Part of a machine that has to be set.
     sets: Sets,
     /// True if the words say how a target is opened, and nothing else.
     opens: bool,
 }
 
-/// What of a machine has to be set.
+/// Part of a machine that has to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sets {
     Nothing,
@@ -65,7 +65,7 @@ enum Sets {
 struct Place<'a> {
     levels: &'a [String],
     targets: &'a [String],
-    /// What was typed beside the workload; nothing on the hosts of a fleet.
+    /// Arguments that were typed beside the workload; nothing on the hosts of a fleet.
     typed: Option<&'a CompareArguments>,
     /// True if the target is the directory of a profile that works on files.
     is_directory: bool,
@@ -94,7 +94,7 @@ const KINDS: [Kind; 6] = [
     },
 ];
 
-/// What changes nothing.
+/// Kind of a factor that changes nothing.
 const PLAIN: Kind = Kind {
     name: "",
     known: &[],
@@ -140,12 +140,12 @@ impl FromStr for Factor {
 }
 
 impl Factor {
-    /// Its name.
+    /// Returns the name of the factor.
     pub(super) const fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// What is run at each level, and the targets before a level names them otherwise.
+    /// Returns what is run at each level, and the targets before a level names them otherwise.
     ///
     /// # Errors
     /// If the factor is none of such targets.
@@ -198,7 +198,7 @@ impl Factor {
         Ok((levels, asked))
     }
 
-    /// What sets the levels on the machine, if that is how they come about.
+    /// Returns the setting of the levels on the machine, if that is how they come about.
     ///
     /// # Errors
     /// If the machine has no such level, or the user may not set it.
@@ -207,7 +207,7 @@ impl Factor {
         (self.kind.setting)(&place)
     }
 
-    /// What sets a policy or a scheduler on the disks beneath `targets`.
+    /// Returns the setting of a policy or a scheduler on the disks beneath `targets`.
     ///
     /// # Errors
     /// If there are no such disks, or the user may not change them.

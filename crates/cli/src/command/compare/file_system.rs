@@ -34,7 +34,7 @@ pub(super) fn mount_point(directory: &Path, number: usize, level: &str) -> PathB
 }
 
 impl FileSystemSetting {
-    /// These file systems in files of `size` in `directory`.
+    /// Creates the setting of these file systems, in files of `size` in `directory`.
     ///
     /// # Errors
     /// If one is not known, too small, or its mkfs is missing.

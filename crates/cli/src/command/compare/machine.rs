@@ -36,7 +36,7 @@ pub(super) fn paths(targets: &[String]) -> Result<Vec<WritePath>, Refusal> {
     targets.iter().map(path_of).collect()
 }
 
-/// What `names` gives of all paths, each once.
+/// Collects what `names` gives for all paths, each once.
 pub(super) fn of_all(paths: &[WritePath], names: impl Fn(&WritePath) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = paths.iter().flat_map(names).collect();
     all.sort();

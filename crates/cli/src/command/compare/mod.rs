@@ -224,8 +224,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(exit_of_end(&ended).and(exit::of_comparison(&document)))
 }
 
-/// What was asked of blocks that run elsewhere: the question, the scenario of each level, and the factor
-/// where its levels are to be set there.
+/// Returns what is requested of blocks that run elsewhere: the question, the scenario of each level, and the
+/// factor where its levels are to be set there.
 ///
 /// # Errors
 /// A usage error that names what makes no sense.
@@ -277,14 +277,14 @@ impl CompareArguments {
 
 /// A workload under which levels are compared.
 pub(super) struct Workload {
-    /// What it is called; empty if there is only one.
+    /// Name of the workload; empty if there is only one.
     name: String,
     profile: Option<String>,
     words: Words,
 }
 
 impl Workload {
-    /// What is run with these words over its own.
+    /// Returns the scenario of these words over the workload's own.
     fn scenario(&self, level: &Words) -> Result<Scenario, Refusal> {
         let words = level.within(&self.words);
         match &self.profile {
@@ -375,7 +375,7 @@ fn can_be_opened(level: &Level) -> Result<(), Refusal> {
     })
 }
 
-/// What is asked of the trial of an experiment.
+/// Builds the chapter of an experiment, with the request to its trial.
 fn chapter(workload: &Workload, experiment: Experiment, running: &Running) -> anyhow::Result<Chapter> {
     let scenario = experiment.scenario().map_err(usage)?;
     let jobs =
@@ -394,7 +394,7 @@ fn chapter(workload: &Workload, experiment: Experiment, running: &Running) -> an
     Ok(Chapter { name: workload.name.clone(), experiment, request })
 }
 
-/// What sets the levels on the machine: for all workloads, which are on the same targets.
+/// Returns the setting of the levels on the machine: for all workloads, which are on the same targets.
 fn setting(
     arguments: &CompareArguments,
     targets: &[Vec<String>],

@@ -170,7 +170,7 @@ fn history(status: &DriveStatus) -> Vec<String> {
     lines
 }
 
-/// What is to come, and where it is.
+/// Lists what is to come for the drive, and where it is reached.
 fn prospects(status: &DriveStatus) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(status.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
@@ -192,7 +192,7 @@ fn prospects(status: &DriveStatus) -> Vec<String> {
     lines
 }
 
-/// What the last power cut took.
+/// Describes what the last power cut took.
 fn losses(status: &DriveStatus, lost: u64) -> String {
     let cuts = counted(status.cuts, "power cut");
     let promised = status.lost_although_durable_blocks.unwrap_or(0);

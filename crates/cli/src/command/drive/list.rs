@@ -55,7 +55,7 @@ fn text(models: &[Model], style: Style) -> String {
     style.finish(text)
 }
 
-/// What becomes of an acknowledged write in the drive when its power is cut.
+/// Describes what becomes of an acknowledged write in the drive when its power is cut.
 fn cache(model: &Model) -> Cell {
     let behaviour = &model.behaviour;
     let state = match behaviour.wce {

@@ -98,7 +98,8 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     conclude(recording, answers, format, arguments.detail.style())
 }
 
-/// What a host is to do: the same as the others, on targets that may have its name, with a seed of its own.
+/// Builds the task of a host: the same as for the others, on targets that may have its name, with a seed of
+/// its own.
 pub(super) fn task(
     scenario: &Scenario,
     number: usize,

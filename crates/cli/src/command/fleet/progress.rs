@@ -1,4 +1,4 @@
-//! What is said while hosts work: lines on stderr, or the live view with a line for each host.
+//! Progress of a fleet while hosts work: lines on stderr, or the live view with a line for each host.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use plumb_report::verdict::{STRAGGLER_SHARE, named};
 use crate::live::Live;
 use crate::terminal;
 
-/// Who watches.
+/// Display of the progress of a fleet.
 pub(super) struct Progress {
     live: Option<Live>,
     expected: Option<Nanos>,
-    /// What each host has sent last, for the live view.
+    /// Last figures of each host, for the live view.
     seen: Vec<Seen>,
     /// Hosts whose loss was told.
     told: Vec<bool>,
-    /// What was said last of how far the hosts are.
+    /// Last message about how far the hosts are.
     said: String,
-    /// What is said beside that, in the live view.
+    /// Further remarks, in the live view.
     remarks: Vec<String>,
 }
 
@@ -44,8 +44,8 @@ impl Progress {
         }
     }
 
-    /// Of a load that takes `expected`: a live view if it is wanted and there is a terminal for it, which can
-    /// `stop` it.
+    /// Creates the display for a load that takes `expected`: a live view if it is wanted and there is a
+    /// terminal for it, which can `stop` it.
     pub(super) fn of_load(wants_view: bool, expected: Option<Nanos>, stop: &Arc<AtomicBool>) -> Self {
         Self { live: Live::if_wanted(wants_view, "plumb fleet load", stop), expected, ..Self::lines() }
     }
@@ -112,7 +112,8 @@ fn summary(controller: &Controller) -> String {
     format!("hosts: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// What a host has sent last. Hosts send figures once a second, so a rate is that between two of them.
+/// Last figures that a host has sent. Hosts send figures once a second, so a rate is that between two of
+/// them.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     /// How long it had measured.
@@ -149,7 +150,7 @@ fn learn(controller: &Controller, seen: &mut Vec<Seen>) {
     }
 }
 
-/// What the live view is fed with.
+/// Builds the sample for the live view.
 fn sample(controller: &Controller, seen: &[Seen], now: Nanos, expected: Option<Nanos>) -> LiveSample {
     let started = controller.started_at().filter(|started| *started <= now);
     let missing = controller
@@ -171,7 +172,8 @@ fn sample(controller: &Controller, seen: &[Seen], now: Nanos, expected: Option<N
     }
 }
 
-/// What all hosts reach, and which of them hold the others up: the table may have no room for these.
+/// Describes what all hosts reach, and which of them hold the others up: the table may have no room for
+/// these.
 fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a Seen)>) -> Option<String> {
     let measuring = hosts.filter(|(host, seen)| host.phase == Phase::Running && seen.rate.0 > 0.0);
     let mut rates: Vec<(f64, f64, &str)> =
@@ -190,7 +192,7 @@ fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a Seen)>) -> Option<
     )))
 }
 
-/// Which hosts were done first and last.
+/// Names the hosts that were done first and last.
 fn done(controller: &Controller) -> Option<String> {
     let mut done: Vec<(Nanos, &str)> = controller
         .hosts()

@@ -20,22 +20,23 @@ use crate::exit::{Exit, usage};
 use crate::surroundings::time_of_day;
 use crate::terminal;
 
-/// What came so far is written so often, and no more often than that it takes a twentieth of the time.
+/// Interval at which interim results are written; longer where writing would take more than a twentieth of
+/// the time.
 const WRITE_EVERY: Nanos = Nanos::secs(5);
 const WRITE_SHARE: u64 = 20;
 
 /// The recording of a command.
 pub(super) struct Recording {
     record: Record,
-    /// What is known before a host has answered: command, workload, steps, where it is run and kept.
+    /// Facts that are known before a host has answered: command, workload, steps, where it is run and kept.
     pub(super) begun: FleetDocument,
 }
 
-/// What is kept of a command that goes on.
+/// Content that is kept of a command that goes on.
 pub(super) enum What {
-    /// What the hosts have answered until now.
+    /// The answers of the hosts until now.
     Answers,
-    /// What is given to [`Kept::write`].
+    /// The document that is given to [`Kept::write`].
     Given,
 }
 
@@ -125,12 +126,12 @@ pub(super) fn exit_of_recording(
 /// Writes something.
 type Job = Box<dyn FnOnce(&mut RunDirectory) -> plumb_measure::Result<()> + Send>;
 
-/// What is kept while hosts work. Nothing here waits for a disk.
+/// Recording that is kept while hosts work. Nothing here waits for a disk.
 pub(super) struct Kept {
     outlet: Outlet<Job>,
-    /// What is written after what is being written now.
+    /// Job that is written after the current one.
     waiting: Option<Job>,
-    /// As of [`Recording`].
+    /// Facts that are known before a host has answered, as in [`Recording`].
     pub(super) begun: FleetDocument,
     /// When the answers of hosts are written next, if they are.
     next: Option<Nanos>,
@@ -181,7 +182,7 @@ pub(super) fn histograms(answers: &[Answer<'_>]) -> Vec<TaggedHistogram> {
     measured(answers).flat_map(|(number, of)| plumb_trial::histograms(number, of)).collect()
 }
 
-/// What each load has measured, with the number of its host.
+/// Returns what each load has measured, with the number of its host.
 fn measured<'a>(answers: &'a [Answer<'_>]) -> impl Iterator<Item = (usize, &'a plumb_load::LoadOutcome)> {
     answers.iter().enumerate().filter_map(|(number, of)| Some((number, of.outcome.as_deref()?)))
 }

@@ -124,7 +124,8 @@ impl Session {
             .context("cannot wait for the hosts")
     }
 
-    /// What the hosts answered. They are heard before and after: with many of them this takes its time.
+    /// Returns the answers of the hosts. The hosts are heard before and after: with many of them this takes
+    /// its time.
     pub(super) fn answers(&mut self) -> anyhow::Result<Vec<merge::Answer<'static>>> {
         self.keep_leases()?;
         let answers = merge::answers(&mut self.controller);

@@ -20,7 +20,7 @@ use crate::arguments::policy::{ApplyArguments, Carrying};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// What is applied.
+/// Job that is applied.
 pub(super) enum Job<'a> {
     /// A plan, from its beginning.
     New(&'a Plan),
@@ -28,12 +28,12 @@ pub(super) enum Job<'a> {
     Resumed { journal: &'a Path, plan: &'a Plan },
 }
 
-/// What became of it.
+/// Outcome of a job.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     #[serde(flatten)]
     pub(super) report: Report,
-    /// What a light load felt meanwhile; null if there was none.
+    /// Latency of a light load meanwhile; null if there was none.
     pub(super) observation: Option<Observation>,
 }
 

@@ -13,19 +13,19 @@ use crate::arguments::policy::ClaimArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// What `--json` prints.
+/// Document that `--json` prints.
 #[derive(Serialize)]
 pub(super) struct Document<'a> {
     schema: &'static str,
     file: &'a Path,
     identity: &'a str,
-    /// What was recorded; null if words were taken back.
+    /// Claim that was recorded; null if claims were taken back.
     claim: Option<&'a Claim>,
     withdrawn: usize,
 }
 
 impl<'a> Document<'a> {
-    /// What was done in `file`: a claim was recorded, or so many were taken back.
+    /// Builds the document of what was done in `file`: a claim was recorded, or so many were taken back.
     pub(super) const fn of(
         file: &'a Path,
         identity: &'a str,

@@ -29,11 +29,11 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Before the names of journals: what is set again at every start is nobody's last apply.
 const JOURNAL: &str = "enforce-";
 
-/// What was found and done.
+/// Document of what was found and done.
 #[derive(Serialize, Default)]
 pub(super) struct Document {
     schema: &'static str,
-    /// Those for which a state is desired.
+    /// Number of disks for which a state is desired.
     pub(super) disks: usize,
     /// Identities for which a state is desired, and which are not here.
     pub(super) absent: Vec<String>,

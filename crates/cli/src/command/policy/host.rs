@@ -94,7 +94,7 @@ impl Host {
     }
 }
 
-/// What was named, to be looked at: also a simulated drive, or what an NBD server exports.
+/// Returns the view of what was named: also of a simulated drive, or of an export of an NBD server.
 fn shown(reader: &Reader<'_>, name: &str) -> anyhow::Result<DeviceView> {
     match elsewhere(name)? {
         Some(view) => Ok(view),

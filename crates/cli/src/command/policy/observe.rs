@@ -24,7 +24,7 @@ use crate::exit::{Exit, Refusal};
 
 const BLOCK: usize = 4096;
 const PERIOD: Duration = Duration::from_millis(10);
-/// So many operations before the first switch: what is undisturbed is known from them.
+/// Number of operations before the first switch, from which the undisturbed latency is known.
 const BEFORE: usize = 25;
 /// A disk that does not even do these in time is reported as it is.
 const BEFORE_MAX: Duration = Duration::from_secs(10);

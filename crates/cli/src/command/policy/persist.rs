@@ -17,7 +17,7 @@ use super::print;
 use crate::arguments::policy::PersistArguments;
 use crate::exit::{Exit, Refusal};
 
-/// What `--json` prints.
+/// Document that `--json` prints.
 #[derive(Serialize)]
 pub(super) struct Document {
     schema: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// What is kept now, and what was done for it.
+    /// Builds the document of what is kept now, and of what was done for it.
     pub(super) fn of(ledger: Ledger, done: persist::Installed) -> Self {
         let persist::Installed { files, then_run } = done;
         Self { schema: "plumb/policy-persist/1", kept: ledger.kept, files, then_run }
@@ -138,7 +138,7 @@ pub(super) fn remove(
     Ok(all)
 }
 
-/// What is kept, and how sure it is. What this boot tells of it is noted.
+/// Lists what is kept, and how sure it is. What this boot tells of it is noted.
 fn list(host: &Host, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
     let reader = host.reader()?;
     let identities: Vec<String> = ledger.kept.iter().map(|kept| kept.identity.clone()).collect();
@@ -189,7 +189,7 @@ fn line(kept: &Kept) -> String {
     format!("{}: {}, {means}; {standing}\n", kept.identity, kept.state)
 }
 
-/// What was written or removed for what is kept, and what to run.
+/// Describes what was written or removed for what is kept, and what to run.
 fn page(done: &Document, arguments: &PersistArguments) -> String {
     let mut page: String = done.kept.iter().map(line).collect();
     for file in &done.files {

@@ -1,5 +1,4 @@
-//! What is going on, on stderr: a line for each disk, and on a terminal the step that runs and how long it
-//! will take.
+//! Progress on stderr: a line for each disk, and on a terminal the step that runs and how long it will take.
 
 use std::io::IsTerminal as _;
 

@@ -12,7 +12,7 @@ use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
 pub(super) struct Exchange {
     /// The disk's name.
     pub(super) disk: String,
-    /// What was asked.
+    /// Question that was asked.
     pub(super) question: String,
     /// The bytes of the answer, or why there is none.
     pub(super) answer: Result<Vec<u8>, String>,

@@ -24,7 +24,7 @@ struct Document<'a> {
     document: &'a PolicyDocument,
     #[serde(skip_serializing_if = "Option::is_none")]
     raid: Option<&'a RaidReport>,
-    /// Those of this machine, with what to ask their programs.
+    /// Controllers of this machine, with what to ask their programs.
     raid_controllers: &'a [Controller],
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     Ok(if is_found || is_at_risk { Exit::Finding } else { Exit::Done })
 }
 
-/// What a controller's own program said, in a file.
+/// Reads what a controller's own program said, from a file.
 fn report(path: &Path) -> anyhow::Result<RaidReport> {
     let shown = path.display();
     let text = files::read(&path.to_string_lossy())

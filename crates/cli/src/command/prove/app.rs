@@ -230,7 +230,7 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
     Ok((arguments, manifest.argv))
 }
 
-/// What is to be explored, and how the work can be recorded again if it can.
+/// Records the work of the subject, to be explored; also returns how it can be recorded again if it can.
 fn recorded(
     typed: &AppArguments,
     shown: &Shown,

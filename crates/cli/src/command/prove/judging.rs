@@ -1,4 +1,4 @@
-//! What `app` and `replay` have in common: subjects and profiles by what was typed, and how failures of the
+//! Common parts of `app` and `replay`: subjects and profiles by what was typed, and how failures of the
 //! prover end.
 
 use std::path::PathBuf;
@@ -41,7 +41,8 @@ pub(super) fn subject(
     }
 }
 
-/// What does the work in a process of its own, which can be traced; `None` if it cannot be.
+/// Returns the program that does the work in a process of its own, which can be traced; `None` if it cannot
+/// be.
 pub(super) fn program(words: &SubjectWords) -> Option<Program> {
     let line = match words {
         SubjectWords::BuiltIn(name) => {

@@ -95,7 +95,7 @@ fn refusal(error: plumb_measure::Error) -> Refusal {
     Refusal::because(exit, error)
 }
 
-/// Whether a run can be kept there, as far as that can be said before anything is done.
+/// Checks that a run can be kept there, as far as that can be said before anything is done.
 pub(super) fn check(out: &Out) -> Result<(), Refusal> {
     RunDirectory::check(out).map_err(refusal)
 }

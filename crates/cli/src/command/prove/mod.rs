@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: ProveArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// What `plumb prove app` was given, if it was that.
+/// Returns the arguments of `plumb prove app`, if that is the command.
 fn app_of(arguments: ProveArguments) -> Option<app::AppArguments> {
     match arguments.command {
         ProveCommand::App(app) => Some(*app),

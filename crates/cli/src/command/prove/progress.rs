@@ -1,4 +1,4 @@
-//! What a proof is doing, on stderr.
+//! Progress of a proof, on stderr.
 
 use plumb_prove::proof::Done;
 

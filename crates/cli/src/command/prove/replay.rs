@@ -52,7 +52,7 @@ pub(crate) struct ReplayArguments {
     json: bool,
 }
 
-/// What came of it.
+/// Outcome of a replay.
 #[derive(Serialize)]
 struct Replayed<'a> {
     schema: &'static str,
@@ -60,7 +60,7 @@ struct Replayed<'a> {
     required: Option<u64>,
     /// True if it fails as it did.
     reproduced: bool,
-    /// What the checker says now; null if it finds nothing.
+    /// Finding of the checker now; null if it finds nothing.
     found: Option<&'a str>,
     words: Option<&'a str>,
 }

@@ -82,7 +82,7 @@ pub(super) struct PatternArguments {
 }
 
 impl PatternArguments {
-    /// The same as words of a command line, the target first.
+    /// Returns the arguments as words of a command line, the target first.
     pub(super) fn words(&self) -> Vec<String> {
         let mut words = vec![
             self.target.clone(),
@@ -194,7 +194,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// What a target without a serial is known by.
+/// Returns the name by which a target without a serial is known.
 pub(super) fn name_of(opened: &Opened) -> String {
     opened.path().map_or_else(|| opened.shown.clone(), |path| path.display().to_string())
 }

@@ -17,8 +17,8 @@ use crate::arguments::cache::AdviseArguments;
 use crate::exit::{Exit, Refusal, usage};
 use crate::{stop, terminal, traces};
 
-/// So much of what is written a log holds at least, in the worst case: a header of 4 KiB for each write of 4
-/// KiB, and what is not used of it.
+/// Size of a log that never fills, as a multiple of what is written, in the worst case: a header of 4 KiB for
+/// each write of 4 KiB, and what is not used of it.
 const LOG_PER_WRITTEN: u64 = 3;
 /// The smallest log that is tried as one that never fills.
 const ENDLESS_MIN: Bytes = Bytes::gib(1);
@@ -26,15 +26,15 @@ const ENDLESS_MIN: Bytes = Bytes::gib(1);
 const ABSORBED_MIN: f64 = 0.999;
 /// The smallest log that is tried.
 const SIZE_MIN: Bytes = Bytes::mib(16);
-/// What sizes that are tried of themselves are a multiple of.
+/// Unit of the sizes that are tried without being requested.
 const STEP: Bytes = Bytes::mib(1);
 
-/// What is said of a recording.
+/// Advice for a recording.
 #[derive(Debug, Serialize)]
 pub(super) struct Advice {
     schema: &'static str,
     recording: String,
-    /// What it holds.
+    /// Writes of the recording.
     writes: u64,
     written_bytes: u64,
     /// Left out.
@@ -58,7 +58,7 @@ pub(super) struct Advice {
 struct Waiting {
     /// For all writes and flushes together, each from the moment at which the recording has it.
     seconds: f64,
-    /// Of one write: the mean, 99 in 100 and all are answered in so many seconds.
+    /// Latency of one write in seconds: the mean, and within what time 99 in 100 and all are answered.
     write_mean: f64,
     write_p99: f64,
     write_max: f64,
@@ -68,7 +68,7 @@ struct Waiting {
 #[derive(Debug, Serialize)]
 struct Tried {
     size: u64,
-    /// Which share of the writes were answered no later than a tenth after the slowest of a log that never
+    /// Share of the writes that were answered no later than a tenth after the slowest of a log that never
     /// fills.
     absorbed: f64,
     /// For how long clients waited more than for such a log, all together.
@@ -76,7 +76,7 @@ struct Tried {
     /// How many times as long clients waited without a cache.
     speed_up: f64,
     waiting: Waiting,
-    /// What the backing device took meanwhile, and what went past the log.
+    /// Bytes that the backing device took meanwhile, and that went past the log.
     destaged_bytes: u64,
     bypassed_bytes: u64,
 }
@@ -164,8 +164,8 @@ fn between(tried: &BTreeMap<Bytes, Tried>) -> Option<Bytes> {
     (!is_close && middle >= SIZE_MIN.0 && middle < enough).then_some(Bytes(middle))
 }
 
-/// What was written, as one target, and how many reads there were beside. They are left out: a cache makes
-/// none faster, and a slow device that they wait for would hide what it does for writes.
+/// Returns what was written, as one target, and how many reads there were beside. They are left out: a cache
+/// makes none faster, and a slow device that they wait for would hide what it does for writes.
 fn recorded(path: &str) -> Result<(Recorded, u64), Refusal> {
     let job = Job::on("cache", Workload::over(ByteRange::ALL, Bytes::kib(4)));
     let trace = traces::named(path)?;

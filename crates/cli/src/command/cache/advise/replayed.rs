@@ -17,7 +17,7 @@ use crate::exit::{Exit, Refusal};
 /// How many requests may be in flight: as for a trace of `plumb load`.
 const DEPTH: u32 = 64;
 
-/// What came of it.
+/// Outcome of a replay.
 pub(super) struct Replayed {
     outcome: LoadOutcome,
     destaged: Bytes,
@@ -67,7 +67,7 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> anyho
 }
 
 impl Replayed {
-    /// Of all writes, each from the moment at which the recording has it.
+    /// Returns the latencies of all writes, each from the moment at which the recording has it.
     fn writes(&self) -> &Histogram {
         let write = &self.outcome.write;
         write.latency_from_intended_start.as_ref().unwrap_or(&write.latency)

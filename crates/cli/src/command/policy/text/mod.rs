@@ -1,4 +1,4 @@
-//! What `plumb policy` prints, as plain functions from documents to text.
+//! Output of `plumb policy`, as plain functions from documents to text.
 
 pub(super) mod detail;
 mod layout;

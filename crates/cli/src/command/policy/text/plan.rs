@@ -117,7 +117,7 @@ fn row(change: &PlannedChange, letter: &str) -> Vec<Cell> {
     ]
 }
 
-/// What a change rests on, and what changes with it.
+/// Describes what a change rests on, and what changes with it.
 fn beside(change: &PlannedChange, style: Style) -> String {
     let mut out = String::new();
     for disk in &change.shares_cache_with {
@@ -197,7 +197,7 @@ fn steps(list: &StepList<'_>, style: Style) -> String {
     out
 }
 
-/// What is refused, each with the reason and what to do.
+/// Lists what is refused, each with the reason and what to do.
 pub(in super::super) fn refused(plan: &Plan, style: Style) -> String {
     let mut out = String::new();
     for disk in &plan.refused {

@@ -1,4 +1,4 @@
-//! What the program of a RAID controller's maker says of the caches that a disk hides.
+//! Report of the program of a RAID controller's maker on the caches that a disk hides.
 
 use plumb_policy::device::raid_tool::{RaidReport, Volume, WritePolicy};
 use plumb_policy::raid::Controller;

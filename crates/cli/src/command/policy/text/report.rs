@@ -1,4 +1,4 @@
-//! What became of an apply or a rollback, what a verification found, and what a load felt.
+//! Outcome of an apply or a rollback, findings of a verification, and latency that a load felt.
 
 use plumb_block::Nanos;
 use plumb_policy::apply::{DiskResult, Ended, Report};
@@ -8,7 +8,7 @@ use plumb_report::Style;
 
 use super::layout::{Ink, hang};
 
-/// What became of each disk, where it is written down, and what to do now.
+/// Describes what became of each disk, where it is written down, and what to do now.
 pub(in super::super) fn of(report: &Report, style: Style) -> String {
     let mut out = String::new();
     for disk in &report.disks {
@@ -60,7 +60,7 @@ pub(in super::super) fn verification(verification: &Verification, style: Style) 
     out
 }
 
-/// What the light load felt while disks were switched.
+/// Describes what the light load felt while disks were switched.
 pub(in super::super) fn observation(observation: &Observation, style: Style) -> String {
     let time = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
     let mut out =

@@ -144,7 +144,7 @@ pub(super) fn finding(finding: &Finding, disks: Option<&[&str]>, style: Style) -
     out
 }
 
-/// What the columns that are shown say, and why a value is not known.
+/// Explains the columns that are shown, and why a value is not known.
 fn legend(document: &PolicyDocument, rows: &[Vec<Cell>], style: Style) -> String {
     let shown = |column: usize| rows.iter().any(|row| !row[column].text.is_empty());
     let columns = HEAD.iter().enumerate().filter(|(column, (_, says))| !says.is_empty() && shown(*column));
@@ -156,7 +156,7 @@ fn legend(document: &PolicyDocument, rows: &[Vec<Cell>], style: Style) -> String
     format!("\n{}{}", columns.collect::<String>(), unknown.collect::<String>())
 }
 
-/// What is not known of a disk, and why.
+/// Lists the values of a disk that are not known, and why.
 fn unknown(view: &DeviceView) -> Vec<((&'static str, &str), &str)> {
     let device = &view.device;
     let why = match (device.wce, device.mechanism.as_str()) {

@@ -1,4 +1,4 @@
-//! What drives were asked, and the bytes of their answers: for people who hold them against a specification.
+//! Questions to drives, and the bytes of their answers: for people who hold them against a specification.
 
 use std::fmt::Write as _;
 
