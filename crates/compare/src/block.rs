@@ -1,4 +1,4 @@
-//! What a block measured: figures to compare, and counts to explain them with.
+//! Measurements of a block: figures to compare, and counts to explain them with.
 
 use std::collections::BTreeMap;
 
@@ -31,10 +31,11 @@ const FIGURES: [Figure; 14] = [
 
 /// The figure that decides unless another one is named.
 pub(crate) const DEFAULT_FIGURE: &str = "iops";
-/// The same where operations start on a schedule: their rate is that of the schedule.
+/// Figure that decides where operations start on a schedule, unless another one is named: their rate is that
+/// of the schedule.
 pub(crate) const SCHEDULED_FIGURE: &str = "p99";
 
-/// The same of a profile over files: its transactions per second.
+/// Figure that decides for a profile over files, unless another one is named: its transactions per second.
 pub(crate) const PROFILE_FIGURE: &str = "transactions";
 
 /// The names of all figures. Times are those of an operation unless they say of what.
@@ -78,7 +79,7 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
     block
 }
 
-/// What was measured in so many seconds.
+/// Builds the block of what was measured in `seconds` seconds.
 pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
     block_of(sides, false, seconds)
 }

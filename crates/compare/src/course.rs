@@ -44,7 +44,7 @@ pub(crate) struct Course<'a> {
     prediction: Option<Prediction>,
     /// Why practice has shown that the question cannot be answered.
     refused: Option<String>,
-    /// Of each level: known at the end.
+    /// Distribution of each level: known at the end.
     distributions: Vec<Distribution>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Course<'a> {
         self.next(interim.elapsed)
     }
 
-    /// What is known at the end.
+    /// Returns the document of what is known at the end.
     ///
     /// # Errors
     /// If practice has shown that the question cannot be answered.
@@ -188,7 +188,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// What the blocks until now say of each level, and of the difference.
+    /// Returns what the blocks until now say of each level, and of the difference.
     fn standing(&self, round: u64) -> Vec<String> {
         let Some(design) = &self.design else {
             let why = "how long a block runs before it is measured, and how much blocks differ";
@@ -208,7 +208,8 @@ impl<'a> Course<'a> {
         if self.name.is_empty() { words } else { format!("{}: {words}", self.name) }
     }
 
-    /// Which figure is asked for that a level did not have in practice, and would have in no block.
+    /// Describes the requested figure, if any, that a level did not have in practice, and would have in no
+    /// block.
     fn missing(&self) -> Option<String> {
         let limits = self.question.limits.iter().map(Gate::figure);
         let asked = || std::iter::once(self.question.figure.as_str()).chain(limits.clone());
@@ -265,7 +266,7 @@ impl<'a> Course<'a> {
             && is_clear(&document(&self.question, design, self.blocks.clone()))
     }
 
-    /// What is known now; with `ended`, at the end.
+    /// Builds the document of what is known now; with `ended`, at the end.
     fn document(&self, run: &RunDocument, ended: Option<&TrialEnded>) -> ComparisonDocument {
         let design = self.design.clone().unwrap_or_else(|| self.designed(0));
         let mut document = document(&self.question, &design, self.blocks.clone());

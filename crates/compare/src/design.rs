@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::statistics::{Flips, Orders, shuffle, smallest_error};
 
-/// What is asked of the statistics.
+/// Requirements on the statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
     /// In how many of all experiments at most a difference is found where there is none, or equivalence where
@@ -53,8 +53,8 @@ const EARLY_SHARES: [f64; 3] = [0.2, 0.1, 0.1];
 impl Design {
     /// Fewer rounds can hardly show anything.
     pub const ROUNDS_MIN: usize = 8;
-    /// So many are run however small the budget is. Of eight there are so few orders that the 95 % interval
-    /// holds in 97.1 % of experiments, and is as much wider; of ten in 95.2 %.
+    /// Number of rounds that are run however small the budget is. Of eight there are so few orders that the
+    /// 95 % interval holds in 97.1 % of experiments, and is as much wider; of ten in 95.2 %.
     pub const ROUNDS_USUAL: usize = 10;
     /// More are not run, however large the budget: longer blocks are better then.
     pub const ROUNDS_MAX: usize = 64;
@@ -83,7 +83,7 @@ impl Design {
         Self { levels, looks, stages, seed, together: false }
     }
 
-    /// The same where all levels of a round run at the same time.
+    /// Sets whether all levels of a round run at the same time.
     #[must_use]
     pub fn together(self, together: bool) -> Self {
         Self { together, ..self }
@@ -128,8 +128,8 @@ impl Design {
         all
     }
 
-    /// What other orders of two levels the design could have drawn, given whether the second came first in
-    /// each round.
+    /// Returns the other orders of two levels that the design could have drawn, given whether the second came
+    /// first in each round.
     pub fn flips(&self, swapped: &[bool]) -> Flips {
         let orders = match self.levels {
             _ if self.together => Orders::Free,

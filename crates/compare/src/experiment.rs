@@ -1,4 +1,4 @@
-//! What an experiment is: levels of a factor, what is asked of their blocks, and how long it may take.
+//! Definition of an experiment: levels of a factor, what is asked of their blocks, and how long it may take.
 
 use plumb_block::Nanos;
 use plumb_workload::{Job, Rate, Scenario, Span, Stop, Warmup};
@@ -12,7 +12,7 @@ use crate::predict::PRACTICE;
 /// A level of the factor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
     /// The load, or the application profile that works on files: one span. The operations of a program are
     /// its transactions.
@@ -22,13 +22,13 @@ pub struct Level {
 /// An experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// What differs between the levels.
+    /// Factor that differs between the levels.
     pub factor: String,
     /// The levels: at least two; the others are compared with the first.
     pub levels: Vec<Level>,
     /// The figure that decides; if it is not said, the rate, or with a schedule the 99th percentile.
     pub figure: Option<String>,
-    /// What is asked of the statistics.
+    /// Requirements on the statistics.
     pub terms: Terms,
     /// Limits of the user's own.
     pub limits: Vec<Gate>,
@@ -36,19 +36,19 @@ pub struct Experiment {
     pub budget: Nanos,
     /// How long a block is measured; if it is not said, as the budget allows.
     pub block: Option<Nanos>,
-    /// What becomes of the budget.
+    /// Use of the budget.
     pub extent: Extent,
     /// True if the levels run at the same time, each on a target of its own, rather than in turns.
     pub together: bool,
 }
 
-/// What becomes of the budget of an experiment.
+/// Use of the budget of an experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// It may end before it is used because the outcome is clear.
+    /// The experiment may end before the budget is used because the outcome is clear.
     #[default]
     UntilClear,
-    /// It is used.
+    /// The whole budget is used.
     WholeBudget,
     /// Practice only, and what that predicts.
     Practice,
@@ -62,18 +62,18 @@ pub struct LevelError {
     because: &'static str,
 }
 
-/// So many rounds are planned for when the length of a block is chosen.
+/// Number of rounds that are planned for when the length of a block is chosen.
 const ROUNDS_PLANNED: u64 = 24;
 /// Blocks are measured no shorter than this: it takes eight buckets of 100 ms to find a change point.
 const BLOCK_MIN: Nanos = Nanos::millis(800);
-/// And no longer, unless that is said: more blocks tell more.
+/// Longest time that a block is measured, unless another is given: more blocks tell more.
 const BLOCK_MAX: Nanos = Nanos::secs(15);
 /// Where no change point could be looked for, or the rate never settled, the warm-up is this part of a block.
 pub(crate) const WARMUP_SHARE: u64 = 4;
 
 impl Level {
-    /// Its block, a span that is measured for `block`: one that ended after so many operations would have
-    /// them used up by its warm-up.
+    /// Returns the level's block, a span that is measured for `block`: one that ended after so many
+    /// operations would have them used up by its warm-up.
     fn span(&self, block: Nanos) -> Result<Span, LevelError> {
         let refuse = |because| LevelError { level: self.name.clone(), because };
         let [span] = self.scenario.spans.as_slice() else {
@@ -120,8 +120,8 @@ impl Experiment {
         Ok(Scenario { spans: all.into_iter().collect() })
     }
 
-    /// What is asked of the blocks. If the figure that decides is not said, it is the rate; with a schedule,
-    /// which decides the rate, the 99th percentile.
+    /// Returns the question that the blocks answer. If the figure that decides is not said, it is the rate;
+    /// with a schedule, which decides the rate, the 99th percentile.
     pub fn question(&self) -> Question {
         let is_scheduled = self.jobs().any(|job| job.workload.rate != Rate::Unlimited);
         let figure = match (self.is_of_profile(), is_scheduled) {
@@ -152,7 +152,8 @@ impl Experiment {
         self.levels.iter().flat_map(|level| &level.scenario.spans).flat_map(|span| &span.jobs)
     }
 
-    /// What the fewest blocks take that are run, their warm-up left out. A smaller budget cannot be kept.
+    /// Returns the time that the fewest blocks take that are run, their warm-up left out. A smaller budget
+    /// cannot be kept.
     pub fn budget_least(&self) -> Nanos {
         let blocks = self.turns_in_round() * (PRACTICE + Design::ROUNDS_USUAL);
         Nanos(self.block.unwrap_or(BLOCK_MIN).0.saturating_mul(blocks as u64))

@@ -36,17 +36,17 @@ const CANCELLING_MIN: f64 = 2.0;
 struct Parts {
     depth: f64,
     whole: f64,
-    /// Of an operation.
+    /// Number of syncs of an operation.
     syncs: f64,
     flushes: Product,
-    /// Of all syncs of an operation, without their flushes.
+    /// Time of all syncs of an operation, without their flushes.
     sync_calls: f64,
     device: Product,
     /// How many requests the devices have at once while they have any; 1 if that is not known.
     queue: f64,
     processor: f64,
     processor_wait: f64,
-    /// What the workers compute for an operation, in seconds of a thread.
+    /// Time that the workers compute for an operation, in seconds of a thread.
     computed: f64,
 }
 
@@ -58,7 +58,8 @@ struct Product {
 }
 
 impl Product {
-    /// So many of `operations`, which took so long together; `None` if that is not known.
+    /// Builds the product of `count` events in `operations`, which took `seconds` together; `count` is `None`
+    /// if that is not known.
     fn of(count: Option<u64>, seconds: f64, operations: f64) -> Self {
         let count = count.unwrap_or(0) as f64;
         let cost = if count > 0.0 { seconds / count } else { 0.0 };
@@ -69,8 +70,8 @@ impl Product {
         self.count * self.cost
     }
 
-    /// What the count and the cost make of the difference to `other`. If one takes back most of what the
-    /// other makes, the difference is all of the one that goes its way.
+    /// Returns what the count and the cost make of the difference to `other`. If one takes back most of what
+    /// the other makes, the difference is all of the one that goes its way.
     fn difference(self, other: Self) -> (f64, f64) {
         // A cost that does not occur at one level is that of the other: all of the difference is the count's.
         let (mut one, mut two) = (self, other);
@@ -269,7 +270,7 @@ fn of_device(one: &Parts, two: &Parts, [compared, against]: [&Counts; 2]) -> [Pa
     ]
 }
 
-/// That few large I/Os came of many small operations, if they did.
+/// Returns the remark that few large I/Os came of many small operations, if they did.
 fn coalesced(counts: &Counts, of: &str) -> Option<String> {
     let (ios, size) = (counts.device_ios?, counts.device_bytes?);
     let is_coalesced = ios > 0 && counts.operations >= 2 * ios;
@@ -315,7 +316,8 @@ mod tests {
         }
     }
 
-    /// So many syncs a second that take most of it, each with so many flushes.
+    /// Returns the counts of a second with `syncs` syncs that take most of it, and `flushes` flushes of
+    /// `flush` seconds each.
     fn synced(syncs: u64, flushes: u64, flush: f64) -> Counts {
         let sync_seconds = flushes as f64 * flush + syncs as f64 * 1e-4;
         Counts {

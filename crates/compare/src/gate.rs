@@ -55,7 +55,7 @@ impl Gate {
         &self.figure
     }
 
-    /// Whether a contrast is beyond the limit. That is said only of a whole interval.
+    /// Judges whether a contrast is beyond the limit. That is said only of a whole interval.
     pub(crate) fn judge(&self, contrast: &Contrast) -> LimitResult {
         let ends = contrast.ratios.get(&self.figure).and_then(|ratio| Some((ratio.low?, ratio.high?)));
         let exceeded = ends.and_then(|(low, high)| {

@@ -14,23 +14,23 @@ use crate::gate::Gate;
 use crate::outcome::{Judged, judge_pairs};
 use crate::statistics::{Flips, Interval, median, reach};
 
-/// What is asked.
+/// Question that an experiment answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What differs between the levels.
+    /// Factor that differs between the levels.
     pub factor: String,
     /// Their names, the one that the others are compared with first.
     pub levels: Vec<String>,
     /// The figure that decides.
     pub figure: String,
-    /// What is asked of the statistics.
+    /// Requirements on the statistics.
     pub terms: Terms,
     /// Limits of the user's own.
     pub limits: Vec<Gate>,
 }
 
-/// What `blocks` of an interleaved experiment say. Facts of the run (environment, verdicts, how it ended) are
-/// left empty.
+/// Builds the document of what `blocks` of an interleaved experiment say. Facts of the run (environment,
+/// verdicts, how it ended) are left empty.
 pub fn document(question: &Question, design: &Design, blocks: Vec<Block>) -> ComparisonDocument {
     let rounds = whole_rounds(question.levels.len(), &blocks);
     let place = |level, round| blocks.iter().position(|block| block.level == level && block.round == round);
@@ -85,10 +85,10 @@ pub(crate) fn practised(blocks: &[Block], level: usize, figure: &str) -> Option<
     of(level).zip(of(0)).map(|(one, base)| Some(one? - base?)).collect()
 }
 
-/// What is known of the ratio of a figure of a level to that of the first, at an error.
+/// Function that returns what is known of the ratio of a figure of a level to that of the first, at an error.
 type JudgedBy<'a> = dyn Fn(usize, &str, f64) -> Option<Judged> + 'a;
 
-/// What is asked of blocks, and how a figure is judged.
+/// Question to blocks, and how a figure is judged.
 pub(crate) struct Asked<'a> {
     pub(crate) question: &'a Question,
     /// Blocks of later rounds do not count.

@@ -1,5 +1,5 @@
-//! What is known of all chapters, and the run directory that keeps it. Where it cannot be written the
-//! experiments go on.
+//! State of all chapters, and the run directory that keeps it. Where it cannot be written the experiments go
+//! on.
 
 use plumb_block::in_one_line;
 use plumb_report::{ComparisonDocument, Record};

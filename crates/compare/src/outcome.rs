@@ -1,4 +1,4 @@
-//! What an experiment says of two levels: one of three outcomes, with the figures that it rests on.
+//! Statement of an experiment on two levels: one of three outcomes, with the figures that it rests on.
 
 use plumb_report::document::comparison::Outcome;
 
@@ -8,7 +8,7 @@ use crate::statistics::{Flips, Interval, TypicalValues, normal_quantile};
 /// The chance of seeing a difference as large as the smallest detectable one.
 pub(crate) const POWER: f64 = 0.8;
 
-/// What is known of the ratio of two levels, as logarithms.
+/// Judgement on the ratio of two levels, as logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
     /// The outcome.
@@ -30,7 +30,7 @@ pub fn judge_pairs(log_ratios: &[f64], reach: f64, flips: &Flips, error: f64, te
     judge(values.center(), |error| values.interval(error), error, terms)
 }
 
-/// The same from anything that gives an interval for each error.
+/// Judges a ratio by anything that gives an interval for each error.
 pub(crate) fn judge(
     center: Option<f64>,
     interval: impl Fn(f64) -> Interval,

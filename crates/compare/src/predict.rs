@@ -1,5 +1,5 @@
-//! What an experiment would find, and how long one would have to be: from how much the blocks of practice
-//! differ.
+//! Prediction of what an experiment would find, and how long one would have to be: from how much the blocks
+//! of practice differ.
 //!
 //! A difference of `d` is found by a two-sided test at the error `a` with the chance `p` if `n` pairs of
 //! blocks have a mean with an error of `d / c`: `n = (c s / d)^2`, where `s` is the deviation of a pair.
@@ -28,7 +28,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of these log ratios, where a test is at `error`; `None` of too few.
+    /// Returns the spread of these log ratios, where a test is at `error`; `None` if there are too few.
     pub fn of(log_ratios: &[f64], error: f64) -> Option<Self> {
         let count = log_ratios.len();
         if count < PAIRS_MIN {
@@ -45,8 +45,8 @@ impl Spread {
         self.deviation.total_cmp(&other.deviation)
     }
 
-    /// So many rounds find a difference of this logarithm with the chance of [`POWER`]: an even number, and
-    /// no fewer than are run.
+    /// Returns the number of rounds that find a difference of this logarithm with the chance of [`POWER`]: an
+    /// even number, and no fewer than are run.
     pub fn rounds(&self, difference: f64) -> u64 {
         let rounds = (self.factor * self.deviation / difference).powi(2);
         (rounds.ceil() as u64).next_multiple_of(2).max(Design::ROUNDS_USUAL as u64)
@@ -57,8 +57,8 @@ impl Spread {
         self.factor * self.deviation / (rounds as f64).sqrt()
     }
 
-    /// What follows for rounds that take so many seconds, where the budget holds `planned` of them. Beyond
-    /// the most rounds that are run blocks have to be longer, by which they differ less.
+    /// Predicts the outcome of rounds that take `round_seconds` seconds, where the budget holds `planned` of
+    /// them. Beyond the most rounds that are run blocks have to be longer, by which they differ less.
     pub(crate) fn predict(&self, difference: f64, round_seconds: f64, planned: usize) -> Prediction {
         let needed = self.rounds(difference.ln_1p());
         Prediction {

@@ -14,7 +14,7 @@ use crate::judge::{Asked, Question, conclude, values};
 use crate::outcome::{Judged, judge};
 use crate::statistics::ShiftInterval;
 
-/// What is said of every comparison of recorded runs.
+/// Note on every comparison of recorded runs.
 const NOT_INTERLEAVED: &str = "The runs were recorded one after the other, not interleaved: what changed between them is taken for a \
     difference of the levels.";
 

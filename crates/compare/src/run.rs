@@ -16,13 +16,13 @@ use crate::setting::Setting;
 pub struct Chapter {
     /// The workload; empty if there is only one.
     pub name: String,
-    /// What is done.
+    /// Experiment of the chapter.
     pub experiment: Experiment,
     /// Asks for a trial of [`Experiment::scenario`].
     pub request: Request,
 }
 
-/// What a comparison comes to, and how it ended.
+/// Result of a comparison, and how it ended.
 type Compared = Result<(ComparisonDocument, TrialEnded), TrialError>;
 
 /// Runs experiments one after the other, recorded together as the first asks: the document, and how the

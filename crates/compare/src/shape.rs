@@ -1,5 +1,5 @@
-//! What a page draws of blocks beside their figures: the distribution of latencies at each level, and the
-//! rate within each block.
+//! Data that a page draws of blocks beside their figures: the distribution of latencies at each level, and
+//! the rate within each block.
 
 use plumb_load::LoadOutcome;
 use plumb_measure::Histogram;

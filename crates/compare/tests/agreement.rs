@@ -37,8 +37,8 @@ fn p_values_are_those_of_the_permutation_test() {
     assert_shares(&means, shares);
 }
 
-/// The same test, its ends found by bisection; balanced: over the 252 flips that keep five pairs in each
-/// order.
+/// Compares the intervals with those of the inverted test, their ends found by bisection; balanced: over the
+/// 252 flips that keep five pairs in each order.
 #[test]
 fn intervals_are_those_of_the_test_inverted() {
     let means = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), f64::INFINITY);
@@ -58,7 +58,8 @@ fn intervals_are_those_of_the_test_inverted() {
     );
 }
 
-/// The same with `lambda x, axis: np.sum(np.clip(x, -0.02, 0.02), axis=axis)` as the statistic.
+/// Compares with the permutation test that has `lambda x, axis: np.sum(np.clip(x, -0.02, 0.02), axis=axis)`
+/// as the statistic.
 #[test]
 fn limited_differences_are_judged_as_by_the_permutation_test() {
     let values = TypicalValues::of(&DIFFERENCES, &Orders::Free.flips(10, 1), 0.02);

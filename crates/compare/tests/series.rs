@@ -11,7 +11,7 @@ use plumb_report::document::comparison::Outcome;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What blocks are like.
+/// Natures of blocks.
 const NATURES: [Nature; 4] = [
     Nature { drift: 0.0, memory: 0.0, tails: 0.0 },
     Nature { drift: 1.5, memory: 0.0, tails: 0.0 },
@@ -31,7 +31,7 @@ struct Nature {
 
 /// The deviation of the logarithm of a block.
 const NOISE: f64 = 0.05;
-/// The same where the most rounds find 3 %.
+/// Deviation of the logarithm of a block where the most rounds find 3 %.
 const LITTLE_NOISE: f64 = 0.03;
 
 fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
@@ -43,7 +43,7 @@ fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
 struct Experiment {
     /// The log ratios of the rounds of practice.
     practice: Vec<f64>,
-    /// Those that count.
+    /// Log ratios of the rounds that count.
     ratios: Vec<f64>,
     /// In which of these the second level came first.
     swapped: Vec<bool>,
@@ -60,7 +60,7 @@ impl Experiment {
         Self { practice, ratios, swapped }
     }
 
-    /// What is known after so many rounds.
+    /// Returns what is known after `rounds` rounds.
     fn judged(&self, design: &Design, rounds: usize, error: f64) -> Judged {
         let flips = design.flips(&self.swapped[..rounds]);
         judge_pairs(&self.ratios[..rounds], reach(&self.practice), &flips, error, &Terms::default())
@@ -95,7 +95,7 @@ fn in_order(
     ratios
 }
 
-/// What practice predicts to find 3 %, and whether as many rounds do.
+/// Returns true if as many rounds as practice predicts to find 3 % do find it.
 fn is_found(nature: Nature, seed: u64) -> bool {
     let terms = Terms::default();
     let ratio = 1.0 + terms.difference;
@@ -129,7 +129,7 @@ type Kind = (Nature, f64);
 /// In what share of the experiments something holds.
 #[derive(Debug)]
 struct Share {
-    /// What it is a share of, and how to repeat it.
+    /// Experiments of which it is a share, and how to repeat them.
     of: String,
     value: f64,
     /// Chance alone moves a share of 0.05, or of 0.95, further than this in less than one of a million
@@ -138,7 +138,8 @@ struct Share {
 }
 
 impl Share {
-    /// Of the experiments of these kinds, as many as `PLUMB_SERIES` says of each.
+    /// Runs the experiments of these kinds, as many as `PLUMB_SERIES` says of each, and returns the share in
+    /// which `holds` is true.
     fn of(kinds: &[Kind], early: bool, holds: impl Fn(&Judged, f64) -> bool) -> Self {
         let (count, first) = (series(), variable("PLUMB_SEED", 1));
         let held = |(nature, ratio): &Kind| {

@@ -27,8 +27,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// What clients do to the OSD, what its host costs, and when it has served enough. Each key is in the study's
-/// file.
+/// Load of clients on the OSD, costs of its host, and the limits at which it has served enough. Each key is
+/// in the study's file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoreLoad {
@@ -47,7 +47,7 @@ pub(crate) struct StoreLoad {
     call_us: u64,
     /// Part of the disk that holds data.
     filled: f64,
-    /// It ends after so many syncs, if that is limited, or so long.
+    /// Limits at which the load ends: so many syncs, if that is limited, or so long.
     syncs_max: Option<u64>,
     seconds_max: u64,
 }
@@ -59,7 +59,7 @@ impl StoreLoad {
     }
 }
 
-/// What the store measured.
+/// Measurements of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     /// How long every fdatasync took.

@@ -51,14 +51,14 @@ impl FromStr for CacheLevel {
     }
 }
 
-/// What is cached, and where the log is.
+/// Wanted cache: what is cached, and where the log is.
 #[derive(Debug, Clone)]
 pub struct CacheWanted {
     /// The target.
     pub backing: String,
     /// The file or block device of the log. A file that is not there is made, and removed at the end.
     pub log: PathBuf,
-    /// What the user allows.
+    /// Permission that the user gives.
     pub permission: Permission,
 }
 
@@ -70,7 +70,7 @@ pub struct CacheSetting {
 }
 
 impl CacheSetting {
-    /// These levels of what is wanted.
+    /// Returns the setting of these levels of the wanted cache.
     pub fn new(machine: Arc<Machine>, wanted: CacheWanted, levels: Vec<CacheLevel>) -> Self {
         Self { changes: Changes::new(machine), wanted, levels }
     }

@@ -38,7 +38,7 @@ pub trait Setting {
     /// Fails if something could not be put back; `plumb restore` tries again.
     fn restore(&mut self) -> Result<(), TrialError>;
 
-    /// What may be overwritten at a level, where `asked` is what the user allows.
+    /// Returns what may be overwritten at a level, where `asked` is what the user allows.
     fn permission(&self, _level: usize, asked: &Permission) -> Permission {
         asked.clone()
     }

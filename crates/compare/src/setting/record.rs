@@ -15,7 +15,7 @@ use super::{failed, refused};
 /// Records of one process at most: one for each setting.
 const RECORDS_MAX: u32 = 1000;
 
-/// What was changed, and what puts it back.
+/// Changes that were made, and what puts them back.
 pub struct Changes {
     machine: Arc<Machine>,
     record: Option<LockedRecord>,

@@ -18,7 +18,7 @@ pub struct SchedulerSetting {
     levels: Vec<String>,
 }
 
-/// What `queue/scheduler` says.
+/// Content of `queue/scheduler`.
 struct Choice {
     path: PathBuf,
     now: String,

@@ -1,4 +1,4 @@
-//! What puts a setting back, as data that outlives the process.
+//! Undoing of a setting, as data that outlives the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::{failed, refused};
 
 /// The machine on which levels are set.
 pub struct Machine {
-    /// Its disks.
+    /// Gateway to the machine's disks.
     pub gateway: Arc<dyn Gateway>,
     /// The words of administrators, without which nothing is `protected`.
     pub claims: Claims,
@@ -36,7 +36,7 @@ pub struct Machine {
     pub records: PathBuf,
 }
 
-/// What puts one setting back. Each may be carried out twice.
+/// Action that puts one setting back. Each may be carried out twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "undo")]
 pub enum Undo {
@@ -49,14 +49,14 @@ pub enum Undo {
     Attribute {
         /// The file.
         path: PathBuf,
-        /// What it held.
+        /// Text that the file held.
         text: String,
         /// The boot.
         boot: String,
     },
     /// A write-back cache is drained and detached.
     Cache {
-        /// Its name.
+        /// Name of the cache.
         name: String,
         /// The file of its log, if that was made for it.
         log: Option<PathBuf>,
@@ -139,7 +139,7 @@ impl Machine {
     }
 }
 
-/// That all disks of a report are as they should be.
+/// Checks that all disks of a report are as they should be.
 pub(super) fn verified(report: &Report) -> Result<(), TrialError> {
     if report.ended == Ended::Complete {
         return Ok(());

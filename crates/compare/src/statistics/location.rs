@@ -2,8 +2,8 @@
 
 use super::median;
 
-/// So many median deviations from the median of four normal numbers are 1.345 standard deviations: a reach
-/// with which the estimate has 95 % of the efficiency of the mean (Huber 1964). The median deviation is
+/// Number of median deviations from the median of four normal numbers that are 1.345 standard deviations: a
+/// reach with which the estimate has 95 % of the efficiency of the mean (Huber 1964). The median deviation is
 /// 0.6745 standard deviations, divided by 1.363 where it is of four numbers (Croux and Rousseeuw,
 /// Computational Statistics 1, 1992).
 const MEDIAN_DEVIATIONS: f64 = 2.72;

@@ -16,9 +16,9 @@ pub use rank::ShiftInterval;
 /// An interval; an end that the data do not bound is infinite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 

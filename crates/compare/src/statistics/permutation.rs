@@ -23,7 +23,7 @@ use super::{Interval, left_out};
 
 /// Up to so many pairs all orders are looked at.
 const EXACT_MAX: usize = 14;
-/// Of more pairs so many orders are drawn.
+/// Number of orders that are drawn for more pairs than `EXACT_MAX`.
 const DRAWN: usize = 19_999;
 /// Parts the stream of the sample from that of the design.
 const SAMPLE_SALT: u64 = 0x5a11_0f0d_e125_0001;
@@ -37,14 +37,14 @@ pub(crate) fn smallest_error(pairs: usize) -> f64 {
     2.0 / looked_at
 }
 
-/// Which orders a design could have drawn.
+/// Orders that a design could have drawn.
 #[derive(Debug, Clone, Copy)]
 pub enum Orders<'a> {
     /// Each pair in either order, whatever the others are.
     Free,
     /// In each stage as many pairs in one order as there were.
     Balanced {
-        /// Whether the second level came first, for each pair.
+        /// True for each pair of which the second level came first.
         swapped: &'a [bool],
         /// How many pairs each stage has; what is over is a stage of its own.
         stages: &'a [usize],
@@ -66,13 +66,13 @@ pub struct TypicalValues {
     lows: Vec<f64>,
     /// The largest of each, in order: with a limit there may be several.
     highs: Vec<f64>,
-    /// As in [`Flips`].
+    /// Number of orders that flip nothing, as in [`Flips`].
     identities: usize,
 }
 
 impl TypicalValues {
-    /// Of `differences`, one for each of the pairs that `flips` were made for, each limited to `reach` around
-    /// a location, which is more than 0 and may be infinite.
+    /// Computes the locations for `differences`, one for each of the pairs that `flips` were made for, each
+    /// limited to `reach` around a location, which is more than 0 and may be infinite.
     pub fn of(differences: &[f64], flips: &Flips, reach: f64) -> Self {
         let mut subset = Vec::with_capacity(differences.len());
         let locations_of = |flipped: &u64| {
@@ -100,7 +100,8 @@ impl TypicalValues {
         (at_most + self.identities) as f64 / self.total()
     }
 
-    /// The same of one as small: small says that the true difference is smaller than `value`.
+    /// Returns how likely a statistic as small as the one seen is, if the true difference were `value`: small
+    /// says that the true difference is smaller than `value`.
     pub fn p_less(&self, value: f64) -> f64 {
         let below = self.highs.partition_point(|high| *high < value);
         (self.highs.len() - below + self.identities) as f64 / self.total()
@@ -126,9 +127,9 @@ impl TypicalValues {
 }
 
 impl Orders<'_> {
-    /// What the orders flip that could have been drawn for `pairs` pairs, at most 64: all of them, or where
-    /// these are too many, a sample. The one that was seen counts among them, so the test is exact for a
-    /// sample, too. `seed` may be that of the design: the sample is drawn from a stream of its own, because
+    /// Returns what the orders flip that could have been drawn for `pairs` pairs, at most 64: all of them, or
+    /// where these are too many, a sample. The one that was seen counts among them, so the test is exact for
+    /// a sample, too. `seed` may be that of the design: the sample is drawn from a stream of its own, because
     /// it has to be independent of the order that was seen.
     pub fn flips(self, pairs: usize, seed: u64) -> Flips {
         let pairs = pairs.min(u64::BITS as usize);

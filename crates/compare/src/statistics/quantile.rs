@@ -2,7 +2,7 @@
 
 /// Beyond so many deviations there is no double that could say the share.
 const FARTHEST: f64 = 40.0;
-/// The same of Student's with one degree of freedom, at the shares that are asked for.
+/// Bound of the values of Student's variable with one degree of freedom, at the shares that are requested.
 const FARTHEST_STUDENT: f64 = 1e6;
 
 /// The value below which `share` of a standard normal variable lies; infinite at 0 and 1.
@@ -22,7 +22,8 @@ pub fn student(share: f64, freedom: u32) -> f64 {
     last([0.0, FARTHEST_STUDENT], |value| between(value, freedom) < 2.0 * share - 1.0)
 }
 
-/// Which share of Student's variable lies within `value` of 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+/// Returns the share of Student's variable that lies within `value` of 0 (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4).
 fn between(value: f64, freedom: u32) -> f64 {
     let angle = libm::atan(value / f64::from(freedom).sqrt());
     let (sine, cosine) = (libm::sin(angle), libm::cos(angle));

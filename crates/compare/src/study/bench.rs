@@ -57,7 +57,7 @@ impl Loaded {
     }
 }
 
-/// What studies measure with.
+/// Tools with which studies measure.
 pub(super) struct Bench<'a> {
     pub(super) request: &'a Request,
     pub(super) context: &'a Context<'a>,
@@ -69,7 +69,7 @@ pub(super) struct Bench<'a> {
     pub(super) switches: &'a mut Switches,
 }
 
-/// What sets states on the machine of a real target; none where it stays as it is.
+/// Settings that set states on the machine of a real target; none where it stays as it is.
 #[derive(Default)]
 pub struct Switches {
     /// The write cache of the drives beneath it; its levels are those of [`Switches::POLICY`].
@@ -81,7 +81,7 @@ pub struct Switches {
 impl Switches {
     /// The states of a drive's write cache.
     pub const POLICY: [&str; 3] = ["on", "off", "protected"];
-    /// What is in front of a target.
+    /// Levels of the cache in front of a target.
     pub const CACHE: [&str; 2] = ["none", "wb:5G"];
 
     /// Puts everything back.

@@ -236,7 +236,7 @@ fn of_pass(counts: Counts, length: u64, dirty: f64) -> Measured {
     Measured { counts, ..Measured::new(figures.map(|(name, value)| (name, Some(value)))) }
 }
 
-/// What one thread and the drive did between two readings of its counters.
+/// Returns the counts of what one thread and the drive did between two readings of its counters.
 fn counted(
     before: &DeviceCounters,
     after: &DeviceCounters,

@@ -303,7 +303,7 @@ pub(super) struct Row {
     pub(super) instead: Option<Instead>,
 }
 
-/// What is expected of ours.
+/// Expectation on our value of a figure.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Expectation {

@@ -48,10 +48,10 @@ impl FromStr for Studies {
     }
 }
 
-/// What is studied.
+/// Plan of the studies to run.
 #[derive(Debug, Clone)]
 pub struct StudyPlan {
-    /// Which field reports.
+    /// Field reports to study.
     pub studies: Studies,
     /// A file, a directory or a device to run them on; `None`: simulated drives.
     pub on: Option<String>,
