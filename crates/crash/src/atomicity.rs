@@ -1,4 +1,4 @@
-//! Which writes are all or nothing across a power cut.
+//! Atomicity of writes: those that survive a power cut whole or not at all.
 
 use plumb_block::LbaRange;
 

@@ -31,7 +31,7 @@ impl Span {
     }
 }
 
-/// What a command does to its blocks.
+/// Effect of a command on its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Writes data. It may be atomic.
@@ -67,9 +67,9 @@ impl Kind {
 /// together the one that landed later is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landing {
-    /// As it was submitted.
+    /// The command lands when it is submitted.
     AtSubmission,
-    /// As it completed.
+    /// The command lands when it completes.
     AtCompletion,
     /// Nobody knows: of two in flight together either may be the last.
     Unknown,
@@ -78,7 +78,7 @@ pub enum Landing {
 /// One command that may still change what a cut leaves, with what the caller attached to it.
 #[derive(Debug, Clone)]
 pub struct Command<T> {
-    /// What it does.
+    /// Effect of the command on its blocks.
     pub kind: Kind,
     /// Where.
     pub range: LbaRange,
@@ -90,7 +90,7 @@ pub struct Command<T> {
     pub is_failed: bool,
     /// True if it is durable, and stays only for what is not newer than it.
     pub is_durable: bool,
-    /// What the caller attached: a content, or a number for it.
+    /// Value that the caller attached: a content, or a number for it.
     pub content: T,
     /// True if it was destaged before it completed.
     pub(crate) is_destaged: bool,

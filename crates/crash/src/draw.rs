@@ -17,7 +17,7 @@ pub enum Survival {
     /// By a strategy that is drawn, too.
     #[default]
     Mixed,
-    /// What was acknowledged, and nothing that was in flight.
+    /// Everything that was acknowledged survives, and nothing that was in flight.
     Acknowledged,
     /// Always by this strategy.
     By(Strategy),
@@ -32,11 +32,11 @@ pub enum Strategy {
     AllLost,
     /// Everything does.
     AllSurvive,
-    /// What was acknowledged does.
+    /// Everything that was acknowledged survives.
     AcknowledgedSurvive,
     /// The first so many in the order of submission.
     Prefix,
-    /// The same but one of them.
+    /// The first so many in the order of submission survive, but for one of them.
     PrefixMinusOne,
     /// One alone.
     OnlyOne,
@@ -48,7 +48,7 @@ pub enum Strategy {
     RandomBlocks,
 }
 
-/// What a drawn cut leaves.
+/// Outcome of a drawn cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawnCut {
     /// How it was chosen.
@@ -58,12 +58,12 @@ pub struct DrawnCut {
     pub remainders: Vec<Remainder>,
 }
 
-/// What a cut leaves of one command.
+/// Part of one command that a cut leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remainder {
     /// The command.
     pub id: u64,
-    /// Which of its blocks survive.
+    /// Blocks of the command that survive.
     pub keep: Keep,
     /// True if it survives whole or not at all.
     pub is_atomic: bool,
@@ -129,7 +129,7 @@ impl<T: Clone> Window<T> {
         DrawnCut { strategy, remainders }
     }
 
-    /// What may survive, in the order of submission.
+    /// Returns the commands that may survive, in the order of submission.
     fn contenders(&self) -> Vec<Contender> {
         let at_risk = self.commands.iter().filter(|(_, command)| !command.is_durable);
         let mut at_risk: Vec<_> = at_risk.collect();

@@ -7,10 +7,10 @@ use plumb_block::{Lba, LbaRange};
 use crate::command::Command;
 use crate::window::Window;
 
-/// What a cut leaves in a block.
+/// Content of a block after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Survivor {
-    /// What the caller has stored: the last durable version.
+    /// The content that the caller has stored: the last durable version.
     Stored,
     /// The version of this command.
     Command(u64),
@@ -18,7 +18,8 @@ pub enum Survivor {
     Unreadable,
 }
 
-/// What may be left in the blocks of a run, in each of them on its own but for what atomic writes forbid.
+/// Contents that a cut may leave in the blocks of a run, in each of them independently except for what atomic
+/// writes forbid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidates {
     /// The blocks.
@@ -36,7 +37,7 @@ pub enum Grain {
     Commands,
 }
 
-/// Which outcomes are wanted.
+/// Outcomes that an enumeration is to visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Into what commands may tear.
@@ -49,8 +50,8 @@ pub struct Options {
 type Choice = (LbaRange, Vec<Survivor>);
 
 impl<T: Clone> Window<T> {
-    /// What a cut now may leave, of every run over which a command of the window lies. Everywhere else it is
-    /// what the caller has stored.
+    /// Returns the contents that a cut now may leave, for every run over which a command of the window lies.
+    /// Everywhere else the cut leaves what the caller has stored.
     pub fn candidates(&self) -> impl Iterator<Item = Candidates> {
         self.runs().map(|run| {
             let mut survivors = Vec::new();

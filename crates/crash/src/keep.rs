@@ -1,4 +1,4 @@
-//! Which blocks of one command survive.
+//! Set of the blocks of one command that survive.
 
 use plumb_block::mixed;
 
@@ -17,7 +17,7 @@ pub enum Keep {
     Without(u64),
     /// Each by the toss of a coin that follows from the seed.
     Some {
-        /// Of the tosses.
+        /// Seed of the coin tosses.
         seed: u64,
     },
 }

@@ -1,18 +1,18 @@
-//! What a device keeps of what it says.
+//! Promises of a device that it really keeps.
 
 use crate::atomicity::Atomicity;
 
-/// Whether a device does FUA, or only answers it.
+/// Treatment of FUA by a device: done, or only answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FuaKept {
-    /// It does.
+    /// The device carries out FUA.
     #[default]
     Honoured,
-    /// It answers as if it had.
+    /// The device answers as if it had carried out FUA.
     Ignored,
 }
 
-/// Which of the completed flushes took effect.
+/// Completed flushes that took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlushKept {
     /// All.
@@ -25,7 +25,7 @@ pub enum FlushKept {
     AllButLast(u32),
 }
 
-/// What the device keeps of what it says. An honest device keeps all.
+/// Promises that the device really keeps. An honest device keeps all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promise {
     /// True if completed writes are at risk: there is a cache, it is on, and nothing protects it. Without it
@@ -37,7 +37,7 @@ pub struct Promise {
     pub flush: FlushKept,
     /// True if a discarded block reads as zeroes. If not, a discard may take effect or be ignored.
     pub discard_zeroes: bool,
-    /// Which writes are all or nothing across a cut.
+    /// Writes that are all or nothing across a cut.
     pub atomicity: Atomicity,
 }
 

@@ -19,7 +19,7 @@ pub struct Run {
 /// A command that lies over a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contender {
-    /// Its number.
+    /// Number of the command.
     pub id: u64,
     /// True if a cut must leave its version, or one that is not older.
     pub is_decisive: bool,

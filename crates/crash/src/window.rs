@@ -33,12 +33,12 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// What a command is to a cut.
+/// Obligation of a cut towards a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Its blocks are there, unless something that is not older is.
+    /// The command's blocks are there, unless something that is not older is.
     Must,
-    /// Each of its blocks may be there.
+    /// Each of the command's blocks may be there.
     May,
 }
 
@@ -89,7 +89,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// What the device keeps.
+    /// Returns the promises that the device keeps.
     pub const fn promise(&self) -> Promise {
         self.promise
     }
@@ -217,7 +217,7 @@ impl<T: Clone> Window<T> {
         self.commands.get(&id)
     }
 
-    /// What a command of the window is to a cut now.
+    /// Returns the standing of command `id` at a cut now; `None` if it is not in the window.
     pub fn standing(&self, id: u64) -> Option<Standing> {
         let command = self.commands.get(&id)?;
         Some(if command.is_decisive() { Standing::Must } else { Standing::May })
@@ -235,8 +235,8 @@ impl<T: Clone> Window<T> {
         self.versions.over(range).map(|(range, ids)| (range, ids.as_slice()))
     }
 
-    /// Which of the commands of one run is visible: of those that completed the one that landed last. `None`:
-    /// what the caller has stored.
+    /// Returns the command that is visible in a run with the commands `ids`: of those that completed, the one
+    /// that landed last. `None`: what the caller has stored is visible.
     pub fn visible(&self, ids: &[u64]) -> Option<u64> {
         let completed = ids.iter().filter(|id| self.commands[id].span.is_completed());
         completed.copied().max_by_key(|id| (self.commands[id].landed(), self.commands[id].span.submitted))

@@ -99,8 +99,8 @@ fn visible(both: &Both, block: usize) -> u64 {
     both.window.visible(ids).unwrap_or(both.stored[block])
 }
 
-/// What the window says that a block may hold after a cut now: versions by number, and whether it may be
-/// unreadable.
+/// Returns the contents that a block may have after a cut now according to the window: versions by number,
+/// and whether it may be unreadable.
 pub(crate) fn candidates(both: &Both, block: usize) -> (Vec<u64>, bool) {
     let (mut versions, mut is_unreadable, mut has_any) = (Vec::new(), false, false);
     let here = |range: LbaRange| range.overlaps(crate::history::range(block as u64, 1));

@@ -6,7 +6,7 @@ use plumb_crash::{Kind, Landing, Moment, Promise, Window};
 
 pub(crate) const BLOCKS: usize = 2;
 
-/// What can be submitted.
+/// Event that can be submitted: a flush, or a command on blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Letter {
     Flush,
@@ -194,7 +194,8 @@ impl Both {
         }
     }
 
-    /// What the oracle says.
+    /// Returns the oracle's answer: the versions that a block may hold after a cut now, and true if it may be
+    /// unreadable.
     pub(crate) fn legal(&self, block: usize) -> (Vec<u64>, bool) {
         let history = &self.oracle[block];
         let legal = history.survivors(self.now + 1);

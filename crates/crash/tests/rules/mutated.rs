@@ -16,9 +16,9 @@ use crate::whole_drive::{Outcome, enumerated, left, legal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     FlushCoversNothing,
-    /// It covers what had been submitted before it, completed or not.
+    /// The flush covers what had been submitted before it, completed or not.
     FlushCoversSubmitted,
-    /// It covers what completed before it completed itself.
+    /// The flush covers what completed before the flush itself completed.
     FlushCoversUntilItsCompletion,
     FailedFlushCovers,
     FuaIsPlain,
@@ -29,7 +29,7 @@ enum Mistake {
     OrderIsForgotten,
     InFlightNeverSurvives,
     FailedNeverLands,
-    /// What becomes durable over another durable version is not stored.
+    /// A version that becomes durable over another durable version is not stored.
     StoreIsDropped,
 }
 
@@ -148,7 +148,7 @@ fn two_writes(told: Promise) -> Both {
     both
 }
 
-/// What many seeds leave, if what is drawn is changed.
+/// Returns the outcomes that many seeds leave when the drawn remainders are changed by `change`.
 fn drawn(
     both: &Both,
     survival: Survival,

@@ -14,14 +14,14 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::history::{BLOCKS, Both, Every, Letter, Submitted, letters, range};
 
-/// What the blocks hold: the number of a command each, 0 for what was there before all.
+/// Contents of the blocks: the number of a command each, 0 for what was there before all commands.
 pub(crate) type Outcome = [u64; BLOCKS];
 
 /// A block alone, both blocks as one, and both blocks but for a boundary between them.
 pub(crate) const ATOMICITIES: [Atomicity; 3] =
     [Atomicity::BLOCK, Atomicity { unit: 2, boundary: 0 }, Atomicity { unit: 2, boundary: 1 }];
 
-/// What happened, by brute force: all that a cut now may leave.
+/// Returns all outcomes that a cut now may leave, found by brute force.
 pub(crate) fn legal(commands: &[Submitted], promise: Promise) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
     for choice in 0..4_u32.pow(commands.len() as u32) {
@@ -51,7 +51,7 @@ fn may_survive(commands: &[Submitted], index: usize, mask: u32, promise: Promise
     mask & !all == 0 && (mask == all || !is_must && (mask == 0 || !is_atomic))
 }
 
-/// Which commands a block may hold if these survive in it.
+/// Returns the commands that a block may hold if those of `masks` survive in it.
 fn last_ones(commands: &[Submitted], masks: &[u32], block: usize) -> Vec<u64> {
     let here: Vec<usize> = (0..commands.len()).filter(|index| masks[*index] >> block & 1 == 1).collect();
     let is_older = |one: usize, other: usize| {
@@ -62,7 +62,7 @@ fn last_ones(commands: &[Submitted], masks: &[u32], block: usize) -> Vec<u64> {
     if last.is_empty() { vec![0] } else { last }
 }
 
-/// What the window enumerates.
+/// Returns the outcomes that the window enumerates.
 pub(crate) fn enumerated(both: &Both, grain: Grain) -> BTreeSet<Outcome> {
     let mut outcomes = BTreeSet::new();
     let mut visited = 0;
@@ -82,7 +82,7 @@ pub(crate) fn enumerated(both: &Both, grain: Grain) -> BTreeSet<Outcome> {
     outcomes
 }
 
-/// What a drawn cut leaves.
+/// Returns the outcome that a drawn cut leaves.
 pub(crate) fn left(both: &Both, drawn: &DrawnCut) -> Outcome {
     let mut outcome = both.stored;
     for one in &drawn.remainders {
