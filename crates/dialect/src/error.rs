@@ -9,14 +9,14 @@ pub fn may_be_suggested(word: &str) -> bool {
     !["overwrite", "destroy", "trim", "replace", "remove-after"].iter().any(|option| word.starts_with(option))
 }
 
-/// What cannot be taken, where, and what to do instead.
+/// Input that cannot be taken, where it is, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The argument as typed, or `file:line`.
     pub place: String,
-    /// What is wrong with it.
+    /// Description of what is wrong with it.
     pub problem: String,
-    /// What to do, if that is known.
+    /// Remedy, if known.
     pub remedy: Option<String>,
 }
 

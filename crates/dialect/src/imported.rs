@@ -158,7 +158,7 @@ fn percentile_of(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
     found.map(|(length, _)| *length as f64 / 1e9)
 }
 
-/// What was measured of one direction.
+/// Measurements of one direction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
     pub(crate) operations: u64,
@@ -167,7 +167,7 @@ pub(crate) struct Counted {
     pub(crate) errors: u64,
 }
 
-/// What was measured of one target, or of all together.
+/// Measurements of one target, or of all together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
     pub(crate) read: Counted,
@@ -190,12 +190,12 @@ pub(crate) struct Figures {
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) size: u64,
-    /// Its place among the jobs of its span.
+    /// Place of the target's job among the jobs of its span.
     pub(crate) job: usize,
     pub(crate) figures: Figures,
 }
 
-/// What ran at the same time.
+/// Jobs and targets that ran at the same time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Span {
     pub(crate) seconds: f64,
@@ -497,7 +497,7 @@ pub(crate) fn start_time(text: &str) -> String {
     time.map_or_else(|_| text.to_owned(), |time| time.timestamp().to_string())
 }
 
-/// What a job does, in words: `random writes of 8192 bytes`.
+/// Describes in words what a job does: `random writes of 8192 bytes`.
 pub(crate) fn description(random: bool, write_percent: u64, block: u64) -> String {
     let order = if random { "random" } else { "sequential" };
     let what = match write_percent {

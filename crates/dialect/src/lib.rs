@@ -19,11 +19,11 @@ pub use machine::{Machine, ProcessorPlace};
 
 use plumb_workload::Scenario;
 
-/// What a command line or file means.
+/// Meaning of a command line or file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meaning {
-    /// What is to be run.
+    /// Scenario to run.
     pub scenario: Scenario,
-    /// What the user should be told once: what is different here, or has no meaning here.
+    /// Notes that the user should be given once: what is different here, or has no meaning here.
     pub notes: Vec<String>,
 }

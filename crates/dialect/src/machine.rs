@@ -1,9 +1,9 @@
-//! What of the machine a dialect must know: passed in, so that translations stay pure.
+//! Facts of the machine that a dialect must know: passed in, so that translations stay pure.
 
 /// Facts of this machine and this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Its name.
+    /// Name of the machine.
     pub host: String,
     /// The processors that this process may use, by number.
     pub processors: Vec<u32>,
@@ -21,7 +21,7 @@ pub struct Machine {
     pub uptime_ms: u64,
     /// When the run began, RFC 3339, UTC.
     pub started_at: String,
-    /// The same in seconds since 1970.
+    /// Time when the run began, in seconds since 1970.
     pub started_unix: u64,
     /// Seconds by which local time was then ahead of UTC; negative in the west.
     pub zone_offset_seconds: i32,
@@ -36,7 +36,7 @@ pub struct Machine {
 /// Where a processor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorPlace {
-    /// Its number.
+    /// Number of the processor.
     pub number: u32,
     /// The core that it is a thread of, unique in its socket.
     pub core: u32,

@@ -231,7 +231,8 @@ fn its_reader_of_bins_takes_our_json_plus() {
     assert!(table.lines().count() > 400, "a line for each bin");
 }
 
-/// What `rw` and the sizes of an iolog amount to: count and bytes of each kind.
+/// Returns the amounts of a trace that `rw` and the sizes of an iolog determine: count and bytes of each
+/// kind.
 fn amounts(trace: &trace::Trace) -> BTreeMap<&'static str, (u64, u64)> {
     let mut amounts = BTreeMap::new();
     for event in &trace.events {

@@ -5,7 +5,7 @@ use super::profile::Target;
 use super::size::{number_within, size};
 use crate::error::Error;
 
-/// What has been said of offsets so far; each with the argument that said it.
+/// Options about offsets so far; each with the argument that gave it.
 #[derive(Debug, Default)]
 pub(super) struct Access {
     random: Option<(String, u64)>,

@@ -3,7 +3,7 @@
 
 use super::profile::{CacheMode, MappedFlush, Target};
 
-/// What has been said of caches so far.
+/// Options about caches so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Caching {
     cache: Option<CacheMode>,

@@ -1,5 +1,5 @@
-//! What does not go together. The same rules for command lines and profiles, so each is named by its switch
-//! and its element.
+//! Options that do not go together. The same rules for command lines and profiles, so each is named by its
+//! switch and its element.
 
 use super::profile::{CacheMode, Profile, Target, TimeSpan, WriteContent};
 use super::templates;

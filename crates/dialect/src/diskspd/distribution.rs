@@ -27,14 +27,14 @@ pub enum Unit {
 /// A part of the target and its share of the I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Of 100 I/Os; 0 is a hole.
+    /// Number of 100 I/Os that go to the part; 0 is a hole.
     pub io_percent: u8,
     /// How long the part is. Zero bytes in the last place: the rest of the target.
     pub length: u64,
 }
 
 impl Distribution {
-    /// Of these parts, and the rest of I/Os to the rest of the target.
+    /// Builds the distribution of these parts, with the rest of I/Os on the rest of the target.
     ///
     /// # Errors
     /// If shares or parts add up to more than there is, or nothing is left for what remains.

@@ -1,4 +1,4 @@
-//! What is done to one target of a profile: how it is opened, and its workload.
+//! Use of one target of a profile: how it is opened, and its workload.
 
 use std::num::NonZeroU32;
 
@@ -36,7 +36,7 @@ pub(super) fn opening(span: &TimeSpan, target: &Target) -> Opening {
     Opening { caching, engine, ..Opening::CACHED }
 }
 
-/// What `threads` do to a target. `end` is where the range ends, if before the target does.
+/// Returns the workload of `threads` on a target. `end` is where the range ends, if before the target does.
 pub(super) fn workload(span: &TimeSpan, target: &Target, threads: u32, end: Option<u64>) -> Workload {
     let block = Bytes(u64::from(target.block));
     Workload {

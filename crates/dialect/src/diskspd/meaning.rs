@@ -1,4 +1,4 @@
-//! What a profile means on Linux: a scenario, and what has to be said of it.
+//! Meaning of a profile on Linux: a scenario, and what has to be said of it.
 //!
 //! | DiskSpd | here |
 //! |---|---|
@@ -26,8 +26,8 @@ use crate::processors;
 const THREADS_MAX: u64 = 65_536;
 
 impl Profile {
-    /// What it means on this machine, whose files are as large as `size_of` says; `None` for those that are
-    /// missing or have no known size.
+    /// Translates the profile for this machine, whose files are as large as `size_of` says; `None` for those
+    /// that are missing or have no known size.
     ///
     /// # Errors
     /// What cannot be run here, and why.

@@ -7,7 +7,7 @@ use plumb_workload::EffectiveZone;
 
 use super::profile::{Target, TimeSpan};
 
-/// Which operations a table is of.
+/// Operations that a table is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Reads and writes.
@@ -19,7 +19,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// What `outcome` counted of it.
+    /// Returns what `outcome` counted of this side.
     pub(super) fn of(self, outcome: &LoadOutcome) -> Direction {
         match self {
             Self::Read => outcome.read.clone(),
@@ -47,7 +47,7 @@ pub(super) fn is_interrupted(result: &SpanResult) -> bool {
     result.window < Nanos(100)
 }
 
-/// So much per second of `window`.
+/// Returns `amount` per second of `window`.
 pub(super) fn per_second(amount: u64, window: Nanos) -> f64 {
     let seconds = window.as_secs_f64();
     if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
@@ -70,7 +70,7 @@ pub(super) struct Ranks<'a> {
 }
 
 impl<'a> Ranks<'a> {
-    /// Of `histogram`.
+    /// Builds the ranks of `histogram`.
     pub(super) fn of(histogram: &'a Histogram) -> Self {
         let mut seen = 0;
         let bins = histogram.bins().map(|(value, count)| {
@@ -107,8 +107,8 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    /// Of `series` over `window`, in intervals of `asked_ms` or the next length that is whole buckets of all
-    /// `series_width`s.
+    /// Builds the intervals of `series` over `window`, as long as `asked_ms` or the next length that is whole
+    /// buckets of all `series_width`s.
     pub(super) fn of(series: &Series, window: Nanos, asked_ms: u32, series_width: Nanos) -> Self {
         let length = Self::length_of(asked_ms, series_width.max(series.width()));
         let mut buckets = vec![SeriesPoint::default(); (window.0 / length.0.max(1)) as usize];
@@ -149,7 +149,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Of one processor.
+    /// Returns the usage of one processor.
     pub(super) fn of(processor: &ProcessorUse) -> Self {
         let all = (processor.user + processor.kernel + processor.idle).as_secs_f64();
         let percent = |time: Nanos| if all > 0.0 { 100.0 * time.as_secs_f64() / all } else { 0.0 };
@@ -169,8 +169,8 @@ impl Usage {
     }
 }
 
-/// What was asked for the target at `place` of `result`. Threads that choose their targets make several jobs
-/// of one span, and then a target comes in several places.
+/// Returns what was requested for the target at `place` of `result`. Threads that choose their targets make
+/// several jobs of one span, and then a target comes in several places.
 pub(super) fn asked<'a>(span: &'a TimeSpan, result: &SpanResult, place: usize) -> Option<&'a Target> {
     let name = &result.targets.get(place)?.name;
     let there = span.targets.get(place).filter(|target| target.path == *name);

@@ -56,10 +56,10 @@ use crate::Meaning;
 use crate::error::Error;
 use crate::machine::Machine;
 
-/// What `-?` prints.
+/// Text that `-?` prints.
 pub const USAGE: &str = include_str!("usage.txt");
 
-/// What a command line asks for.
+/// Request of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// How to use it: [`USAGE`].
@@ -71,14 +71,14 @@ pub enum Command {
 /// A run that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// What to run and what to print.
+    /// Profile that says what to run and what to print.
     pub profile: Profile,
     /// Print the profile and run nothing (`-Rp`).
     pub profile_only: bool,
 }
 
 impl Invocation {
-    /// What it means here: see [`Profile::meaning`].
+    /// Translates the profile for this machine: see [`Profile::meaning`].
     ///
     /// # Errors
     /// What cannot be run here, and why.
@@ -86,12 +86,12 @@ impl Invocation {
         self.profile.meaning(machine, size_of)
     }
 
-    /// What `-Rp` prints: the profile as text or XML.
+    /// Returns what `-Rp` prints: the profile as text or XML.
     pub fn profile_output(&self, machine: &Machine) -> String {
         self.printed(|| text::profile(&self.profile, machine), || xml_write::profile(&self.profile))
     }
 
-    /// What a run prints: the results of its time spans, in order, as text or XML.
+    /// Returns what a run prints: the results of its time spans, in order, as text or XML.
     pub fn output(&self, results: &[SpanResult], machine: &Machine) -> String {
         self.printed(|| text(self, results, machine), || xml(self, results, machine))
     }

@@ -1,4 +1,4 @@
-//! What the user should be told once: what is different on Linux, or means nothing here.
+//! Notes that the user should be given once: what is different on Linux, or means nothing here.
 
 use plumb_measure::SERIES_BUCKET;
 
@@ -16,7 +16,7 @@ impl Notes {
         self.said
     }
 
-    /// What is to be said of the run as a whole.
+    /// Adds the notes on the run as a whole.
     pub(super) fn of_profile(&mut self, profile: &Profile) {
         self.when(profile.etw.is_some(), "-e (ETW): there is no Windows event tracing; nothing is traced");
         self.when(
@@ -33,7 +33,7 @@ impl Notes {
         );
     }
 
-    /// What is to be said of a time span and its targets.
+    /// Adds the notes on a time span and its targets.
     pub(super) fn of_span(&mut self, span: &TimeSpan) {
         self.when(
             span.completion_routines,
@@ -68,7 +68,7 @@ impl Notes {
         }
     }
 
-    /// What is said of writes where there are none.
+    /// Adds the notes on options for writes where there are none.
     fn of_writes(&mut self, span: &TimeSpan, target: &Target) {
         if target.write_percent > 0 {
             return;

@@ -58,7 +58,7 @@ fn whole(value: &str) -> Result<u32, String> {
     number_within(value, 0, u32::MAX)
 }
 
-/// Of several the last counts: what is printed is one stream, for one reader.
+/// Takes the output format; of several the last counts: what is printed is one stream, for one reader.
 fn take_format(value: &str, format: &mut ResultFormat) -> Result<(), String> {
     match value.strip_prefix('p').unwrap_or(value) {
         "text" => *format = ResultFormat::Text,

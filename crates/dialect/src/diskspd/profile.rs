@@ -15,24 +15,24 @@ pub struct Profile {
     pub progress: u32,
     /// DiskSpd's experiment flags. They have no meaning here.
     pub experiment_flags: u32,
-    /// What is printed.
+    /// Format of the results.
     pub result_format: ResultFormat,
     /// More words while it runs.
     pub verbose: bool,
     /// How threads waited, after the results.
     pub verbose_stats: bool,
-    /// Which files are made before the first span.
+    /// Files that are made before the first span.
     pub precreate: Precreate,
-    /// What of Windows event tracing was asked for; it has no meaning here.
+    /// Settings of Windows event tracing that were requested; they have no meaning here.
     pub etw: Option<EtwSettings>,
     /// One after the other; at least one.
     pub time_spans: Vec<TimeSpan>,
 }
 
-/// Which settings of Windows event tracing are on, in the order of a profile.
+/// Settings of Windows event tracing that are on, in the order of a profile.
 pub type EtwSettings = [bool; 12];
 
-/// What is printed.
+/// Format of the results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultFormat {
     /// Tables.
@@ -42,7 +42,7 @@ pub enum ResultFormat {
     Xml,
 }
 
-/// Which files of later spans are made before the first.
+/// Files of later spans that are made before the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precreate {
     /// None: each is made before the span that names it.
@@ -50,9 +50,9 @@ pub enum Precreate {
     None,
     /// All, as large as the largest size any span gives them.
     UseMaxSize,
-    /// Those that every span gives the same size.
+    /// Files that every span gives the same size.
     ConstantSizes,
-    /// Those that every span gives the same size or none.
+    /// Files that every span gives the same size or none.
     ConstantOrZeroSizes,
 }
 

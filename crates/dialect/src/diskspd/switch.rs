@@ -7,12 +7,12 @@ use super::profile::{EtwSettings, IoPriority, Profile, Target, Throughput, TimeS
 use super::size::{number_within, size, size_before};
 use crate::error::Error;
 
-/// What the switches of a command line say.
+/// Profile that the switches of a command line describe.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// With its only time span; the targets are not in it yet.
     pub(super) profile: Profile,
-    /// What every target is like.
+    /// Properties of every target.
     pub(super) target: Target,
     access: Access,
     caching: Caching,
@@ -207,7 +207,7 @@ impl Draft {
     }
 }
 
-/// What follows `-e` for each setting of Windows event tracing.
+/// Words that follow `-e` for each setting of Windows event tracing.
 const ETW_SWITCHES: [&str; 12] = [
     "PROCESS",
     "THREAD",

@@ -19,7 +19,7 @@ pub struct Target {
     pub hints: Hints,
     /// Large memory pages for buffers.
     pub large_pages: bool,
-    /// Whether caches of the system stand between.
+    /// Caches of the system that stand between.
     pub cache: CacheMode,
     /// Writes reach the medium before they complete.
     pub write_through: bool,
@@ -27,7 +27,7 @@ pub struct Target {
     pub mapped: bool,
     /// How stores to a mapping are flushed.
     pub flush: Option<MappedFlush>,
-    /// What writes consist of.
+    /// Content of writes.
     pub content: WriteContent,
     /// All outstanding I/Os walk from the same offset.
     pub parallel: bool,
@@ -74,7 +74,7 @@ pub struct Hints {
     pub temporary: bool,
 }
 
-/// Whether caches of the system stand between.
+/// Caches of the system that stand between: whether there are any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheMode {
     /// Yes.
@@ -93,11 +93,11 @@ pub enum MappedFlush {
     ViewOfFile,
     /// RtlFlushNonVolatileMemory.
     NonVolatileMemory,
-    /// The same, without waiting for it to drain.
+    /// RtlFlushNonVolatileMemory, without waiting for it to drain.
     NonVolatileMemoryNoDrain,
 }
 
-/// What writes consist of.
+/// Content of writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum WriteContent {
     /// The bytes 0 to 255 over and over.
@@ -109,9 +109,9 @@ pub enum WriteContent {
     Random,
     /// From a buffer, each write from another place in it.
     Buffer {
-        /// Its size.
+        /// Size of the buffer.
         size: u64,
-        /// What it is filled from; `None`: random bytes.
+        /// File from which the buffer is filled; `None`: random bytes.
         file: Option<String>,
     },
 }
@@ -140,7 +140,7 @@ pub enum IoPriority {
 /// A thread that works on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadTarget {
-    /// Its number.
+    /// Number of the thread.
     pub thread: u32,
     /// The weight of the target for this thread; 0: that of the target.
     pub weight: u32,

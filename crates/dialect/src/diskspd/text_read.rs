@@ -48,7 +48,7 @@ pub(crate) fn read_text_result(text: &str, file: &str) -> Result<Imported, Error
     })
 }
 
-/// What the input parameters ask for, and the requests in flight: of the first target.
+/// Reads what the input parameters ask for, and the requests in flight: of the first target.
 fn asked(lines: &[&str]) -> (RunJob, Option<u64>) {
     let after = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = |name| after(name).and_then(|text| text.parse::<u64>().ok());

@@ -34,7 +34,7 @@ pub(super) struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Its name.
+    /// Returns the name of the element.
     pub(super) fn name(&self) -> &'a str {
         self.node.tag_name().name()
     }
@@ -93,7 +93,8 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The same where it must be there.
+    /// Returns the children in the only child of this name, which must be there: at least one, and all called
+    /// `inner`.
     ///
     /// # Errors
     /// What is there instead.
@@ -170,7 +171,7 @@ impl<'a> Element<'a> {
         self.choice(name, &[("true", true), ("false", false), ("1", true), ("0", false)])
     }
 
-    /// What the child of this name chooses, if there is one.
+    /// Returns what the child of this name chooses, if there is one.
     ///
     /// # Errors
     /// If it is none of `choices`.
@@ -221,7 +222,7 @@ impl XmlWriter {
         self.open_with(name, "");
     }
 
-    /// The same with attributes, which are written as they are.
+    /// Opens an element that holds others, with attributes, which are written as they are.
     pub(super) fn open_with(&mut self, name: &str, attributes: &str) {
         let blank = if attributes.is_empty() { "" } else { " " };
         self.line(&format!("<{name}{blank}{attributes}>"));
@@ -297,7 +298,7 @@ pub(super) fn escaped(value: &str) -> String {
     escaped
 }
 
-/// What XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.
+/// Returns true for a character that XML 1.0 (2.2, Characters) has no way to say; a file's name may hold it.
 const fn is_unspeakable(letter: char) -> bool {
     matches!(letter, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }

@@ -4,14 +4,14 @@ use super::profile::{EtwSettings, Profile, Target, TimeSpan};
 
 /// An element of a `T` that holds a number or a flag.
 pub(super) struct Field<T> {
-    /// Its name.
+    /// Name of the element.
     pub(super) name: &'static str,
-    /// What it sets.
+    /// Number or flag that the element sets.
     pub(super) slot: fn(&mut T) -> Slot<'_>,
     /// The smallest and the largest number that it takes.
     pub(super) least: u64,
     pub(super) most: u64,
-    /// It is written only if it is not 0 or false.
+    /// True if the element is written only if it is not 0 or false.
     pub(super) is_sparse: bool,
 }
 
@@ -49,7 +49,7 @@ impl<T> Field<T> {
     }
 }
 
-/// Of a profile, in groups between which other elements are written.
+/// Elements of a profile, in groups between which other elements are written.
 pub(super) const PROFILE: [&[Field<Profile>]; 2] = [
     &[
         Field::int("Progress", |profile| Slot::Int(&mut profile.progress)),
@@ -62,7 +62,7 @@ pub(super) const PROFILE: [&[Field<Profile>]; 2] = [
     ],
 ];
 
-/// Of Windows event tracing.
+/// Elements of Windows event tracing.
 pub(super) const ETW: [Field<EtwSettings>; 12] = [
     Field::flag("Process", |etw| Slot::Flag(&mut etw[0])),
     Field::flag("Thread", |etw| Slot::Flag(&mut etw[1])),
@@ -78,7 +78,7 @@ pub(super) const ETW: [Field<EtwSettings>; 12] = [
     Field::flag("UseCyclesCounter", |etw| Slot::Flag(&mut etw[11])),
 ];
 
-/// Of a time span.
+/// Elements of a time span.
 pub(super) const TIME_SPAN: [Field<TimeSpan>; 12] = [
     Field::flag("CompletionRoutines", |span| Slot::Flag(&mut span.completion_routines)),
     Field::flag("MeasureLatency", |span| Slot::Flag(&mut span.measure_latency)),
@@ -94,7 +94,7 @@ pub(super) const TIME_SPAN: [Field<TimeSpan>; 12] = [
     Field::flag("RandomWriteData", |span: &mut TimeSpan| Slot::Flag(&mut span.random_write_data)).sparse(),
 ];
 
-/// Of a target, in groups between which other elements are written.
+/// Elements of a target, in groups between which other elements are written.
 pub(super) const TARGET: [&[Field<Target>]; 6] = [
     &[
         Field::int("BlockSize", |target: &mut Target| Slot::Int(&mut target.block)).least(1),

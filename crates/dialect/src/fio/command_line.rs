@@ -11,18 +11,18 @@ use super::surroundings::Surroundings;
 use crate::{Error, Machine};
 use plumb_block::nearest;
 
-/// What was typed.
+/// Command line as typed.
 #[derive(Debug)]
 pub(super) struct Typed {
     /// How to print.
     pub(super) output: Output,
     /// Nothing may be written.
     pub(super) read_only: bool,
-    /// What holds for all.
+    /// Settings that hold for all jobs.
     pub(super) global: Vec<Setting>,
     /// The jobs.
     pub(super) sections: Vec<Section>,
-    /// What to tell the user.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 

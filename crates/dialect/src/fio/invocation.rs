@@ -1,4 +1,4 @@
-//! What a fio command line means: the scenario, and how it is to be reported.
+//! Meaning of a fio command line: the scenario, and how it is to be reported.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::Meaning;
 /// A fio command line, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
-    /// What is to be run, and what the user should be told.
+    /// Scenario to run, and notes for the user.
     pub meaning: Meaning,
     /// How the result is to be printed.
     pub output: Output,
@@ -18,7 +18,7 @@ pub struct Invocation {
     pub reported: Vec<ReportedJob>,
     /// The options of the global sections, as typed, without those that stand alone.
     pub global_options: Vec<(String, String)>,
-    /// The same as arguments: `--bs=4k`.
+    /// Options of the global sections as arguments: `--bs=4k`.
     pub global_command: Vec<String>,
     /// Files to remove when all is over (`unlink=1`): only those that the run itself made may be.
     pub remove_after: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Output {
     pub parse_only: bool,
     /// Print the [command line](super::command) that job files stand for, and stop.
     pub show_command: bool,
-    /// Whether progress is shown: `None` is where a terminal looks at it.
+    /// True if progress is shown; `None`: it is where a terminal looks at it.
     pub progress: Option<bool>,
 }
 
@@ -57,15 +57,15 @@ pub struct ReportedJob {
     pub name: String,
     /// `description`.
     pub description: Option<String>,
-    /// Its span.
+    /// Number of the job's span.
     pub span: usize,
-    /// Its reporting group.
+    /// Number of the job's reporting group.
     pub group: u32,
-    /// Its jobs in the span: one for all clones, or one for each.
+    /// Jobs of the section in its span: one for all clones, or one for each.
     pub jobs: Range<usize>,
-    /// Its options as typed, without the global ones and those that stand alone.
+    /// Options of the section as typed, without the global ones and those that stand alone.
     pub options: Vec<(String, String)>,
-    /// Which settings stood alone, or all, in the form of a command line: `--name=x --rw=read`.
+    /// Settings that stood alone, or all, in the form of a command line: `--name=x --rw=read`.
     pub command: Vec<String>,
     /// All clones, and all jobs of the group that say the same, as one (`group_reporting`).
     pub grouped: bool,
@@ -91,7 +91,7 @@ pub struct ReportedJob {
     pub steady: Option<(String, Nanos)>,
     /// Failures are counted rather than final.
     pub continue_on_error: bool,
-    /// Which logs to write.
+    /// Logs to write.
     pub logs: Logs,
 }
 
@@ -110,7 +110,7 @@ pub struct Logs {
     pub unix_epoch: bool,
 }
 
-/// What a log shows.
+/// Quantity that a log shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogKind {
     /// KiB per second.

@@ -32,13 +32,13 @@ pub use surroundings::Surroundings;
 
 use crate::{Error, Machine};
 
-/// What `--help` prints.
+/// Text that `--help` prints.
 pub const USAGE: &str = include_str!("usage.txt");
 
-/// What `--version` prints, in the form that those who look for fio's expect.
+/// Text that `--version` prints, in the form that those who look for fio's expect.
 pub const VERSION: &str = concat!("plumb-", env!("CARGO_PKG_VERSION"), "\n");
 
-/// What a fio command line means: `arguments` are those after `plumb fio`.
+/// Translates a fio command line: `arguments` are those after `plumb fio`.
 ///
 /// # Errors
 /// Names the argument or `file:line` that cannot be taken, why, and what to do instead.

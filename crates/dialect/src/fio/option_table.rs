@@ -11,31 +11,31 @@ use crate::{Error, may_be_suggested};
 /// An option that fio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Its main name; options of the command line begin with two dashes.
+    /// Main name of the option; options of the command line begin with two dashes.
     pub(super) name: &'static str,
-    /// Of a job: it may stand without a value and then holds.
+    /// True if the option is one of a job that may stand without a value and then holds.
     pub(super) stands_alone: bool,
-    /// Of the command line: it takes a value.
+    /// True if the option is one of the command line that takes a value.
     pub(super) takes_value: bool,
-    /// What becomes of it.
+    /// Treatment of the option.
     pub(super) fate: Fate,
 }
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The code reads it, or it is not supported.
     Read,
-    /// It has no effect.
+    /// The option has no effect.
     NoEffect {
         /// Why.
         why: &'static str,
     },
-    /// It would change the result and cannot be taken.
+    /// The option would change the result and cannot be taken.
     Refused {
         /// Why.
         why: &'static str,
-        /// What to do instead.
+        /// Remedy: what to do instead.
         remedy: &'static str,
         /// Values with which it changes nothing, between blanks.
         harmless: &'static str,
@@ -99,7 +99,7 @@ pub(super) fn all_of_command_line() -> impl Iterator<Item = &'static str> {
     names().filter(|name| name.starts_with('-'))
 }
 
-/// What becomes of a setting that no code has read: what to tell the user, if anything.
+/// Settles a setting that no code has read, and returns what to tell the user, if anything.
 ///
 /// # Errors
 /// If it cannot be taken.

@@ -19,7 +19,7 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Of `section`.
+    /// Collects the options of `section`.
     ///
     /// # Errors
     /// If `kb_base` is wrong.
@@ -48,7 +48,7 @@ impl<'a> Options<'a> {
         given.filter(|name| !name.is_empty()).unwrap_or(&self.section.name)
     }
 
-    /// What k means.
+    /// Returns the meaning of k.
     pub(super) fn base(&self) -> KbBase {
         self.base
     }
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// What was said, and the settings that nothing has asked for.
+    /// Returns the notes, and the settings that nothing has asked for.
     pub(super) fn finish(self) -> (Vec<String>, Vec<&'a Setting>) {
         let used = self.used.borrow();
         let is_left = |(place, setting): &(usize, &&Setting)| {
@@ -107,7 +107,7 @@ impl<'a> Options<'a> {
         Error::new(place.clone(), named)
     }
 
-    /// The same as a result, with what to do instead.
+    /// Returns, as a result, the error that `name` has this problem, with what to do instead.
     ///
     /// # Errors
     /// Always.

@@ -1,11 +1,11 @@
-//! What was typed: sections of settings, each with its place.
+//! Sections of settings as typed, each with its place.
 
 /// One option as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     /// fio's main name of the option.
     pub(super) name: &'static str,
-    /// Its value; `None` where it stands alone.
+    /// Value of the option; `None` where it stands alone.
     pub(super) value: Option<String>,
     /// The argument, or `file:line`.
     pub(super) place: String,
@@ -14,13 +14,13 @@ pub(super) struct Setting {
 /// One job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Its name.
+    /// Name of the section.
     pub(super) name: String,
     /// Where it begins.
     pub(super) place: String,
-    /// What holds for it from the global sections before it.
+    /// Settings that the section has from the global sections before it.
     pub(super) inherited: Vec<Setting>,
-    /// Its own settings.
+    /// Settings of the section's own.
     pub(super) own: Vec<Setting>,
 }
 

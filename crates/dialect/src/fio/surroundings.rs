@@ -1,4 +1,4 @@
-//! What translations ask of the world: passed in, so that they stay pure.
+//! Surroundings that translations ask for: passed in, so that they stay pure.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use plumb_block::Bytes;
 pub struct Surroundings<'a> {
     /// The text of a job file or of an included one; a name of `-` is standard input.
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
-    /// What `${NAME}` stands for; `None` if it is not set.
+    /// Lookup of what `${NAME}` stands for; `None` if it is not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// How large a target is now; `None` if it is missing or of no known size. Percents of a size need it.
     pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,

@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 
 use super::expression;
 
-/// What k, m, g mean (`kb_base`).
+/// Meaning of k, m, g (`kb_base`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
     /// `4k` is 4096 and `4kib` is 4000: what fio does unless told otherwise.
@@ -132,11 +132,11 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
 /// One value for each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Three<T> {
-    /// Of reads.
+    /// Value for reads.
     pub(super) read: Option<T>,
-    /// Of writes.
+    /// Value for writes.
     pub(super) write: Option<T>,
-    /// Of trims.
+    /// Value for trims.
     pub(super) trim: Option<T>,
 }
 
@@ -148,7 +148,7 @@ impl<T> Default for Three<T> {
 }
 
 impl<T: Copy> Three<T> {
-    /// The same for all.
+    /// Returns `value` for all three directions.
     pub(super) fn all(value: T) -> Self {
         Self { read: Some(value), write: Some(value), trim: Some(value) }
     }

@@ -1,4 +1,4 @@
-//! What holds where a word is not said.
+//! Values that hold where a word is not said.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Access, Caching, Division, EngineChoice, Opening, Sequential, Stop, Walk};

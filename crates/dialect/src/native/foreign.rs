@@ -6,11 +6,11 @@ use super::table::{self, Takes};
 /// A word of another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// As typed, with its value.
+    /// Argument as typed, with its value.
     pub typed: String,
     /// The program whose word it is.
     pub program: &'static str,
-    /// What plumb says instead; in parentheses if there is nothing to be said.
+    /// Words of plumb that say it; in parentheses if there is nothing to be said.
     pub native: String,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn meant(name: &str) -> Option<&'static str> {
     lookup(name)?.1.strip_prefix("--")?.split(' ').next()
 }
 
-/// What is meant by `typed`, and whether `next`, the argument after it, is its value.
+/// Returns what is meant by `typed`, and whether `next`, the argument after it, is its value.
 fn of(typed: &str, next: Option<&str>) -> Option<(Foreign, bool)> {
     let letters = typed.strip_prefix('-')?;
     let word = letters.trim_start_matches('-');
@@ -81,7 +81,7 @@ fn lookup(word: &str) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// What plumb says, with the value in its place.
+/// Returns what plumb says, with the value in its place.
 fn filled(native: &str, value: Option<&str>) -> String {
     let word = native.trim_start_matches('-').split(' ').next().and_then(table::find);
     let value = value.unwrap_or(word.map_or("TARGET", |word| word.value_name));

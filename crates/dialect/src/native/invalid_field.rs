@@ -39,7 +39,7 @@ const FIELDS: [(&str, &[&str]); 28] = [
     ("jobs", &["targets"]),
 ];
 
-/// Which job of which span an invalid field is in, and what is left of its name.
+/// Place of an invalid field: its span, its job, and what is left of its name.
 pub(super) struct InvalidField {
     /// The number of the span.
     pub(super) span: usize,

@@ -22,7 +22,7 @@ pub(super) struct Layer {
     places: Vec<(&'static str, Option<String>)>,
 }
 
-/// What a table is about.
+/// Subject of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// All that is in the file, or a span.
@@ -58,14 +58,14 @@ impl Layer {
         Ok(layer)
     }
 
-    /// These words, and of `outer` those that they neither replace nor contradict.
+    /// Returns these words, and of `outer` those that they neither replace nor contradict.
     pub(super) fn within(&self, outer: &Self) -> Self {
         let words = self.words.within(&outer.words);
         let places = self.places.iter().chain(&outer.places).cloned().collect();
         Self { words, place: self.place.clone(), places }
     }
 
-    /// These words, and those that were typed in the place of what they replace or contradict.
+    /// Returns these words, and those that were typed in the place of what they replace or contradict.
     pub(super) fn under(&self, typed: &Words) -> Self {
         let places = typed.words().map(|word| (word, None)).collect();
         Self { words: typed.clone(), place: self.place.clone(), places }.within(self)
@@ -98,7 +98,7 @@ fn find_word(name: &str, place: &str, scope: Scope, inner: &[&str]) -> Result<&'
     })
 }
 
-/// What a file says of `word`; `None` if it is not what the word takes.
+/// Returns what a file says of `word`; `None` if it is not what the word takes.
 fn value_of(word: &Word, value: &DeValue<'_>) -> Option<Value> {
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     match word.takes {

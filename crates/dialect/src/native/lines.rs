@@ -8,7 +8,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Of `text`, which is called `file`.
+    /// Finds the lines of `text`, which is called `file`.
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
         let starts = text.match_indices('\n').map(|(newline, _)| newline + 1).collect();
         Self { file, text, starts }
@@ -19,7 +19,7 @@ impl<'a> Lines<'a> {
         format!("{}:{}", self.file, self.starts.partition_point(|start| *start <= byte) + 1)
     }
 
-    /// What stands there, if that is a short line.
+    /// Returns what stands there, cut to a short line.
     pub(super) fn quote(&self, span: std::ops::Range<usize>) -> String {
         const SHOWN: usize = 60;
         let text = self.text.get(span).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What words mean.
+//! Meaning of words.
 
 use std::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ pub(super) const CACHING: [(&str, Caching); 4] = [
 ];
 
 impl Words {
-    /// What a command line of these words means: one span of one job. The seed is `default_seed` unless it is
+    /// Translates a command line of these words: one span of one job. The seed is `default_seed` unless it is
     /// said.
     ///
     /// # Errors

@@ -11,7 +11,8 @@ use super::rules;
 use super::words::Words;
 use crate::Error;
 
-/// What `text` describes; `file` is its name in errors. Jobs that say no seed have `default_seed`.
+/// Reads the scenario that `text` describes; `file` is its name in errors. Jobs that say no seed have
+/// `default_seed`.
 ///
 /// # Errors
 /// Names `file:line`, the word, its value and what was expected.
@@ -19,8 +20,8 @@ pub fn read(text: &str, file: &str, default_seed: u64) -> Result<Scenario, Error
     read_under(text, file, &Words::default(), default_seed)
 }
 
-/// The same with the words that were `typed` beside the name of the file: they hold in every span and job, in
-/// the place of what the file says.
+/// Reads a scenario as [`read`] does, with the words that were `typed` beside the name of the file: they hold
+/// in every span and job, in the place of what the file says.
 ///
 /// # Errors
 /// As [`read`], and names the flag where it is a typed word that makes no sense.

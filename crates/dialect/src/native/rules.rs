@@ -1,4 +1,4 @@
-//! Which words contradict each other, and which mean nothing without another.
+//! Rules of the words that contradict each other, and of those that mean nothing without another.
 
 use super::word_error::WordError;
 use super::words::Words;
@@ -15,7 +15,7 @@ const CONTRADICTIONS: [(&str, &str); 8] = [
     ("trace trace-speed trace-scale trace-align trace-skip", TRACE_SAYS),
 ];
 
-/// What a trace says, or what a replay cannot do.
+/// Words for what a trace says, or what a replay cannot do.
 const TRACE_SAYS: &str = "append weights offset length division block-size write-block-size trim-block-size write trim \
     random sequential stride walk align distribution random-percent run-length verify sync-at-end \
     dsync depth-shared same-threads threads rate arrival burst pause count bytes";

@@ -15,17 +15,17 @@ use super::vocabulary::{SyncKind, Vocabulary, Weights};
 pub(super) struct Word {
     /// The key in a file; the flag has dashes before it.
     pub(super) name: &'static str,
-    /// What its value is called in the help.
+    /// Name of its value in the help.
     pub(super) value_name: &'static str,
     /// The heading of the help under which it stands.
     pub(super) heading: &'static str,
     /// One line of help.
     pub(super) help: &'static str,
-    /// What it takes.
+    /// Kind of value that the word takes.
     pub(super) takes: Takes,
 }
 
-/// What a word takes.
+/// Kind of value that a word takes.
 #[derive(Clone, Copy)]
 pub(super) enum Takes {
     /// Nothing on a command line, true or false in a file.
@@ -47,7 +47,7 @@ pub(super) struct Form {
     pub(super) is_list: bool,
     /// All values, where there are few.
     pub(super) names: fn() -> Vec<&'static str>,
-    /// Whether a text has this form.
+    /// Function that returns true if a text has this form.
     pub(super) accepts: fn(&str) -> bool,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn find(name: &str) -> Option<&'static Word> {
     all().iter().find(|word| word.name == name)
 }
 
-/// What the word of this name takes.
+/// Returns the kind of value that the word of this name takes.
 fn takes(name: &str) -> Takes {
     match name {
         "targets" => Takes::Texts,

@@ -1,13 +1,13 @@
-//! What is wrong with a word, before it is known where the word stands.
+//! Error of a word, before it is known where the word stands.
 
 use crate::Error;
 
-/// What is wrong with a word.
+/// Error of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WordError {
     /// The word, as files spell it.
     pub(super) word: &'static str,
-    /// What is wrong.
+    /// Description of what is wrong.
     problem: Problem,
 }
 

@@ -1,4 +1,4 @@
-//! What was typed or written: words with their values, before it is known what they mean together.
+//! Words as typed or written, with their values, before it is known what they mean together.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -16,9 +16,9 @@ pub struct Words(Vec<(&'static str, Value)>);
 /// The value of a word.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// Of a flag.
+    /// Value of a flag.
     Flag(bool),
-    /// Of any other word but the targets: its text form.
+    /// Text form of the value of any other word but the targets.
     Text(String),
     /// The targets.
     Texts(Vec<String>),
@@ -34,7 +34,7 @@ impl Words {
         Self::of_arguments(arguments)
     }
 
-    /// The same of words that are parted already.
+    /// Reads the words of a line that is already split into arguments.
     ///
     /// # Errors
     /// As [`of_line`](Self::of_line).
@@ -52,8 +52,8 @@ impl Words {
         Ok(words)
     }
 
-    /// These words, and of `outer` those that they neither replace nor contradict. A target replaces targets
-    /// and a file of words a file, but neither replaces the other.
+    /// Returns these words, and of `outer` those that they neither replace nor contradict. A target replaces
+    /// targets and a file of words a file, but neither replaces the other.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         let mut words = outer.clone();
@@ -299,7 +299,7 @@ fn is_file_of_words(target: &str) -> bool {
 pub struct ProfileLimits {
     /// For so long.
     pub duration: Option<Nanos>,
-    /// So many transactions.
+    /// Number of transactions.
     pub count: Option<u64>,
     /// By so many threads.
     pub threads: Option<u32>,

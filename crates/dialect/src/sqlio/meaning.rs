@@ -1,4 +1,4 @@
-//! What a SQLIO run means on Linux.
+//! Meaning of a SQLIO run on Linux.
 //!
 //! | SQLIO | here |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::Meaning;
 use crate::error::Error;
 
 impl Invocation {
-    /// What it means here.
+    /// Translates the run for this machine.
     ///
     /// # Errors
     /// What cannot be run here, and why.

@@ -14,7 +14,7 @@ pub use text::text;
 
 use plumb_workload::Affinity;
 
-/// What `-?` prints.
+/// Text that `-?` prints.
 pub const USAGE: &str = include_str!("usage.txt");
 
 /// A run that was asked for.
@@ -32,7 +32,7 @@ pub struct Invocation {
     pub outstanding: u32,
     /// Blocks that are left out at the start of each file (`-S`).
     pub start_block: u64,
-    /// What stands between (`-B`).
+    /// Caches between the program and the medium (`-B`).
     pub buffering: Buffering,
     /// Print latencies (`-L`).
     pub latency: bool,
@@ -51,11 +51,11 @@ pub enum Pattern {
     Sequential,
     /// To random places.
     Random,
-    /// So many blocks from one to the next.
+    /// Places that are so many blocks from one to the next.
     Stripe(u32),
 }
 
-/// What stands between the program and the medium.
+/// Caches between the program and the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffering {
     /// Nothing: past the page cache, durable writes (`-BN`).
@@ -71,7 +71,7 @@ pub enum Buffering {
 /// A file, or a drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// As typed; a drive is `#N`.
+    /// Name as typed; a drive is `#N`.
     pub name: String,
     /// How many threads work on it.
     pub threads: u32,

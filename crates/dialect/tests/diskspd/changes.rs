@@ -1,7 +1,7 @@
 //! Each switch that changes what is done, as plain data: where a device is at hand, the same list asks
 //! whether the stream of requests changes, too.
 
-/// What a switch changes.
+/// Kind of change that a switch makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// The requests: where they go, how many at once, how fast, what they carry, how they are made durable.

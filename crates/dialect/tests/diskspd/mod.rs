@@ -34,7 +34,7 @@ fn invocation(typed: &str) -> Result<Invocation, Error> {
     }
 }
 
-/// What `typed` means.
+/// Translates the command line `typed`.
 fn meaning(typed: &str) -> Result<Meaning, Error> {
     invocation(typed)?.meaning(&machine(), &|_| None)
 }

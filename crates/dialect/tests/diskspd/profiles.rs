@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{arguments, machine};
 
-/// As DiskSpd's documentation writes them: two time spans, older elements, templates.
+/// Profile written as in DiskSpd's documentation: two time spans, older elements, templates.
 const TWO_SPANS: &str = r#"<?xml version="1.0"?>
 <!-- two spans -->
 <Profile>

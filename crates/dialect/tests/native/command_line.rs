@@ -1,4 +1,4 @@
-//! What can be typed, what it means where nothing is said, and what contradicts itself.
+//! Tests of what can be typed, what it means where nothing is said, and what contradicts itself.
 
 use clap::{Args, Command, FromArgMatches};
 use plumb_block::{Bytes, Nanos};

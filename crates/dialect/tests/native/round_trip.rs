@@ -1,4 +1,4 @@
-//! What is written reads as it was, to the last bit.
+//! Tests that what is written reads as it was, to the last bit.
 
 use clap::{Args, Command, FromArgMatches};
 use plumb_dialect::native::{Words, read, write};

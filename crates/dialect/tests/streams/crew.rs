@@ -17,10 +17,10 @@ pub(crate) const LATENCY: Nanos = Nanos::millis(1);
 /// How large targets are that are not made larger.
 pub(crate) const SIZE: Bytes = Bytes::mib(64);
 
-/// What a span did.
+/// Requests of a span, and what it measured.
 pub(crate) struct Stream {
     pub(crate) seen: Vec<Seen>,
-    /// What its workers measured together.
+    /// Measurements of the span's workers together.
     pub(crate) outcome: LoadOutcome,
 }
 

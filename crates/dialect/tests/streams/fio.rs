@@ -34,7 +34,7 @@ fn stream(lines: &str) -> Stream {
     crew::run(&span(lines))
 }
 
-/// The same, random and for four seconds.
+/// Returns the stream of `lines`, random and for four seconds.
 fn random(lines: &str) -> Stream {
     stream(&format!("rw=randread|norandommap|runtime=4|time_based|{lines}"))
 }

@@ -1,5 +1,5 @@
-//! What reaches the device: each command line is run on devices that keep every request, and what an option
-//! promises is looked for in the stream of requests.
+//! Tests of what reaches the device: each command line is run on devices that keep every request, and what an
+//! option promises is looked for in the stream of requests.
 
 mod crew;
 mod diskspd;

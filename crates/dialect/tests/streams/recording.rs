@@ -13,10 +13,10 @@ use plumb_block::{
 
 /// The unit in which the devices count.
 pub(crate) const LOGICAL_BLOCK: u64 = 512;
-/// So much of what a write carries is kept.
+/// Number of bytes that are kept of what a write carries.
 const KEPT: usize = 1024;
 
-/// What a request carried.
+/// Content of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Carried {
     /// Nothing.
@@ -25,10 +25,10 @@ pub(crate) enum Carried {
     Pattern {
         /// From what.
         seed: u64,
-        /// Which write it is.
+        /// Number of the write.
         generation: u64,
     },
-    /// These, in the beginning.
+    /// Bytes at the beginning of the content.
     Bytes(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Seen {
     pub(crate) carried: Carried,
 }
 
-/// What all devices of a run were asked.
+/// Requests that all devices of a run were given.
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Asked>);
 

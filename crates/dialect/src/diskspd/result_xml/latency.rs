@@ -6,7 +6,7 @@ use super::super::measured::{Ranks, Side, ms};
 use super::super::xml::XmlWriter;
 use super::three_decimals;
 
-/// Of all threads and targets.
+/// Writes the latencies of all threads and targets.
 pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     let sides = [Side::Read, Side::Write, Side::Total].map(|side| side.of(outcome));
     let buckets = sides.each_ref().map(|direction| direction.latency.bins().count());
@@ -40,7 +40,7 @@ pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     writer.close("Latency");
 }
 
-/// Of one target of one thread.
+/// Writes the latencies of one target of one thread.
 pub(super) fn of_target(outcome: &LoadOutcome, writer: &mut XmlWriter) {
     let names = [
         (Side::Read, "AverageReadLatencyMilliseconds", "ReadLatencyStdev"),

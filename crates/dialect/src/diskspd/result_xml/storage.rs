@@ -1,4 +1,5 @@
-//! What the devices beneath were handed, for each target; no `Target`, of which readers look for results.
+//! Counts of what the devices beneath were handed, for each target; not in a `Target`, in which readers look
+//! for results.
 
 use plumb_load::SpanResult;
 

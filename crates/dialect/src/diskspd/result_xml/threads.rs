@@ -1,4 +1,4 @@
-//! What each thread did to each of its targets, and I/Os over time.
+//! Results of each thread on each of its targets, and I/Os over time.
 
 use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};

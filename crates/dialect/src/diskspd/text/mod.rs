@@ -76,7 +76,7 @@ fn system(machine: &Machine, page: &mut Page) {
     page.line(&format!("\tplumb:\t\t\t{}", machine.version));
 }
 
-/// Which thread worked on what, and how (`-v`).
+/// Prints which thread worked on what, and how (`-v`).
 fn starts(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     let mut before = vec![0; result.targets.len()];
     for (thread, part) in parts(result) {

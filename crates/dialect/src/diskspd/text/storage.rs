@@ -1,4 +1,5 @@
-//! What the devices beneath were handed, beside what the application did: far apart, the cache was measured.
+//! Counts of what the devices beneath were handed, beside what the application did: far apart, the cache was
+//! measured.
 
 use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
@@ -45,7 +46,7 @@ pub(super) fn section(results: &[SpanResult], page: &mut Page) {
     }
 }
 
-/// What the tables hide: failures, and I/Os that a throttle meant to start earlier.
+/// Prints what the tables hide: failures, and I/Os that a throttle meant to start earlier.
 fn remarks(outcome: &LoadOutcome, page: &mut Page) {
     let failed = outcome.read.failures() + outcome.write.failures() + outcome.flush.failures();
     if failed > 0 {

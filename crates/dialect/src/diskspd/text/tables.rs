@@ -83,7 +83,7 @@ impl Table<'_> {
     }
 }
 
-/// What all time spans did together.
+/// Prints what all time spans did together.
 pub(super) fn totals(results: &[SpanResult], page: &mut Page) {
     let measured = || results.iter().filter(|result| !is_interrupted(result));
     let window = measured().fold(Nanos::ZERO, |sum, result| sum.saturating_add(result.window));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::field::Field;
 use crate::error::Error;
 
-/// What fio prints when it is interrupted, before its result.
+/// Text that fio prints when it is interrupted, before its result.
 const INTERRUPTED: &str = "fio: terminating on signal";
 /// Share of a run by which the start of a later result may differ if it is of the same run: the start of
 /// another run differs by more than the whole of this one.

@@ -20,7 +20,7 @@ const LAST_OF_GROUP: f64 = 127.5;
 /// A latency object of a direction.
 pub(super) struct Timing<'a> {
     object: Field<'a>,
-    /// Its units in a second.
+    /// Number of the object's units in a second.
     per_second: f64,
 }
 

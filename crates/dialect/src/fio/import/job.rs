@@ -17,7 +17,7 @@ pub(super) enum Phase {
     Verification,
 }
 
-/// What one job did in one phase.
+/// Results of one job in one phase.
 pub(super) struct Part {
     pub(super) phase: Phase,
     pub(super) seconds: f64,
@@ -56,7 +56,7 @@ impl Options<'_> {
         Some(time(self.text(name)?, Nanos::secs(1)).ok()?.as_secs_f64())
     }
 
-    /// What the job does: `randrw`. `None` if no option says it.
+    /// Returns what the job does: `randrw`. `None` if no option says it.
     fn pattern(&self) -> Option<&str> {
         Some(self.text("rw").or_else(|| self.text("readwrite"))?.split(':').next().unwrap_or_default())
     }

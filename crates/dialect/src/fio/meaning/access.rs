@@ -14,7 +14,7 @@ const ZIPF: f64 = 1.1;
 /// fio's power.
 const PARETO: f64 = 0.2;
 
-/// What `options` say.
+/// Returns the access that `options` describe.
 pub(super) fn of(options: &Options<'_>, rw: &Rw, blocks: &BlockSizes) -> Result<Access, Error> {
     if options.choice("rw_sequencer", &["sequential", "identical"])? == Some("identical") {
         return options.refuse(

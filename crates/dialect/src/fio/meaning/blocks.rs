@@ -11,7 +11,7 @@ use crate::fio::value::{self, Three};
 /// fio's block.
 const DEFAULT: Bytes = Bytes::kib(4);
 
-/// What `options` say.
+/// Returns the block sizes that `options` describe.
 pub(super) fn of(options: &Options<'_>) -> Result<BlockSizes, Error> {
     let bs = options.bytes_three("bs")?.unwrap_or_default();
     let base = options.base();

@@ -1,4 +1,4 @@
-//! What writes consist of, and whether they are verified.
+//! Content of writes, and whether they are verified.
 
 use plumb_workload::Content;
 
@@ -31,7 +31,7 @@ const CHECKS: [&str; 21] = [
     "pattern_hdr",
 ];
 
-/// What `options` say.
+/// Returns the content that `options` describe.
 pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
     let zeroes = options.truth("zero_buffers", false)?;
     let refill = options.truth("refill_buffers", false)?;
@@ -60,7 +60,7 @@ pub(super) fn of(options: &Options<'_>, rw: &Rw) -> Result<Content, Error> {
     })
 }
 
-/// Of patterns, zeroes alone can be had.
+/// Returns the content of a repeated pattern: of patterns, zeroes alone can be had.
 fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Error> {
     let digits = pattern.strip_prefix("0x").unwrap_or(pattern);
     if !digits.is_empty() && digits.chars().all(|digit| digit == '0') {
@@ -77,7 +77,7 @@ fn constant(options: &Options<'_>, pattern: &str, rw: &Rw) -> Result<Content, Er
     )
 }
 
-/// Whether the job is verified.
+/// Returns true if the job is verified.
 pub(super) fn verify(options: &Options<'_>, rw: &Rw, shares_file: bool) -> Result<bool, Error> {
     let check = options.choice("verify", &CHECKS)?.unwrap_or("0");
     let wanted = options.truth("do_verify", true)?;

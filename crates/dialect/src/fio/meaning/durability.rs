@@ -9,18 +9,18 @@ use crate::Error;
 use crate::fio::options::Options;
 use crate::fio::value::{self, KbBase};
 
-/// What is made durable, and by which calls.
+/// Durability of a job, and the calls that provide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sync {
     /// When.
     pub(super) durability: Durability,
-    /// What a flush is.
+    /// Call that a flush makes.
     pub(super) flush: FlushCall,
-    /// What a durable write is.
+    /// Form of a durable write.
     pub(super) durable_write: DurableWrite,
 }
 
-/// What `options` say.
+/// Returns the durability that `options` describe, and its calls.
 pub(super) fn of(options: &Options<'_>, rw: &Rw, caching: Caching) -> Result<Sync, Error> {
     let every = [
         ("fsync", FlushCall::Fsync, options.whole("fsync", 0..=u64::from(u32::MAX))?),

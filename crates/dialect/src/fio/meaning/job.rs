@@ -24,25 +24,25 @@ const SEED: u64 = 0x0066_696f;
 
 /// A section, understood.
 pub(super) struct Meant {
-    /// Its jobs: one for all clones, or one for each.
+    /// Jobs of the section: one for all clones, or one for each.
     pub(super) jobs: Vec<Job>,
     /// How it is reported.
     pub(super) reported: ReportedJob,
-    /// It waits for all before it.
+    /// True if the section waits for all before it.
     pub(super) begins_span: bool,
-    /// It begins a reporting group.
+    /// True if the section begins a reporting group.
     pub(super) begins_group: bool,
-    /// Its end ends the jobs beside it.
+    /// True if the end of the section's jobs ends the jobs beside them.
     pub(super) exits_all: bool,
-    /// What it asks of its span.
+    /// Requirements of the section on its span.
     pub(super) window: Window,
-    /// Its files are removed when all is over.
+    /// True if the section's files are removed when all is over.
     pub(super) unlink: bool,
-    /// What to tell the user.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// What `section` means, being the `first_job`th job and those after it.
+/// Translates `section`, whose jobs are the `first_job`th and those after it.
 pub(super) fn of(
     section: &Section,
     first_job: u64,
@@ -83,7 +83,7 @@ fn settle(options: Options<'_>) -> Result<Vec<String>, Error> {
     Ok(notes)
 }
 
-/// What all clones of a section have in common.
+/// Properties that all clones of a section have in common.
 struct Maker<'a> {
     options: &'a Options<'a>,
     surroundings: &'a Surroundings<'a>,

@@ -29,7 +29,7 @@ use super::section::Section;
 use super::surroundings::Surroundings;
 use crate::{Error, Machine, Meaning};
 
-/// What `typed` means.
+/// Translates the command line `typed`.
 pub(super) fn invocation(
     typed: &Typed,
     machine: &Machine,
@@ -67,7 +67,7 @@ struct Assembly {
     window: Window,
     group: u32,
     jobs: u64,
-    /// Whether a job of the last span ends the others.
+    /// Place of a job of the last span that ends the others, if there is one.
     exits_all: Option<String>,
     reported: Vec<super::invocation::ReportedJob>,
     remove_after: Vec<String>,
@@ -162,7 +162,7 @@ impl Assembly {
     }
 }
 
-/// Whether the scenario makes sense as a whole; the error names the section.
+/// Checks that the scenario makes sense as a whole; the error names the section.
 fn check(invocation: &Invocation, typed: &Typed) -> Result<(), Error> {
     let Err(invalid) = invocation.meaning.scenario.validate() else { return Ok(()) };
     let job = |reported: &super::invocation::ReportedJob| {

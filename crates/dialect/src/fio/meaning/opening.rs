@@ -8,17 +8,17 @@ use crate::fio::options::Options;
 /// How targets are opened, and how deep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Queueing {
-    /// As typed.
+    /// Name of the engine as typed.
     pub(super) name: String,
     /// How requests reach the kernel.
     pub(super) engine: EngineChoice,
-    /// Whether the page cache stands between.
+    /// Caching: whether the page cache stands between.
     pub(super) caching: Caching,
     /// How many requests are in flight.
     pub(super) depth: u32,
 }
 
-/// What `options` say.
+/// Returns the queueing that `options` describe.
 pub(super) fn of(options: &Options<'_>) -> Result<Queueing, Error> {
     let name = options.text("ioengine")?.unwrap_or("psync");
     let engine = engine(options, name)?;

@@ -6,7 +6,7 @@ use plumb_workload::{Skip, TargetUse, TraceSpeed, TraceUse};
 use crate::Error;
 use crate::fio::options::Options;
 
-/// What says how to replay.
+/// Options that say how to replay.
 const REPLAY: [&str; 6] = [
     "replay_scale",
     "replay_align",
@@ -16,7 +16,8 @@ const REPLAY: [&str; 6] = [
     "replay_skip",
 ];
 
-/// What `options` say: the trace, and where all of it goes if that is said; `None` if no trace is named.
+/// Returns what `options` say of a replay: the trace, and where all of it goes if that is said; `None` if no
+/// trace is named.
 pub(super) fn of(options: &Options<'_>) -> Result<Option<(TraceUse, Option<TargetUse>)>, Error> {
     let path = options.text("read_iolog")?;
     let scale = options.whole("replay_scale", 1..=u64::MAX)?.unwrap_or(1);

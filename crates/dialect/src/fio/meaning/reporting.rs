@@ -8,7 +8,7 @@ use crate::fio::options::Options;
 use crate::fio::section::{Section, Setting};
 use crate::fio::value;
 
-/// What fio prints unless asked otherwise.
+/// Percentiles that fio prints unless told otherwise.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
@@ -22,7 +22,7 @@ const LOGS: [(&str, LogKind); 3] = [
     ("write_iops_log", LogKind::Iops),
 ];
 
-/// What `options` say; place, access and engine are for the caller to fill in.
+/// Returns the reporting that `options` describe; place, access and engine are for the caller to fill in.
 pub(super) fn of(options: &Options<'_>) -> Result<ReportedJob, Error> {
     let section = options.section();
     let percentiles = options.parsed("percentile_list", percentiles)?.unwrap_or_else(|| PERCENTILES.to_vec());

@@ -6,7 +6,7 @@ use crate::fio::options::Options;
 /// The kind of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rw {
-    /// As typed, without its modifier.
+    /// Kind of access as typed, without its modifier.
     pub(super) name: String,
     /// Reads occur.
     pub(super) reads: bool,
@@ -16,7 +16,7 @@ pub(super) struct Rw {
     pub(super) trims: bool,
     /// Places are drawn.
     pub(super) random: bool,
-    /// What stood after a colon.
+    /// Modifier that stood after a colon.
     pub(super) modifier: Option<String>,
     /// How many of 100 operations are writes.
     pub(super) write_percent: u8,
@@ -28,7 +28,7 @@ impl Rw {
         if self.trims { 100 } else { 0 }
     }
 
-    /// Of one value for each direction, those of the directions that occur.
+    /// Returns, of one value for each direction, those of the directions that occur.
     pub(super) fn used<T>(&self, read: T, write: T, trim: T) -> Vec<T> {
         let values = [(self.reads, read), (self.writes, write), (self.trims, trim)];
         values.into_iter().filter(|(occurs, _)| *occurs).map(|(_, value)| value).collect()
@@ -40,7 +40,7 @@ impl Rw {
     }
 }
 
-/// What `options` say.
+/// Returns the kind of access that `options` describe.
 pub(super) fn of(options: &Options<'_>) -> Result<Rw, Error> {
     let text = options.text("rw")?.unwrap_or("read");
     let (name, modifier) = match text.split_once(':') {

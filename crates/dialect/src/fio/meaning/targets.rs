@@ -15,7 +15,7 @@ const FILES_MAX: u64 = 1024;
 /// The files of the clones of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Files {
-    /// Those of each clone; of all clones, if they work on the same ones.
+    /// Files of each clone; of all clones, if they work on the same ones.
     pub(super) of_clone: Vec<Vec<String>>,
 }
 
@@ -26,7 +26,7 @@ impl Files {
     }
 }
 
-/// Which files `options` name, for so many clones.
+/// Returns the files that `options` name, for `clones` clones.
 pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> {
     match options.text("ioengine")? {
         Some("nbd") => return export(options),

@@ -1,4 +1,4 @@
-//! What a job asks of its span: warm-up, steady state, a latency to keep.
+//! Requirements of a job on its span: warm-up, steady state, a latency to keep.
 
 use plumb_block::Nanos;
 use plumb_workload::{LatencyTarget, Span, Steady, Warmup};
@@ -9,7 +9,7 @@ use crate::fio::options::Options;
 /// The rounds of which a steady state is made (SNIA PTS 2.0.2).
 const ROUNDS: u64 = 5;
 
-/// What a job asks of its span.
+/// Requirements of a job on its span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Window {
     /// How long before it is measured.
@@ -41,7 +41,7 @@ impl Window {
     }
 }
 
-/// What `options` say.
+/// Returns the requirements that `options` describe.
 pub(super) fn of(options: &Options<'_>) -> Result<Window, Error> {
     let ramp = options.time("ramp_time", Nanos::secs(1))?.unwrap_or_default();
     let steady = steady(options)?;

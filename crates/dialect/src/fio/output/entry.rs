@@ -1,4 +1,4 @@
-//! What is reported as one job: a clone, or a group.
+//! Entry of the output that is reported as one job: a clone, or a group.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::fio::{Invocation, ReportedJob};
 pub(super) struct Entry<'a> {
     /// How it is reported: that of the first of a group.
     pub(super) reported: &'a ReportedJob,
-    /// What was measured.
+    /// Measurements of the entry.
     pub(super) outcome: LoadOutcome,
     /// Processor time.
     pub(super) cpu: CpuUse,
@@ -70,7 +70,7 @@ pub(super) fn entries<'a>(invocation: &'a Invocation, results: &[SpanResult]) ->
     entries
 }
 
-/// What the devices beneath did over all spans, by name, and how long they were watched.
+/// Returns what the devices beneath did over all spans, by name, and how long they were watched.
 pub(super) fn devices(results: &[SpanResult]) -> BTreeMap<String, (DeviceCounters, Nanos)> {
     let mut devices: BTreeMap<String, (DeviceCounters, Nanos)> = BTreeMap::new();
     for result in results {

@@ -48,7 +48,7 @@ pub fn json(
     root
 }
 
-/// The same as text that ends with a line break.
+/// Returns the JSON document as text that ends with a line break.
 ///
 /// # Errors
 /// If a figure cannot be written as JSON.
@@ -155,7 +155,7 @@ pub(super) fn first_error(outcome: &LoadOutcome) -> i32 {
     }
 }
 
-/// Of the time of all clones together.
+/// Returns the percentage that `time` is of the time of all clones together.
 pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
     let all = entry.window.as_secs_f64() * entry.clones as f64;
     if all > 0.0 { time.as_secs_f64() * 100.0 / all } else { 0.0 }
@@ -165,7 +165,7 @@ pub(super) fn percent_of(time: Nanos, entry: &Entry<'_>) -> f64 {
 pub(super) const DISK_COUNTS: [&str; 7] =
     ["read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue"];
 
-/// What the devices beneath did.
+/// Returns the entries on what the devices beneath did.
 pub(super) fn disk_util(results: &[SpanResult]) -> Vec<Value> {
     let devices = entry::devices(results).into_iter();
     let value = devices.map(|(name, (device, window))| {

@@ -16,7 +16,7 @@ use crate::fio::{Invocation, LogKind};
 pub struct LogFile {
     /// The file's name: `prefix_bw.1.log`.
     pub name: String,
-    /// Its lines.
+    /// Lines of the log.
     pub text: String,
 }
 

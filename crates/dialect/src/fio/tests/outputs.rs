@@ -1,4 +1,4 @@
-//! What is printed follows from what was measured.
+//! Tests that what is printed follows from what was measured.
 
 use super::*;
 use crate::fio::{json, logs, normal};

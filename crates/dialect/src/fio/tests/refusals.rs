@@ -1,4 +1,4 @@
-//! What cannot be taken is refused by its name, with its place.
+//! Tests that an option that cannot be taken is refused by its name, with its place.
 
 use super::*;
 use crate::fio::option_table;

@@ -24,7 +24,7 @@ const RECORD: usize = 48;
 /// The kernel counts in sectors of 512 bytes.
 const SECTOR: u64 = 512;
 
-/// What happened: queued, completed.
+/// Actions of a request: queued, completed.
 const QUEUED: u32 = 1;
 const COMPLETED: u32 = 8;
 

@@ -67,7 +67,7 @@ fn within(name: &str, error: Error) -> Error {
     Error { place: format!("{name}, {}", error.place), ..error }
 }
 
-/// What was done, before it is known to fit an event.
+/// Operation of a trace, before it is known to fit an event.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     at: Nanos,

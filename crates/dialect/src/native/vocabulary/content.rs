@@ -1,4 +1,4 @@
-//! What writes consist of.
+//! Content of writes.
 
 use plumb_block::Bytes;
 use plumb_workload::Content;

@@ -13,11 +13,11 @@ mod weights;
 pub(super) use choices::SyncKind;
 pub(super) use weights::Weights;
 
-/// What can be said as the value of a word. `parse(show(x))` is `x`, to the last bit.
+/// Type of a value that a word takes. `parse(show(x))` is `x`, to the last bit.
 pub(super) trait Vocabulary: Sized {
     /// Completes the sentence "expected ...".
     const EXPECTED: &'static str;
-    /// Whether a file holds it as an array; on the command line there are commas between the elements.
+    /// True if a file holds it as an array; on the command line there are commas between the elements.
     const IS_LIST: bool = false;
 
     /// All values, where there are few.
@@ -25,7 +25,7 @@ pub(super) trait Vocabulary: Sized {
         Vec::new()
     }
 
-    /// What `text` says; `None` if it is not what is expected.
+    /// Parses `text`; returns `None` if it is not what is expected.
     fn parse(text: &str) -> Option<Self>;
 
     /// How it is said.

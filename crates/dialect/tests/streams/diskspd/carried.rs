@@ -1,4 +1,4 @@
-//! What requests are and carry: `-w`, `-S`, `-N`, `-Z`.
+//! Tests of the kind and content of requests: `-w`, `-S`, `-N`, `-Z`.
 
 use plumb_block::Op;
 use plumb_workload::Caching;

@@ -1,4 +1,5 @@
-//! Who asks, and how much at once: `-t`, `-F`, `-o`, `-O`, several targets, `-a`, `-n`, `-I`, `-X`.
+//! Tests of who issues requests, and how many at once: `-t`, `-F`, `-o`, `-O`, several targets, `-a`, `-n`,
+//! `-I`, `-X`.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +116,7 @@ fn a_profile_gives_the_stream_of_its_command_line() {
     }
 }
 
-/// What a profile asks for of threads in all, with these targets.
+/// Returns the span of a profile that sets its threads and requests in all, with these targets.
 fn profile(threads: u32, requests: u32, targets: &str) -> Span {
     let text = format!(
         "<Profile><TimeSpans><TimeSpan><Duration>2</Duration><Warmup>0</Warmup><ThreadCount>{threads}</ThreadCount>\

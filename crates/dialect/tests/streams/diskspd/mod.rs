@@ -34,7 +34,7 @@ fn stream(typed: &str) -> Stream {
     crew::run(&span(typed))
 }
 
-/// The same for two seconds without a warm-up, where time does not matter.
+/// Returns the stream of `typed` for two seconds without a warm-up, where time does not matter.
 fn brief(typed: &str) -> Stream {
     stream(&format!("-W0 -d2 {typed}"))
 }
