@@ -1,6 +1,6 @@
-//! What many hosts cost a controller: processor time and memory of more and more hosts in one process, whose
-//! agents are in it, too. Each count runs in a process of its own, so that the memory of one is not that of
-//! the next.
+//! Cost of many hosts for a controller: processor time and memory of more and more hosts in one process,
+//! whose agents are in it, too. Each count runs in a process of its own, so that the memory of one is not
+//! that of the next.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 

@@ -13,7 +13,7 @@ use crate::message::{FromAgent, Identity, Task, TaskResult, ToAgent};
 
 /// How long an agent waits for its controller's first message.
 const HELLO_WITHIN: Nanos = Nanos::secs(60);
-/// So much of a result is in one frame: as JSON in JSON it grows, at most sixfold.
+/// Number of bytes of a result in one frame: as JSON in JSON it grows, at most sixfold.
 const PART: usize = 128 << 10;
 /// While more than this waits to be sent, figures are left out: later ones hold all of them.
 const WAITING_MAX: usize = 256 << 10;
@@ -26,12 +26,12 @@ pub const fn silence_max(heartbeat: Nanos) -> Nanos {
     Nanos(heartbeat.0.saturating_mul(2).saturating_add(1_000_000_000))
 }
 
-/// What an agent is to do now.
+/// Action that an agent is to take now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Begin this.
     Run(Task),
-    /// What is ready starts then, by the agent's clock.
+    /// Start what is ready at that time, by the agent's clock.
     Start(Nanos),
     /// End the task early; its result is still wanted.
     Stop,
@@ -142,19 +142,20 @@ impl Agent {
         self.say(&FromAgent::Ready);
     }
 
-    /// It has started, so much later than it was told to.
+    /// Reports that the task has started, `late` after it was told to.
     pub fn begun(&mut self, late: Nanos) {
         self.say(&FromAgent::Begun { late });
     }
 
-    /// What it has measured until now. Left out where the connection is slower than the figures come.
+    /// Reports what the task has measured until now; leaves it out where the connection is slower than the
+    /// figures come.
     pub fn figures(&mut self, outcome: LoadOutcome) {
         if self.out.len() < WAITING_MAX {
             self.say(&FromAgent::Figures(Box::new(outcome)));
         }
     }
 
-    /// It is over.
+    /// Reports that the task is over, with its result.
     pub fn result(&mut self, result: &TaskResult) {
         self.is_busy = false;
         let text = serde_json::to_string(result).unwrap_or_default();
@@ -171,7 +172,7 @@ impl Agent {
         }
     }
 
-    /// What is to be sent; whoever sends takes it from the front.
+    /// Returns the bytes to be sent; whoever sends takes them from the front.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// How fast two monotonic clocks may drift apart: NTP slews each by 500 parts in a million at most.
 pub const DRIFT_PPM: u64 = 1000;
-/// So many samples are kept.
+/// Maximum number of samples that are kept.
 const SAMPLES_MAX: usize = 64;
 
 /// CLOCK_MONOTONIC as the kernel reads it, so that two processes of one machine agree.
@@ -61,7 +61,7 @@ impl Offset {
     }
 }
 
-/// What is known of the clock of a host.
+/// Estimate of the clock of a host.
 #[derive(Debug, Clone, Default)]
 pub struct Estimate {
     samples: Vec<Sample>,
@@ -126,7 +126,7 @@ impl Estimate {
         Some(Offset::between(low.min()?, high.max()?, true))
     }
 
-    /// What the clock of the host shows when this one shows `at`.
+    /// Returns the time that the clock of the host shows when this one shows `at`.
     pub fn theirs(&self, at: Nanos) -> Option<Nanos> {
         let theirs = i128::from(at.0) + self.at(at)?.ahead_ns;
         u64::try_from(theirs).ok().map(Nanos)

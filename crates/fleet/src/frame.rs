@@ -13,15 +13,15 @@ use serde::de::DeserializeOwned;
 
 /// The longest body.
 pub const BODY_MAX: usize = 1 << 20;
-/// So much of a body that is no message is shown.
+/// Number of bytes that are shown of a body that is not a message.
 const EXCERPT: usize = 60;
-/// So many characters of a reason are kept.
+/// Number of characters of a reason that are kept.
 pub(crate) const SHORT_MAX: usize = 400;
 
-/// What arrived is no frame.
+/// Error for bytes that are not a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Its length is out of range.
+    /// The length of the first frame is out of range.
     #[error(
         "it does not speak as plumb does; it began with `{began}`. If the shell of the host greets on stdout, have it greet on \
          interactive terminals alone"
@@ -30,13 +30,13 @@ pub enum FrameError {
         /// The first bytes, ready to print.
         began: String,
     },
-    /// So is that of one after the first.
+    /// The length of a frame after the first is out of range.
     #[error("it does not speak as plumb does: a frame of {length} bytes, of 1 to {BODY_MAX} that are taken")]
     Length {
         /// How long it was to be.
         length: usize,
     },
-    /// Its body is no message.
+    /// The body is not a message.
     #[error("it sent a message that this version does not know: {why}: `{body}`")]
     Body {
         /// Why not.
@@ -91,13 +91,13 @@ impl Decoder {
     }
 }
 
-/// What the other side said, ready to print, and no more of it than a person reads: it is said on stderr and
-/// several times in a report.
+/// Shortens what the other side said, ready to print, to no more than a person reads: it is said on stderr
+/// and several times in a report.
 pub(crate) fn short(text: &str) -> String {
     bounded(text, SHORT_MAX)
 }
 
-/// As [`short`], of so many characters.
+/// Shortens `text` as [`short`] does, to `longest` characters.
 pub(crate) fn bounded(text: &str, longest: usize) -> String {
     let mut short = plumb_report::printable::printable(&text.chars().take(longest).collect::<String>());
     if text.chars().nth(longest).is_some() {

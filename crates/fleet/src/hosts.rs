@@ -5,26 +5,26 @@ use std::collections::HashSet;
 
 use crate::frame::short;
 
-/// So many hosts are taken.
+/// Maximum number of hosts.
 pub const HOSTS_MAX: usize = 10_000;
-/// So many digits a number of a range has at most.
+/// Maximum number of digits of a number in a range.
 const WIDTH_MAX: usize = 20;
 const RANGE: &str = "expected ranges such as a[01-08] or a[1-4,7], the lower number first, in one pair of brackets, of at most 10000 hosts";
-/// What stands around names and is no part of them.
+/// Characters that may stand around names and are not part of them.
 const BLANKS: [char; 2] = [' ', '\t'];
 const BRACKET: &str = "a bracket has no counterpart: expected a range such as a[01-08]";
 
 /// Names that make no list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostsError {
-    /// What is no name of a host, or no range of them.
+    /// A word that is not the name of a host, or not a range of them.
     #[error("{place}`{typed}`: {problem}")]
     Wrong {
         /// Where in a file, such as `line 3: `.
         place: String,
-        /// What was typed, ready to print.
+        /// Text as it was typed, ready to print.
         typed: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: &'static str,
     },
     /// None, or too many.

@@ -1,5 +1,5 @@
-//! What is started to reach a host: the launcher's words, then the remote command as one word for the shell
-//! of the host, as ssh takes it. A launcher that starts no shell there is given `sh -c`.
+//! Launcher that is started to reach a host: its words, then the remote command as one word for the shell of
+//! the host, as ssh takes it. A launcher that starts no shell there is given `sh -c`.
 
 use plumb_block::Nanos;
 use plumb_report::printable::shell_word;
@@ -21,7 +21,7 @@ const SHELLS: [&str; 15] = [
 pub struct Launcher {
     /// The program and its arguments, with one of [`HOST`] in them.
     words: Vec<String>,
-    /// What plumb is called there.
+    /// Name of plumb on the hosts.
     program: String,
 }
 

@@ -1,5 +1,5 @@
-//! The same on many hosts: agents that a launcher starts there (`ssh {host}`), and the controller that they
-//! answer to.
+//! Runs of plumb on many hosts: agents that a launcher starts there (`ssh {host}`), and the controller that
+//! they answer to.
 //!
 //! ```text
 //!   controller ── launcher ── shell of the host ── plumb agent --stdio

@@ -22,28 +22,28 @@ const APART: f64 = 0.05;
 /// The longest sentence that is taken from a host, in characters: those of plumb are shorter.
 const SENTENCE_MAX: usize = 4000;
 
-/// What a host answered.
+/// Answer of a host.
 #[derive(Debug, Default)]
 pub struct Answer<'a> {
-    /// What is told of it.
+    /// Report on the host.
     pub host: FleetHost,
-    /// What it found.
+    /// Findings of the host.
     pub findings: Vec<Finding>,
-    /// What its load measured.
+    /// Measurements of its load.
     pub outcome: Option<Cow<'a, LoadOutcome>>,
     /// True if its clock jumped while it was watched.
     jumped: bool,
 }
 
-/// What each host that had a task answered, in the order of the hosts. What their loads measured is taken out
-/// of the controller: with many hosts it is large.
+/// Collects the answers of each host that had a task, in the order of the hosts. What their loads measured is
+/// taken out of the controller: with many hosts it is large.
 pub fn answers(controller: &mut Controller) -> Vec<Answer<'static>> {
     let measured = controller.take_measured();
     let with_task = controller.hosts().zip(measured).filter(|(host, _)| host.has_task);
     with_task.map(|(host, outcome)| answer(&host, outcome.map(Cow::Owned))).collect()
 }
 
-/// What each of them has answered and measured until now.
+/// Collects what each host that has a task has answered and measured until now.
 pub fn answers_so_far(controller: &Controller) -> Vec<Answer<'_>> {
     let with_task = controller.hosts().filter(|host| host.has_task);
     with_task.map(|host| answer(&host, host.measured().map(Cow::Borrowed))).collect()
@@ -114,8 +114,8 @@ impl Told {
     }
 }
 
-/// What a load measured, by its distributions, which are what is added to those of others; of its document
-/// what they do not hold.
+/// Returns what a load measured: from its distributions, which are what is added to those of others, and from
+/// its document what they do not hold.
 fn measured(outcome: &LoadOutcome, told: Option<Sides>) -> Sides {
     let Some(told) = told else {
         return plumb_trial::sides(outcome, Err("its document did not arrive".to_owned()), None);
@@ -220,7 +220,7 @@ fn is_addable(side: &StorageSide) -> bool {
     counts.into_iter().all(|count| count < COUNT_MAX) && rates.into_iter().all(is_figure)
 }
 
-/// Whether all that is beneath these paths is the host's own; `None` where that cannot be seen.
+/// Returns true if all that is beneath these paths is the host's own; `None` where that cannot be seen.
 fn local(paths: &[&WritePath]) -> Option<bool> {
     let kinds = || paths.iter().flat_map(|path| path.layers.iter().map(|layer| layer.kind));
     let is_remote = |kind| {
@@ -241,8 +241,8 @@ fn local(paths: &[&WritePath]) -> Option<bool> {
     }
 }
 
-/// What the hosts that did all measured together, or the others; `None` if none of them has measured
-/// anything.
+/// Adds up what the hosts that did all measured, or with `ok` false what the others did; `None` if none of
+/// them has measured anything.
 fn total(answers: &[Answer<'_>], ok: bool) -> Option<Sides> {
     let measured = || answers.iter().filter(|answer| answer.host.ok == ok && answer.outcome.is_some());
     let whole = together(measured().filter_map(|answer| answer.outcome.as_deref()))?;
@@ -296,7 +296,7 @@ fn sum_rates(total: &mut Sides, hosts: &[&Sides]) {
     total.sync.iops = sum(|of| of.sync.iops);
 }
 
-/// What is said of rates in all where hosts did not end together.
+/// Explains rates in all where hosts did not end together.
 fn apart(document: &FleetDocument) -> Option<String> {
     let (first, last) = document.first_done.zip(document.last_done)?;
     let is_apart = document.measured().is_some() && last > first * (1.0 + APART);
@@ -310,7 +310,7 @@ fn apart(document: &FleetDocument) -> Option<String> {
     })
 }
 
-/// What ran at the same time on several hosts; `None` of none.
+/// Combines the outcomes of loads that ran at the same time on several hosts; `None` if there are none.
 pub fn together<'a>(outcomes: impl Iterator<Item = &'a LoadOutcome>) -> Option<LoadOutcome> {
     let mut outcomes = outcomes.peekable();
     outcomes.peek()?;
@@ -350,7 +350,7 @@ pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     document
 }
 
-/// Which hosts did not do all, each reason once; `None` if all did.
+/// Lists the hosts that did not do all, each reason once; `None` if all did.
 fn incomplete(hosts: &[FleetHost]) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
     let mut names: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -367,7 +367,7 @@ fn incomplete(hosts: &[FleetHost]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// What each host found, with its name.
+/// Returns the findings of each host, with its name.
 pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
     let of = |answer: &Answer<'_>| {
         let name = answer.host.name.clone();

@@ -1,4 +1,4 @@
-//! What a controller and an agent say to each other. Times are of the agent's monotonic clock unless said
+//! Messages between a controller and an agent. Times are of the agent's monotonic clock unless said
 //! otherwise.
 
 use std::io::Read;
@@ -9,7 +9,7 @@ use plumb_report::RunDocument;
 use plumb_state::digest::sha256_hex_of;
 use serde::{Deserialize, Serialize};
 
-/// Which program one side is.
+/// Identity of the program on one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The version of plumb.
@@ -19,7 +19,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of this process, whose program is read from `program`.
+    /// Returns the identity of this process, whose program is read from `program`.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -33,7 +33,7 @@ impl Identity {
 pub enum ToAgent {
     /// The first message. Silence for two heartbeats and a second means that the controller is lost.
     Hello {
-        /// Who calls.
+        /// Identity of the controller.
         identity: Identity,
         /// How often it is heard at least.
         heartbeat: Nanos,
@@ -47,7 +47,7 @@ pub enum ToAgent {
     Here,
     /// Do this; one thing at a time.
     Run {
-        /// What.
+        /// The task.
         task: Task,
     },
     /// All hosts are ready: begin then.
@@ -61,7 +61,7 @@ pub enum ToAgent {
     Bye,
 }
 
-/// What an agent does.
+/// Task for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
     /// A load, which waits for the other hosts before it starts.
@@ -74,7 +74,7 @@ pub enum Task {
         destroy: Vec<String>,
         /// True if targets that it makes are removed at the end.
         remove_after: bool,
-        /// What is set on the host before, and put back after.
+        /// Level that is set on the host before, and put back after.
         #[serde(default)]
         level: Option<Level>,
     },
@@ -102,11 +102,11 @@ impl Task {
 pub struct Level {
     /// The factor with all its levels, as typed: `policy=on,off`.
     pub factor: String,
-    /// Which of the levels.
+    /// Number of the level.
     pub number: usize,
 }
 
-/// What became of a task.
+/// Result of a task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TaskResult {
     /// The exit code of the command.
@@ -115,7 +115,7 @@ pub struct TaskResult {
     pub because: Option<String>,
     /// The JSON document that the command prints.
     pub document: Option<String>,
-    /// What a load measured.
+    /// Measurements of a load.
     pub outcome: Option<LoadOutcome>,
     /// How long a load ran, from its start to its last operation, by the clock that it went by.
     pub lasted: Option<Nanos>,
@@ -126,12 +126,12 @@ pub struct TaskResult {
 pub enum FromAgent {
     /// The answer to the first message.
     Hello {
-        /// Who answers.
+        /// Identity of the agent.
         identity: Identity,
     },
     /// The answer to a ping.
     Pong {
-        /// Of the ping.
+        /// Number of the ping.
         number: u64,
         /// When the ping arrived.
         received: Nanos,
@@ -140,7 +140,7 @@ pub enum FromAgent {
     },
     /// Everything is ready to start.
     Ready,
-    /// It has started, so much later than it was told to.
+    /// The task has started, later than it was told to.
     Begun {
         /// By the agent's clock.
         late: Nanos,

@@ -29,7 +29,7 @@ const EXIT_EVERY: Nanos = Nanos::millis(10);
 const EXIT_WITHIN: Nanos = Nanos::secs(3);
 /// Reading goes on for so long before pings are sent again.
 const READ_FOR: Nanos = Nanos::millis(100);
-/// So much is read at once.
+/// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 /// The longest name of a directory that a push may print.
 const PUSHED_MAX: usize = 4 << 10;
@@ -44,7 +44,7 @@ pub struct Processes {
     /// Pipes that were ready at the last wait and are still to be read, and when that wait began.
     unread: Vec<(usize, Pipe)>,
     waited: Nanos,
-    /// Those that were told to end, and when they are killed.
+    /// Launchers that were told to end, and when they are killed.
     ending: Vec<(Child, Nanos)>,
 }
 
@@ -54,7 +54,7 @@ struct Process {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// What a push has printed; `None` of an agent.
+    /// Output of a push; `None` for an agent.
     pushed: Option<Vec<u8>>,
     /// When its stdout ended.
     ended: Option<Nanos>,
@@ -295,7 +295,7 @@ impl Process {
         Ok(Self { child, stdin, stdout, stderr, pushed: is_push.then(Vec::new), ended: None })
     }
 
-    /// Its pipes with what is waited for; stdin if something `is_waiting` to be sent.
+    /// Returns the pipes of the launcher with what is waited for; stdin if something `is_waiting` to be sent.
     fn pipes(&self, is_waiting: bool) -> impl Iterator<Item = (Pipe, BorrowedFd<'_>, PollFlags)> {
         let stdin = self
             .stdin

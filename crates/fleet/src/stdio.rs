@@ -27,10 +27,10 @@ const LOOK_EVERY: Nanos = Nanos::millis(100);
 const END_WITHIN: Nanos = Nanos::secs(10);
 /// How a task ends that panicked, as the exit code of a command that failed.
 const FAILED: u8 = 5;
-/// So much is read at once.
+/// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// What a task says.
+/// Message from a task.
 enum Said {
     Ready,
     Begun(Nanos),
@@ -38,7 +38,7 @@ enum Said {
     Over(Box<TaskResult>),
 }
 
-/// What a task has of its agent.
+/// Connection of a task to its agent.
 pub struct Link {
     to: Sender<Said>,
     wake: PipeWriter,
@@ -69,7 +69,7 @@ impl Link {
         None
     }
 
-    /// It has started, so much later than it was told to.
+    /// Reports that the task has started, `late` after it was told to.
     pub fn begun(&self, late: Nanos) {
         self.say(Said::Begun(late));
     }
@@ -202,7 +202,7 @@ fn panicked(panic: &(dyn Any + Send)) -> TaskResult {
     TaskResult { exit: FAILED, because: Some(because), ..TaskResult::default() }
 }
 
-/// What the agent is connected by.
+/// Connection of the agent.
 struct Stdio {
     stdin: File,
     stdout: File,

@@ -11,66 +11,67 @@ use crate::clock::{Estimate, Offset, Sample};
 use crate::frame::{BODY_MAX, Decoder, encode};
 use crate::message::{FromAgent, Task, TaskResult, ToAgent};
 
-/// So many pings are answered before the clock of a host is known.
+/// Number of pings that are answered before the clock of a host is known.
 const PINGS_FIRST: u32 = 8;
-/// So many are answered after a task.
+/// Number of pings that are answered after a task.
 const PINGS_LAST: u32 = 4;
-/// So much of what a launcher said is kept.
+/// Number of bytes that are kept of what a launcher said.
 const SAID_MAX: usize = 16 << 10;
-/// So much may wait to be sent to a host, which has room for the largest task beside all else: one that reads
-/// nothing is given up.
+/// Number of bytes that may wait to be sent to a host, which has room for the largest task beside all else: a
+/// host that reads nothing is given up.
 const OUT_MAX: usize = 2 * BODY_MAX;
 /// Beyond what is known of its clock, a host may say that it began so much later than it can have: what it
 /// says is not cut to a moment.
 const LATE_ERROR: Nanos = Nanos::secs(1);
 /// How long a launcher may take to end.
 const LEAVE_WITHIN: Nanos = Nanos::secs(3);
-/// So many bytes are sent within a second over the slowest link: the answer to a ping waits behind them.
+/// Number of bytes that are sent within a second over the slowest link: the answer to a ping waits behind
+/// them.
 const SLOWEST_LINK: u64 = 4 << 10;
 
 /// How far a host has come.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Its launcher was not started.
+    /// The launcher was not started.
     Waiting,
-    /// Its agent has not said who it is, or its clock is not known.
+    /// The agent has not said who it is, or its clock is not known.
     Connecting {
         /// When its launcher was started.
         since: Nanos,
     },
-    /// It has nothing to do.
+    /// The host has nothing to do.
     Idle,
-    /// It does its task.
+    /// The host does its task.
     Running,
-    /// It was told that nothing more comes.
+    /// The host was told that nothing more comes.
     Leaving {
         /// When.
         since: Nanos,
     },
-    /// Its connection has ended.
+    /// The connection has ended.
     Gone,
 }
 
-/// What a host does, in a word.
+/// Phase of a host's work, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Its launcher was not started, or its agent has not answered.
+    /// The launcher was not started, or the agent has not answered.
     Connecting,
-    /// It makes its task ready, or waits for the others.
+    /// The host makes its task ready, or waits for the others.
     Preparing,
-    /// Its load runs.
+    /// The load runs.
     Running,
-    /// Its result is here.
+    /// The result is here.
     Done,
-    /// Its connection has ended before its result was here.
+    /// The connection has ended before the result was here.
     Missing,
 }
 
-/// What a host may take too long for.
+/// Time limit for something that a host may take too long for.
 struct Limit {
     until: Nanos,
     since: Nanos,
-    /// What is wrong after so many seconds since then.
+    /// Description of the problem after so many seconds since then.
     words: fn(f64) -> String,
 }
 
@@ -81,12 +82,12 @@ impl Limit {
     }
 }
 
-/// What is known of a host now.
+/// State of a host now.
 #[derive(Debug, Clone, Copy)]
 pub struct HostNow<'a> {
-    /// As it was named.
+    /// Name of the host, as it was given.
     pub name: &'a str,
-    /// What it does.
+    /// Phase of its work.
     pub phase: Phase,
     /// True if it has a task.
     pub has_task: bool,
@@ -98,14 +99,14 @@ pub struct HostNow<'a> {
     pub clock: Option<Offset>,
     /// How late it started.
     pub late: Option<Nanos>,
-    /// What its load has measured until now.
+    /// Measurements of its load until now.
     pub figures: Option<&'a LoadOutcome>,
-    /// What became of its task.
+    /// Result of its task.
     pub result: Option<&'a TaskResult>,
 }
 
 impl<'a> HostNow<'a> {
-    /// What its load has measured, at the end or until now.
+    /// Returns what its load has measured, at the end or until now.
     pub fn measured(&self) -> Option<&'a LoadOutcome> {
         self.result.and_then(|result| result.outcome.as_ref()).or(self.figures)
     }
@@ -127,7 +128,7 @@ pub(super) struct Host {
     /// How much has arrived since then, in bytes.
     arrived: u64,
     pings: u64,
-    /// So many are to be answered before the host goes on.
+    /// Number of pings still to be answered before the host goes on.
     pings_left: u32,
     next_ping: Nanos,
     pub(super) heard: Nanos,
@@ -443,7 +444,7 @@ impl Host {
         self.said.drain(..surplus);
     }
 
-    /// What happened, and what its launcher said of it, ready to print.
+    /// Returns what happened, and what its launcher said of it, ready to print.
     fn with_reason(&self, what: String) -> String {
         let said = reason(&String::from_utf8_lossy(&self.said));
         if said.is_empty() { what } else { format!("{what}: {said}") }

@@ -34,7 +34,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Of these hosts, none of which is connected.
+    /// Creates a controller of these hosts, none of which is connected.
     pub fn new(settings: Settings, names: &[String]) -> Self {
         let hosts = names.iter().map(|name| Host::new(name)).collect();
         Self { settings, hosts, stopping_since: None, started_at: None, to_kill: Vec::new() }
@@ -45,7 +45,8 @@ impl Controller {
         self.hosts.iter().map(|host| host.now(self.started_at))
     }
 
-    /// What the loads of the hosts have measured, in the order of the hosts; it is not kept any more.
+    /// Takes out what the loads of the hosts have measured, in the order of the hosts; the controller does
+    /// not keep it any more.
     pub fn take_measured(&mut self) -> Vec<Option<LoadOutcome>> {
         self.hosts.iter_mut().map(Host::take_measured).collect()
     }
@@ -132,7 +133,7 @@ impl Controller {
         std::mem::take(&mut self.to_kill)
     }
 
-    /// What is to be sent to a host; whoever sends takes it from the front.
+    /// Returns the bytes to be sent to a host; whoever sends takes them from the front.
     pub fn output(&mut self, number: usize) -> &mut Vec<u8> {
         &mut self.hosts[number].out
     }

@@ -4,12 +4,12 @@ use super::settings::Settings;
 use crate::frame::{SHORT_MAX, short};
 use crate::message::Identity;
 
-/// What a line that tells of an error has in it, in small letters.
+/// Words that mark a line as one that tells of an error, in small letters.
 const ERRORS: [&str; 10] =
     ["error", "fatal", "fail", "cannot", "denied", "refused", "not found", "no such", "closed", "usage:"];
 
-/// What was said, as a reason: all of it if it is short, else the first line that tells of an error, or the
-/// last.
+/// Returns the reason in what was said: all of it if it is short, else the first line that tells of an error,
+/// or the last.
 pub(super) fn reason(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let all = lines.join("; ");

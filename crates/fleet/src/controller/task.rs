@@ -9,7 +9,7 @@ use crate::message::{Task, TaskResult};
 
 /// The longest result.
 const RESULT_MAX: usize = 16 << 20;
-/// So many ways to fail are told apart.
+/// Maximum number of ways to fail that are told apart.
 const FAILURES_MAX: usize = 200;
 /// No operation of a workload moves more: the largest block that there is, in bytes.
 const OPERATION_MAX: u64 = 1 << 30;
@@ -20,15 +20,16 @@ const RATE_MAX: u64 = 1 << 43;
 /// How far a task has come: what its agent may say next follows from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is being made ready.
+    /// The task is being made ready.
     Preparing,
-    /// It waits for the others.
+    /// The task waits for the others.
     Ready,
-    /// It was told when to start.
+    /// The task was told when to start.
     Started,
-    /// It has begun. The next span of a load is made ready after that.
+    /// The task has begun. The next span of a load is made ready after that.
     Begun,
-    /// It was told to end early: that it was ready, or has begun, may be on its way, and does not count.
+    /// The task was told to end early: a message that it is ready, or has begun, may be on its way, and does
+    /// not count.
     Stopped,
 }
 
@@ -74,7 +75,7 @@ impl Run {
         }
     }
 
-    /// Its agent is ready to start.
+    /// Records that the agent is ready to start.
     ///
     /// # Errors
     /// If it was not its turn to say that.
@@ -87,7 +88,8 @@ impl Run {
         Ok(())
     }
 
-    /// It has begun, so much `late`; it is no more than `latest` since it was to begin.
+    /// Records that the task has begun, so much `late`; `latest` is the most that can have passed since it
+    /// was to begin.
     ///
     /// # Errors
     /// As [`ready`](Self::ready), or if that cannot be true.
@@ -104,7 +106,7 @@ impl Run {
         Ok(())
     }
 
-    /// What it has measured until `now`.
+    /// Takes in what the task has measured until `now`.
     ///
     /// # Errors
     /// As [`ready`](Self::ready), or if they cannot be true.

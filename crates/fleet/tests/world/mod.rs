@@ -14,43 +14,43 @@ use plumb_report::RunDocument;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// What goes wrong with a host.
+/// Fault of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// Its agent is killed while its load runs: its end of the connection closes.
+    /// The agent is killed while its load runs: its end of the connection closes.
     Killed,
     /// Nothing passes any more in either direction, and neither end is told.
     HalfOpen,
-    /// It sends what is no frame.
+    /// The host sends what is not a frame.
     Garbage,
-    /// It sends figures, and never its result.
+    /// The host sends figures, and never its result.
     Endless,
-    /// It is never ready.
+    /// The host is never ready.
     NeverReady,
-    /// It answers nothing, and sends a byte of a message now and then.
+    /// The host answers nothing, and sends a byte of a message now and then.
     Drips,
     /// Another version.
     OtherVersion,
-    /// It says again and again that it is ready, begins as often as it is told to, and reads or not.
+    /// The host says again and again that it is ready, begins as often as it is told to, and reads or not.
     ReadyAgain,
     ReadyAndBegun,
-    /// It says again and again who it is.
+    /// The host says again and again who it is.
     HelloAgain,
-    /// It says that it began later than it is now.
+    /// The host says that it began later than it is now.
     BegunLate,
-    /// It says that it has begun before it was told to, or figures.
+    /// The host says that it has begun before it was told to, or sends figures before that.
     BegunEarly,
     FiguresEarly,
 }
 
-/// What happens to a host.
+/// Event at a host.
 enum Event {
     ToAgent(Vec<u8>),
     ToController(Vec<u8>),
-    /// It looks at its clock.
+    /// The host looks at its clock.
     Tick,
-    /// Its task is ready, gives figures, and ends.
+    /// The task is ready, gives figures, and ends.
     Ready,
     Figures,
     Over,
@@ -60,7 +60,7 @@ enum Event {
 pub(crate) struct Host {
     agent: Option<Agent>,
     pub(crate) fault: Fault,
-    /// Its clock is ahead of the controller's by this at zero, and drifts.
+    /// Offset in nanoseconds of the host's clock from the controller's at zero; the clock also drifts.
     ahead: i128,
     ppm: i128,
     /// One way, and the most that a message takes longer.
@@ -77,7 +77,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// What its clock shows at a moment.
+    /// Returns the time that the host's clock shows at a moment.
     pub(crate) fn clock(&self, at: Nanos) -> Nanos {
         Nanos((i128::from(at.0) + i128::from(at.0) * self.ppm / 1_000_000 + self.ahead) as u64)
     }
@@ -101,7 +101,7 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
     waiting: HashMap<u64, Event>,
     serial: u64,
-    /// What each host measures, in turn; none of them measures anything if it is empty.
+    /// Outcome that each host measures, in turn; none of them measures anything if it is empty.
     outcomes: Vec<LoadOutcome>,
     /// How long the loads run.
     pub(crate) length: Nanos,
@@ -109,7 +109,7 @@ pub(crate) struct World {
     pub(crate) because: Option<String>,
     /// The document of each host.
     document: String,
-    /// What is wrong with the result of the third.
+    /// Damage that is done to the result of the third host.
     pub(crate) spoil: Option<fn(&mut TaskResult)>,
     /// How many messages arrived at the controller.
     pub(crate) arrived: u64,
@@ -118,7 +118,7 @@ pub(crate) struct World {
 pub(crate) const HEARTBEAT: Nanos = Nanos::secs(2);
 pub(crate) const PREPARE_WITHIN: Nanos = Nanos::secs(600);
 pub(crate) const END_WITHIN: Nanos = Nanos::secs(60);
-/// What arrives within this is taken in at once, as by poll(2).
+/// Time within which arrivals are taken in at once, as by poll(2).
 const TOGETHER: Nanos = Nanos::micros(500);
 
 fn identity(version: &str) -> Identity {
@@ -126,7 +126,7 @@ fn identity(version: &str) -> Identity {
 }
 
 impl World {
-    /// So many hosts, with these outcomes in turn.
+    /// Creates a world of `count` hosts, with these outcomes in turn.
     pub(crate) fn new(seed: u64, count: usize, outcomes: Vec<LoadOutcome>) -> Self {
         let settings = Settings {
             identity: identity("1"),
@@ -419,7 +419,7 @@ pub(crate) fn load() -> Task {
     }
 }
 
-/// What a host has measured: so many operations, with latencies drawn from the seed.
+/// Returns what a host has measured: `operations` operations, with latencies drawn from the seed.
 pub(crate) fn outcome(seed: u64, operations: u64) -> LoadOutcome {
     let mut outcome = LoadOutcome::empty();
     record(&mut outcome, seed, operations);
