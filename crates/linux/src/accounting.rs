@@ -1,4 +1,4 @@
-//! What the kernel counts of this process alone: bytes that it caused to be written.
+//! Counts that the kernel keeps of this process alone: bytes that it caused to be written.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 use plumb_block::Bytes;
 
-/// What this process caused to be written to storage, on all devices: `write_bytes` of /proc/self/io
-/// (proc(5)). Counted when a page becomes dirty, or when a direct request is submitted; what was discarded
-/// before it was written is taken out. `None` where the kernel does not keep it.
+/// Returns the bytes that this process caused to be written to storage, on all devices: `write_bytes` of
+/// /proc/self/io (proc(5)). Counted when a page becomes dirty, or when a direct request is submitted; what
+/// was discarded before it was written is taken out. `None` where the kernel does not keep it.
 pub fn written_by_this_process() -> Option<Bytes> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
     let field = |name: &str| {
@@ -18,9 +18,9 @@ pub fn written_by_this_process() -> Option<Bytes> {
     Some(Bytes(field("write_bytes")?.saturating_sub(field("cancelled_write_bytes")?)))
 }
 
-/// What the control group of this process has written to each device by its number, `8:0`: `wbytes` of
-/// io.stat (Documentation/admin-guide/cgroup-v2.rst). `None` unless this process is alone in a group of
-/// version 2 that counts.
+/// Returns the bytes that the control group of this process has written to each device by its number, `8:0`:
+/// `wbytes` of io.stat (Documentation/admin-guide/cgroup-v2.rst). `None` unless this process is alone in a
+/// group of version 2 that counts.
 pub fn written_by_own_group() -> Option<HashMap<String, Bytes>> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -20,12 +20,12 @@ use std::time::Duration;
 use rustix::mount::MountPropagationFlags;
 use rustix::thread::{LinkNameSpaceType, Pid, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// Which thread holds the private mounts.
+/// Thread that holds the private mounts.
 static MOUNTS: OnceLock<Pid> = OnceLock::new();
 /// Standard input, output and error stay: what is opened next must not take the place of one.
 const FIRST_CLOSED: libc::c_uint = 3;
 
-/// What a thread apart will answer.
+/// Pending answer of a thread apart.
 #[derive(Debug)]
 pub struct Apart<T> {
     answer: Receiver<io::Result<T>>,
@@ -149,7 +149,7 @@ fn enter_private_mounts() -> io::Result<()> {
     directory.map_or(Ok(()), std::env::set_current_dir)
 }
 
-/// As unshare(2), without `CLONE_FILES`.
+/// Calls unshare(2), without `CLONE_FILES`.
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: descriptors stay shared; of mounts and of the working directory the thread gets a copy.
     Ok(unsafe { unshare_unsafe(flags) }?)

@@ -77,7 +77,7 @@ impl Tail {
     }
 }
 
-/// What ends a program before its own end.
+/// Limits that end a program before its own end.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
     /// How long it may run; `None`: as long as it wants.
@@ -97,14 +97,14 @@ pub enum EndedBy {
     Itself,
     /// The user wanted an end.
     Stop,
-    /// Its time was over.
+    /// The program's time was over.
     Timeout,
 }
 
 /// A program that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
-    /// Its status.
+    /// Exit status of the program.
     pub status: ExitStatus,
     /// Why it ended.
     pub by: EndedBy,

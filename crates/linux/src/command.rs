@@ -35,7 +35,7 @@ pub enum Transfer<'a> {
     None,
     /// Up to so many bytes from the device.
     FromDevice(usize),
-    /// These bytes to the device.
+    /// The bytes that go to the device.
     ToDevice(&'a [u8]),
 }
 
@@ -44,23 +44,23 @@ pub enum Transfer<'a> {
 pub struct ScsiReply {
     /// The SCSI status: 0 is GOOD, 2 CHECK CONDITION. SAM-5 5.3.1.
     pub status: u8,
-    /// What went wrong on the way to the device; 0 is nothing.
+    /// Fault on the way to the device; 0 is none.
     pub host_status: u16,
     /// The sense data, as long as the device gave it.
     pub sense: Vec<u8>,
-    /// What came from the device.
+    /// Bytes that came from the device.
     pub bytes: Vec<u8>,
 }
 
 /// Why a SCSI command did not succeed.
 #[derive(Debug)]
 pub enum ScsiFailure {
-    /// It was not sent, or nothing is known of its end.
+    /// The command was not sent, or nothing is known of its end.
     System(io::Error),
     /// The device ended it so.
     Sense(Sense),
-    /// It ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY, RESERVATION
-    /// CONFLICT, TASK SET FULL.
+    /// The command ended on the way to the device (EIO), or the device takes none now (EBUSY): BUSY,
+    /// RESERVATION CONFLICT, TASK SET FULL.
     Failed(Errno),
 }
 
@@ -228,7 +228,7 @@ pub struct AdminReply {
     pub status: u16,
     /// Dword 0 of the completion.
     pub result: u32,
-    /// What came from the controller.
+    /// Bytes that came from the controller.
     pub bytes: Vec<u8>,
 }
 

@@ -27,7 +27,7 @@ impl BlockCounters {
         Self::rooted(Path::new("/proc"), names, clock)
     }
 
-    /// The same with procfs at another place than `/proc`.
+    /// Creates counters as [`new`](Self::new) does, with procfs at another place than `/proc`.
     pub fn rooted(procfs: &Path, names: Vec<String>, clock: Arc<dyn Clock>) -> Self {
         Self { names, clock, diskstats: procfs.join("diskstats") }
     }

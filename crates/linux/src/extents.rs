@@ -1,4 +1,4 @@
-//! What is behind the bytes of a file: FIEMAP (Documentation/filesystems/fiemap.rst).
+//! State of the bytes of a file: FIEMAP (Documentation/filesystems/fiemap.rst).
 //!
 //! Blocks that were never written are answered with zeroes without the device, so a measurement over them
 //! measures memory. The question is asked without FIEMAP_FLAG_SYNC, which would write the file back and so
@@ -72,8 +72,8 @@ pub fn of_blocks(
     }
 }
 
-/// Which bytes of the device hold the file: those that FIEMAP gives an address, which is the file system's
-/// own idea of one.
+/// Returns the bytes of the device that hold the file: those that FIEMAP gives an address, which is the file
+/// system's own idea of one.
 ///
 /// # Errors
 /// If the file system does not tell.

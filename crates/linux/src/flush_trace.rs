@@ -22,7 +22,7 @@ use crate::tracing::{Instance, Tracefs};
 const EVENT: &str = "events/block/block_bio_queue";
 /// For each processor, so that some hundred thousand flushes fit between two readings.
 const BUFFER_KIB: &str = "4096";
-/// What threads of this process are called whose flushes are no part of what is measured: they record it.
+/// Name of the threads of this process whose flushes are not part of what is measured: they record it.
 pub const RECORDER: &str = "plumb-recorder";
 /// `PF_KTHREAD` of include/linux/sched.h, in the ninth field of /proc/PID/stat.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -45,7 +45,7 @@ pub struct FlushTrace {
     /// Closed before the instance is removed: its descriptor holds it.
     pipe: File,
     instance: Instance,
-    /// Of the last event the beginning, where a reading ended within it.
+    /// Beginning of the last event, where a reading ended within it.
     rest: String,
     /// The threads of this process, and whether what they flush is measured.
     threads: HashMap<u32, bool>,
@@ -124,7 +124,7 @@ impl FlushTrace {
 /// One line of the trace.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
-    /// Of a process where the kernel knows it.
+    /// A flush, with its process where the kernel knows it.
     Flush {
         thread: u32,
         process: Option<u32>,

@@ -14,12 +14,12 @@ use rustix::fs::{Mode, OFlags};
 /// (include/uapi/linux/fuse.h).
 const FUSE_DEV_IOC_CLONE: libc::Ioctl = 0x8004_E500;
 
-/// What a read does while there is no request.
+/// Behaviour of a read while there is no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenIdle {
-    /// It waits for one.
+    /// The read waits for a request.
     Wait,
-    /// It fails with EAGAIN.
+    /// The read fails with EAGAIN.
     Return,
 }
 

@@ -29,13 +29,13 @@ use crate::file::{FileDevice, FileOptions};
 const PIECE: Bytes = Bytes::mib(1);
 /// How many requests are in flight.
 const DEPTH: u32 = 8;
-/// What direct I/O may ask of memory.
+/// Alignment of memory that direct I/O may require.
 const ALIGNMENT: Bytes = Bytes::kib(4);
 /// How much may be unsynced, so that stopping is quick and the progress is true.
 const SYNC_EVERY: Bytes = Bytes::mib(256);
 /// The least a logical block may be to be stamped.
 const STAMPED_MIN: Bytes = Bytes(32);
-/// What is stamped instead where logical blocks are less.
+/// Block size that is stamped instead where logical blocks are less.
 const SECTOR: Bytes = Bytes(512);
 
 /// How a file is filled.
@@ -66,7 +66,8 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
     lay_out(path, from..to, Content { logical_block, seed: Some(seed) }, stop, progress)
 }
 
-/// The same with zeroes; `from` and `to` are multiples of 512. `stop` and `progress` as in [`Filling`].
+/// Writes zeroes as [`write`] writes stamped blocks; `from` and `to` are multiples of 512. `stop` and
+/// `progress` as in [`Filling`].
 ///
 /// # Errors
 /// As [`write`].
@@ -174,9 +175,9 @@ fn failed(errno: Errno, operation: &'static str, place: &str, size: Bytes) -> Er
 /// A range being written.
 struct Layout<'a> {
     place: String,
-    /// What one stamp is for.
+    /// Size of the block that one stamp is for.
     block: Bytes,
-    /// Of the noise; zeroes are written without one.
+    /// Seed of the noise; zeroes are written without one.
     seed: Option<u64>,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(Bytes),

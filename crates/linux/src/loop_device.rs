@@ -151,7 +151,7 @@ impl LoopDevice {
         path_of(self.number)
     }
 
-    /// The same device through the descriptor `place`, whose number it gets.
+    /// Moves the device to the descriptor `place`, whose number it gets.
     fn moved_to(self, mut place: OwnedFd) -> io::Result<Self> {
         rustix::io::dup3(&self.file, &mut place, DupFlags::CLOEXEC)?;
         Ok(Self { number: self.number, file: place })

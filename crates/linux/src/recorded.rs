@@ -13,7 +13,7 @@ pub enum RecordedError {
     File {
         /// The file.
         place: String,
-        /// What the system said.
+        /// Error that the system reported.
         source: std::io::Error,
     },
     /// The file holds something else.
@@ -21,7 +21,7 @@ pub enum RecordedError {
     Content {
         /// The file.
         place: String,
-        /// What was found and what was expected.
+        /// Description of what was found and what was expected.
         what: String,
     },
 }

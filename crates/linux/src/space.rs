@@ -8,7 +8,7 @@ use rustix::fs::StatVfsMountFlags;
 /// The room of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// What a process without privileges may still take.
+    /// Room that a process without privileges may still take.
     pub free: Bytes,
     /// The whole.
     pub total: Bytes,

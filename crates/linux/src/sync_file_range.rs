@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use plumb_block::Bytes;
 use rustix::io::{Errno, Result};
 
-/// What waits for write-back under way, starts it for all dirty pages, and waits for it.
+/// Flags to wait for write-back under way, start it for all dirty pages, and wait for it.
 pub(crate) const WRITTEN_BACK: u32 =
     libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 

@@ -40,7 +40,7 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// What was used since `earlier`.
+    /// Returns the times used since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
@@ -127,7 +127,7 @@ fn nanos(time: libc::timeval) -> Nanos {
 mod tests {
     use super::*;
 
-    /// What the kernel has for the calling thread.
+    /// Returns the I/O priority that the kernel has for the calling thread.
     fn io_priority() -> libc::c_long {
         // SAFETY: takes numbers only.
         unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) }

@@ -1,5 +1,5 @@
-//! What a flush becomes, seen from beneath the file system: how many writes and flushes a loop device gets.
-//! Guards against a flush that is another call than the one asked for.
+//! Tests of what a flush becomes, seen from beneath the file system: how many writes and flushes a loop
+//! device gets. Guards against a flush that is another call than the one requested.
 
 use std::fs::{File, FileTimes};
 use std::os::fd::AsFd as _;
@@ -22,7 +22,8 @@ fn counted(device: &str) -> (u64, Bytes) {
     (snapshot.devices[0].flushes.unwrap_or(0), snapshot.devices[0].write_bytes)
 }
 
-/// What ROUNDS overwrites of one block, each with a flush or durable itself, send to `device`.
+/// Returns the flushes and bytes that ROUNDS overwrites of one block, each with a flush or durable itself,
+/// send to `device`.
 fn sent(file: &TestFile, device: &str, options: FileOptions, durable: bool) -> (u64, Bytes) {
     let opened = file.open(options, Arc::new(RealClock::start())).unwrap();
     let pool = Pool::new(PoolShape { buffer: Bytes::kib(4), count: 2, alignment: Bytes::kib(4) }).unwrap();

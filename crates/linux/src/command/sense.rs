@@ -4,7 +4,7 @@
 /// Sense key, additional sense code and its qualifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sense {
-    /// What kind of end it is: 1 recovered error, 5 illegal request, 6 unit attention.
+    /// Kind of end: 1 recovered error, 5 illegal request, 6 unit attention.
     pub key: u8,
     /// Additional sense code.
     pub asc: u8,

@@ -85,8 +85,8 @@ pub(super) fn choose(target: &Target) -> Result<Engine> {
     }
 }
 
-/// Whether what is asked for goes together: blocks have a length, and a mapping has no calls to carry the
-/// flags of the others.
+/// Checks that the options go together: blocks have a length, and a mapping has no calls to carry the flags
+/// of the others.
 pub(super) fn check(options: &FileOptions, place: &str) -> Result<()> {
     if options.logical_block == Some(Bytes(0)) {
         return Err(Error::new(ErrorKind::Invalid, "open", place).because("a logical block of no bytes"));

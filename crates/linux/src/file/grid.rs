@@ -1,4 +1,4 @@
-//! What requests are checked against: the kind of a target, and its limits.
+//! Properties that requests are checked against: the kind of a target, and its limits.
 
 use plumb_block::{Bytes, Caching, DurableWrite, FlushCall};
 

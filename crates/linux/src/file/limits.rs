@@ -1,4 +1,4 @@
-//! What a file or a block device says of itself: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
+//! Properties that a file or a block device states: statx(2), block ioctls and `/sys/dev/block/M:m/queue`.
 //!
 //! Sources: STATX_DIOALIGN in statx(2), Documentation/ABI/stable/sysfs-block; SBC-4, Block Device
 //! Characteristics VPD page, which the kernel keeps as `device/vpd_pgb1`, for ATA drives made of IDENTIFY
@@ -15,8 +15,8 @@ use rustix::fs::{AtFlags, Statx, StatxFlags};
 use super::{FileOptions, TargetKind, open};
 use crate::block_ioctl;
 
-/// What one transfer may have at most: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The
-/// kernel splits it for the driver.
+/// Largest size of one transfer: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
+/// splits it for the driver.
 const TRANSFER_MAX: Bytes = Bytes::gib(1);
 /// The alignment of direct I/O that every block device of 4 KiB or smaller blocks satisfies: for kernels
 /// before 6.1, which do not say.

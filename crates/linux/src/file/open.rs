@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 /// How to open a file or a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Whether it may be written.
+    /// Access: read only, or read and write.
     pub access: Access,
     /// By which calls.
     pub opening: Opening,
@@ -27,7 +27,7 @@ pub struct FileOptions {
     pub is_shared: bool,
 }
 
-/// Whether a device may be written.
+/// Access to a device: read only, or read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Writes, discards and write-zeroes fail with EROFS.
@@ -62,42 +62,42 @@ impl FileOptions {
         Self::new(Access::ReadWrite, Opening::CACHED)
     }
 
-    /// The same with another engine.
+    /// Returns the options with another engine.
     #[must_use]
     pub const fn engine(mut self, engine: EngineChoice) -> Self {
         self.opening.engine = engine;
         self
     }
 
-    /// The same with another use of the page cache.
+    /// Returns the options with another use of the page cache.
     #[must_use]
     pub const fn caching(mut self, caching: Caching) -> Self {
         self.opening.caching = caching;
         self
     }
 
-    /// The same with another call for flushes.
+    /// Returns the options with another call for flushes.
     #[must_use]
     pub const fn flush(mut self, flush: FlushCall) -> Self {
         self.opening.flush = flush;
         self
     }
 
-    /// The same with another way to make FUA writes durable.
+    /// Returns the options with another way to make FUA writes durable.
     #[must_use]
     pub const fn durable_write(mut self, durable_write: DurableWrite) -> Self {
         self.opening.durable_write = durable_write;
         self
     }
 
-    /// The same with another unit of addressing through the page cache.
+    /// Returns the options with another unit of addressing through the page cache.
     #[must_use]
     pub const fn logical_block(mut self, logical_block: Option<Bytes>) -> Self {
         self.logical_block = logical_block;
         self
     }
 
-    /// The same with queues that several threads poll.
+    /// Returns the options with queues that several threads poll.
     #[must_use]
     pub const fn shared(mut self) -> Self {
         self.is_shared = true;
@@ -151,8 +151,8 @@ fn explained(errno: rustix::io::Errno, place: &str, options: FileOptions, exclus
     }
 }
 
-/// What to do where the system denies something to this user (EACCES, EPERM). Root is not told to become
-/// root.
+/// Returns the remedy where the system denies something to this user (EACCES, EPERM). Root is not told to
+/// become root.
 pub fn remedy_if_denied() -> &'static str {
     match rustix::process::geteuid().is_root() {
         true => {
@@ -163,7 +163,7 @@ pub fn remedy_if_denied() -> &'static str {
     }
 }
 
-/// What a file system without O_DIRECT gets said about it.
+/// Builds the error for a file system without O_DIRECT.
 pub(crate) fn direct_refused(place: &str) -> Error {
     Error::new(ErrorKind::Unsupported, "open for direct I/O", place).because(
         "the file system there does not support O_DIRECT; name a place on another file system, or measure it \

@@ -50,7 +50,7 @@ impl Scratch {
         self.bytes().ok_or(Errno(libc::ENOMEM))
     }
 
-    /// What is lent.
+    /// Returns the memory that is lent, if there is any.
     #[inline]
     pub(crate) fn bytes(&mut self) -> Option<&mut [u8]> {
         self.0.as_deref_mut()

@@ -1,4 +1,5 @@
-//! What all queues of one open file or block device share: the descriptor, the limits, the latch, the clock.
+//! State shared by all queues of one open file or block device: the descriptor, the limits, the latch, the
+//! clock.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -101,8 +102,8 @@ impl Target {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// The same target through an open file description of its own, or, where /proc is not mounted, the same
-    /// one.
+    /// Opens the same target through an open file description of its own, or, where /proc is not mounted,
+    /// returns another descriptor of the same one.
     pub(crate) fn reopen(&self) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::open(path, self.options.flags(), Mode::empty()) {

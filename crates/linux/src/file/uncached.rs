@@ -1,4 +1,5 @@
-//! Whether a file can be read and written without leaving anything in the page cache: `RWF_DONTCACHE`.
+//! Test of whether a file can be read and written without leaving anything in the page cache:
+//! `RWF_DONTCACHE`.
 //!
 //! The flag came with Linux 6.14 and each file system has to take it (FOP_DONTCACHE, include/linux/fs.h). It
 //! is tried once, on opening, with one byte: a read of none is answered before the flags are looked at.

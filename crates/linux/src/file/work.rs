@@ -41,9 +41,9 @@ pub(crate) enum Call {
 pub(crate) enum Progress {
     /// Another call is needed.
     Again,
-    /// It is over.
+    /// The request is over.
     Ended(Outcome),
-    /// It failed as a flush fails: the device is to be latched.
+    /// The request failed as a flush fails: the device is to be latched.
     Latching(Errno),
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Work {
     offset: u64,
     length: u64,
     done: u64,
-    /// What a short direct transfer is rounded down to, so that the rest starts on the grid.
+    /// Unit that a short direct transfer is rounded down to, so that the rest starts on the grid.
     grain: u64,
-    /// What every transfer of the request is made with.
+    /// Flags of every transfer of the request.
     flags: ReadWriteFlags,
 }
 
@@ -92,7 +92,7 @@ enum ZeroWay {
     Bytes,
 }
 
-/// What is left to say about zeroes once a way to write them failed or succeeded.
+/// Properties that decide what follows once a way to write zeroes failed or succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ZeroRest {
     fua: bool,
@@ -102,8 +102,8 @@ struct ZeroRest {
 }
 
 impl Work {
-    /// What `request` takes on a target of `blocks` logical blocks, or the error number that it fails with at
-    /// once.
+    /// Returns the work that `request` takes on a target of `blocks` logical blocks, or the error number that
+    /// it fails with at once.
     #[inline]
     pub(crate) fn admit(
         request: &Request,
@@ -274,7 +274,7 @@ impl Work {
     }
 }
 
-/// What the transfers of a request are made with.
+/// Returns the flags of the transfers of a request.
 #[inline]
 fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
     let caching = match grid.caching {
@@ -317,7 +317,7 @@ fn may_be_of_the_sync(errno: Errno) -> bool {
     )
 }
 
-/// What to try after `way` turned out not to be supported.
+/// Returns the way to try after `way` turned out not to be supported, if there is one.
 fn next_way(way: ZeroWay, then: ZeroRest) -> Option<ZeroWay> {
     match way {
         // On a block device zero range writes zeroes itself if it must, which is not fast.

@@ -1,6 +1,6 @@
 //! Zeroes in memory, for targets that have no faster way to be zeroed.
 
-/// What zeroes are written from where a device or file system has no faster way.
+/// Memory that zeroes are written from where a device or file system has no faster way.
 #[repr(align(4096))]
 struct Zeroes([u8; ZEROES_BYTES]);
 /// How many bytes one call writes.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::tree::DeviceNumber;
 
-/// Which kind of block device it is.
+/// Kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     /// A disk, or what a controller or a hypervisor shows as one.
@@ -32,15 +32,15 @@ pub enum BlockKind {
 pub struct Block {
     /// The kernel's name: `sda1`.
     pub name: String,
-    /// Its number.
+    /// Number of the device.
     pub number: DeviceNumber,
-    /// Its directory in /sys, without links.
+    /// Directory of the device in /sys, without links.
     pub sysfs: String,
-    /// What it is.
+    /// Kind of the device.
     pub kind: BlockKind,
-    /// Of a partition: its disk, and its number there.
+    /// Disk of a partition, and the partition's number there; `None` if the device is not a partition.
     pub partition: Option<Partition>,
-    /// Its capacity in sectors of 512 bytes, whatever its blocks are; `None` if the kernel does not say.
+    /// Capacity in sectors of 512 bytes, whatever the device's blocks are; `None` if the kernel does not say.
     pub sectors: Option<u64>,
     /// The kernel hides it: one path of an NVMe namespace that has several.
     pub hidden: bool,
@@ -55,7 +55,7 @@ pub struct Block {
     pub mounts: Vec<(String, String)>,
     /// True if it is swapped to.
     pub swap: bool,
-    /// What a loop device is set up over.
+    /// File or device that a loop device is set up over.
     pub(super) backing: Option<Backing>,
     /// Where a device-mapper device lies on those below it. Empty if its table could not be read, or does not
     /// say it.
@@ -69,7 +69,7 @@ pub struct Partition {
     pub disk: String,
     /// The number of the partition, as /dev/disk/by-id appends it.
     pub number: String,
-    /// Its first sector of 512 bytes on the disk; `None` if the kernel does not say.
+    /// First sector of the partition on the disk, in sectors of 512 bytes; `None` if the kernel does not say.
     pub start: Option<u64>,
 }
 
@@ -82,10 +82,10 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// What swap space or a loop device is on.
+/// File or device that swap space or a loop device is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Backing {
-    /// As the kernel names it.
+    /// Path as the kernel names it.
     pub(super) path: String,
     /// The device, if it is one.
     pub(super) number: Option<DeviceNumber>,
@@ -100,7 +100,7 @@ pub(super) struct Backing {
 pub(super) struct Segment {
     /// Where the part begins, in bytes of the device-mapper device.
     pub(super) from: u64,
-    /// Its length in bytes.
+    /// Length of the part in bytes.
     pub(super) length: u64,
     /// The device below.
     pub(super) below: DeviceNumber,
@@ -109,12 +109,13 @@ pub(super) struct Segment {
 }
 
 impl Block {
-    /// Its node in /dev. The kernel writes a slash in a name as an exclamation mark.
+    /// Returns the path of the device's node in /dev. The kernel writes a slash in a name as an exclamation
+    /// mark.
     pub fn node(&self) -> String {
         format!("/dev/{}", self.name.replace('!', "/"))
     }
 
-    /// Its capacity in bytes; the largest number if the kernel does not say.
+    /// Returns the capacity in bytes; the largest number if the kernel does not say.
     pub(super) fn length(&self) -> u64 {
         self.sectors.map_or(u64::MAX, |sectors| sectors.saturating_mul(512))
     }

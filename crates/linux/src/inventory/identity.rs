@@ -1,4 +1,4 @@
-//! What names a device for good: the words that `--destroy` takes.
+//! Words that name a device for good: those that `--destroy` takes.
 //!
 //! | device | words |
 //! |---|---|
@@ -65,7 +65,7 @@ impl Inventory {
     }
 }
 
-/// What /sys says of a disk.
+/// Returns the words that /sys has for a disk.
 fn words(tree: &dyn Tree, disk: &Block) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let from_files = WORDS.iter().filter_map(|file| tree.text(&format!("{}/{file}", disk.sysfs)).ok());

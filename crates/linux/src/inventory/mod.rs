@@ -40,7 +40,7 @@ use lock::Lock;
 pub struct Inventory {
     blocks: BTreeMap<String, Block>,
     mounts: Vec<Mount>,
-    /// What is swapped to.
+    /// Files and devices that are swapped to.
     swaps: Vec<Backing>,
     /// Files that a program has locked for itself alone.
     locks: Vec<Lock>,

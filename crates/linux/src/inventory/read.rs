@@ -38,7 +38,7 @@ pub enum InventoryError {
     /// A line of the mount table is cut off or has another form.
     #[error("/proc/self/mountinfo (line {line} is not understood)")]
     Mount {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
@@ -190,8 +190,9 @@ impl Reading<'_> {
         Backing { path, number, file: None, offset: 0 }
     }
 
-    /// What a loop device is set up over. The ioctl names the device or file, whatever its name leads to now
-    /// (deleted, or of another mount namespace); the name stands in where it may not be asked.
+    /// Returns the file or device that a loop device is set up over. The ioctl names the device or file,
+    /// whatever its name leads to now (deleted, or of another mount namespace); the name stands in where it
+    /// may not be asked.
     fn loop_backing(
         &self,
         name: &str,
@@ -300,7 +301,7 @@ fn unreadable(path: &str, absence: Absence) -> InventoryError {
     InventoryError::Unreadable { path: path.to_owned(), absence }
 }
 
-/// What is there; `None` if it is not.
+/// Returns the answer for `path`; `None` if there is nothing.
 fn if_there<T>(path: &str, answer: Answer<T>) -> Result<Option<T>, InventoryError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -86,7 +86,7 @@ struct Part {
 }
 
 impl Part {
-    /// The same bytes, `by` bytes further on in what is beneath.
+    /// Returns the same bytes, `by` bytes further on in what is beneath.
     fn moved(&self, by: u64) -> Self {
         Self {
             from: self.from.saturating_add(by),

@@ -1,5 +1,5 @@
-//! What uses a device or a file: the device itself, what stands on it, and everything else that is the same
-//! storage.
+//! Uses of a device or a file: of the device itself, of what stands on it, and of everything else that is the
+//! same storage.
 //!
 //! A use counts where its [`Storage`] overlaps that of the device asked about: a mounted loop device over the
 //! same file, a disk that is mounted below a partition, swap space in the file behind a loop device. A device
@@ -68,12 +68,12 @@ impl fmt::Display for Use {
     }
 }
 
-/// What the uses are asked of.
+/// Device or file whose uses are requested.
 struct Asked<'a> {
     storage: Storage,
     /// The name of the device; `None` for a file.
     name: Option<&'a str>,
-    /// What a file that is asked about is called.
+    /// Identity of the file; `None` for a device.
     file: Option<FileId>,
 }
 
@@ -145,7 +145,7 @@ impl Inventory {
 }
 
 impl Asked<'_> {
-    /// What the file behind something is called.
+    /// Returns the name for the file behind something.
     fn called(&self, backing: &Backing) -> String {
         if self.file.is_some() { "the file".to_owned() } else { backing.path.clone() }
     }
@@ -160,7 +160,7 @@ fn use_by(device: String, above: &Block) -> Use {
     }
 }
 
-/// Whether this very device is mounted or swapped to.
+/// Returns the mounts of this very device, and its use as swap space.
 fn uses_of_one(block: &Block) -> impl Iterator<Item = Use> {
     let device = || block.name.clone();
     let mounts = block.mounts.iter().map(move |(point, kind)| Use::Mounted {

@@ -36,7 +36,7 @@ pub(super) unsafe fn into(mapped: *mut u8, from: &[u8]) -> Result<u64, Errno> {
     answer(unsafe { libc::process_vm_readv(own_process(), &raw const local, 1, &raw const remote, 1, 0) })
 }
 
-/// Whether these calls work here.
+/// Checks that both calls of this module work here.
 ///
 /// # Errors
 /// What the kernel (ENOSYS without CONFIG_CROSS_MEMORY_ATTACH) or a seccomp filter answered.

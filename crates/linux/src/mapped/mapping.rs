@@ -28,7 +28,7 @@ pub(crate) struct Mapping {
 // SAFETY: the mapping belongs to the process, not to a thread, and this value alone knows it.
 unsafe impl Send for Mapping {}
 
-/// Whether `target` can be mapped, and copies be made by the kernel.
+/// Checks that `target` can be mapped, and copies be made by the kernel.
 ///
 /// # Errors
 /// [`Unsupported`](ErrorKind::Unsupported) with the reason if not.

@@ -14,7 +14,7 @@ use crate::tree::DeviceNumber;
 /// linux/loop.h.
 const LOOP_GET_STATUS64: u32 = 0x4c05;
 
-/// Which form of DM_TABLE_STATUS is asked for.
+/// Form of DM_TABLE_STATUS that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DmAnswer {
     /// The parameters that the targets were loaded with.

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::{Refusal, Reply};
 
-/// What the lines contain: megaraid_sas (megasas_ioc_init_fusion) on its firmware, sd (sd_read_cache_type) on
-/// drives without a caching page. Nothing else of the log is kept.
+/// Texts that the lines contain: megaraid_sas (megasas_ioc_init_fusion) on its firmware, sd
+/// (sd_read_cache_type) on drives without a caching page. Nothing else of the log is kept.
 const ABOUT_FLUSHES: [&str; 3] = ["FW supports sync cache", "Caching mode page", "Assuming drive cache"];
 
 /// More records than any kernel log buffer holds.

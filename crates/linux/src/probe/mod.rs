@@ -1,5 +1,5 @@
-//! What the kernel and the drives tell only when asked: ioctls and SCSI, ATA and NVMe commands, behind one
-//! trait.
+//! Facts that the kernel and the drives tell only when asked: ioctls and SCSI, ATA and NVMe commands, behind
+//! one trait.
 //!
 //! A [`Probe`] takes a device and a [`Request`] and gives the raw bytes of the answer, or a typed
 //! [`Refusal`]. The bytes are read by the pure decoders in [`wire`], so that an answer can be recorded and
@@ -37,7 +37,8 @@ pub type Reply = Result<Vec<u8>, Refusal>;
 pub struct ProbedDevice<'a> {
     /// The kernel's name: `sda`, `dm-0`, `nvme0n1`.
     pub name: &'a str,
-    /// Its number, checked on the opened node, so that another device behind the same name is never asked.
+    /// Number of the device, checked on the opened node, so that another device behind the same name is never
+    /// asked.
     pub number: DeviceNumber,
 }
 

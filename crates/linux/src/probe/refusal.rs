@@ -49,7 +49,7 @@ impl Refusal {
         }
     }
 
-    /// The same for an error of the standard library.
+    /// Returns the refusal that an error of the standard library means.
     pub fn from_io(error: &std::io::Error) -> Self {
         Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Refusal {
     "`{text}` is not a recorded refusal: expected such as `!denied`, `!errno 25`, `!sense 5 32 0`, `!nvme 2`"
 )]
 pub struct ParseRefusalError {
-    /// What was read.
+    /// Text that was read.
     pub text: String,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which values of a mode page or feature are asked for. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL
+/// Values of a mode page or feature that are requested. SPC-5 6.14.1 (PC field); NVMe Base 2.0 5.15 (SEL
 /// field).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageControl {
@@ -98,7 +98,7 @@ impl fmt::Display for Request {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a request that a probe knows: expected a name such as mode-sense-08-current")]
 pub struct ParseRequestError {
-    /// What was read.
+    /// Name that was read.
     pub name: String,
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn part_of(bytes: &[u8], done: u64, length: u64) -> Result<&[u8], Err
     bytes.get(span(done, length)).ok_or(Errno::EINVAL)
 }
 
-/// The same to be written.
+/// Returns the part of a buffer that a call is about, to be written.
 pub(crate) fn part_of_mut(bytes: &mut [u8], done: u64, length: u64) -> Result<&mut [u8], Errno> {
     bytes.get_mut(span(done, length)).ok_or(Errno::EINVAL)
 }

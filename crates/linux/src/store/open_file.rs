@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::sync_file_range;
 
-/// What tells one file of a file system from another: device and inode numbers.
+/// Device and inode numbers, which tell one file of a file system from another.
 type Identity = (u64, u64);
 
 /// Files whose sync failed, with the error number. Kept for as long as the store lives.

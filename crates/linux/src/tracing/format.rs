@@ -6,9 +6,9 @@ use plumb_block::{Error, ErrorKind, Result};
 /// The fields of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// What its records begin with.
+    /// Number that the event's records begin with.
     pub id: u16,
     fields: Vec<(String, Field)>,
 }
@@ -21,7 +21,7 @@ pub struct Field {
 }
 
 impl EventFormat {
-    /// What the text of such a file says. Lines that say nothing of fields are left out.
+    /// Parses the text of a `format` file. Lines that say nothing of fields are left out.
     ///
     /// # Errors
     /// If it names no event.
@@ -71,12 +71,13 @@ pub(super) fn field(line: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    /// Its bytes; none if the record is too short.
+    /// Returns the bytes of the field; none if the record is too short.
     pub fn bytes(self, record: &[u8]) -> &[u8] {
         self.offset.checked_add(self.size).and_then(|end| record.get(self.offset..end)).unwrap_or_default()
     }
 
-    /// Its number without a sign, in the byte order of this machine; 0 if the record is too short.
+    /// Returns the number in the field, without a sign, in the byte order of this machine; 0 if the record is
+    /// too short.
     pub fn number(self, record: &[u8]) -> u64 {
         match *self.bytes(record) {
             [a] => u64::from(a),

@@ -17,7 +17,7 @@ use crate::tree::DeviceNumber;
 
 /// Where tracefs is mounted.
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// What the names of all instances of this program begin with; the process comes next.
+/// Beginning of the names of all instances of this program; the process comes next.
 const PREFIX: &str = "plumb-";
 /// A file of an event is shorter.
 const READ_MAX: usize = 1 << 16;
@@ -111,7 +111,7 @@ impl Instance {
         Ok(Self { path, _tracefs: tracefs.clone() })
     }
 
-    /// Its directory.
+    /// Returns the directory of the instance.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -41,7 +41,7 @@ pub struct Record<'a> {
 }
 
 impl PageLayout {
-    /// As the file `events/header_page` says.
+    /// Parses the text of the file `events/header_page`.
     ///
     /// # Errors
     /// If it lacks a part.

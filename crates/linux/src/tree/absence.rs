@@ -11,7 +11,7 @@ pub enum Absence {
     /// There is nothing of that kind at the path.
     #[error("not there")]
     NotThere,
-    /// It is there, and this user may not read it.
+    /// The path is there, and this user may not read it.
     #[error("permission denied")]
     Denied,
     /// A recorded tree knows that it was there, and was not asked for it when it was recorded.
@@ -35,7 +35,7 @@ impl Absence {
         }
     }
 
-    /// The same for an error of the standard library.
+    /// Returns the absence that an error of the standard library means.
     pub fn from_io(error: &std::io::Error) -> Self {
         Self::from_errno(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
     }

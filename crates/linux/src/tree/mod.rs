@@ -1,4 +1,4 @@
-//! What the kernel tells through files: /proc, /sys and the nodes of /dev, behind one trait.
+//! Facts that the kernel tells through files: /proc, /sys and the nodes of /dev, behind one trait.
 //!
 //! A [`Tree`] answers four questions about absolute paths: the bytes of a file, the names in a directory, the
 //! target of a link, and the device numbers of a path. [`LiveTree`] asks the running kernel, [`RecordedTree`]
@@ -45,7 +45,7 @@ pub trait Tree: Send + Sync {
     /// link.
     fn link(&self, path: &str) -> Answer<String>;
 
-    /// What is at `path` and on which device; links are followed.
+    /// Returns what is at `path` and on which device; links are followed.
     ///
     /// # Errors
     /// The [`Absence`] that stands in its place.
@@ -78,10 +78,10 @@ pub trait Tree: Send + Sync {
     }
 }
 
-/// What stat(2) and statx(2) say about a path.
+/// Data of stat(2) and statx(2) about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
-    /// What it is.
+    /// Kind of file.
     pub kind: FileKind,
     /// The device that the file system reports; anonymous (major 0) for btrfs subvolumes, overlays and tmpfs.
     pub device: DeviceNumber,
@@ -103,7 +103,7 @@ pub struct Attributes {
     pub directory_synchronous: bool,
 }
 
-/// What a path names.
+/// Kind of file that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {

@@ -19,7 +19,7 @@ pub struct Mount {
     pub parent: u64,
     /// The device of the superblock; anonymous where the file system has no device or several.
     pub device: DeviceNumber,
-    /// Which directory of the file system is mounted.
+    /// Directory of the file system that is mounted.
     pub root: String,
     /// Where it is mounted.
     pub point: String,
@@ -27,7 +27,7 @@ pub struct Mount {
     pub options: Vec<String>,
     /// The file-system type, with its subtype: `ext4`, `fuse.sshfs`.
     pub kind: String,
-    /// What was mounted: a device, a server, `none`.
+    /// Source of the mount: a device, a server, `none`.
     pub source: String,
     /// Options of the file system itself.
     pub super_options: Vec<String>,

@@ -44,7 +44,7 @@ impl fmt::Display for DeviceNumber {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a device number: expected MAJOR:MINOR, such as 8:0")]
 pub struct ParseNumberError {
-    /// What was read.
+    /// Text that was read.
     pub text: String,
 }
 

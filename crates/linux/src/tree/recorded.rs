@@ -109,7 +109,7 @@ impl RecordedTree {
         }
     }
 
-    /// What stat(2) says about `path`.
+    /// Records what stat(2) says about `path`.
     pub fn put_stat(&mut self, path: &str, stat: Stat) {
         self.stat.insert(path.to_owned(), stat);
     }
@@ -119,7 +119,7 @@ impl RecordedTree {
         self.attributes.insert(path.to_owned(), attributes);
     }
 
-    /// What a relative path stood for.
+    /// Records what a relative path stood for.
     pub fn put_relative(&mut self, path: &str, canonical: &str) {
         self.relative.insert(path.to_owned(), canonical.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use super::absence::{Absence, Answer};
 
-/// As many links as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
+/// Number of links that are followed, as many as the kernel follows: MAXSYMLINKS, include/linux/namei.h.
 const LINKS_MAX: usize = 40;
 
 /// `path` without links, `.` and `..`, by asking `link` at every step. `..` at the root stays there, so that

@@ -20,7 +20,7 @@ const COMMIT_AND_FETCH_REQ: u32 = 0x21;
 const READ: u32 = 2;
 const BOTH: u32 = 3;
 
-/// What can be asked of the control device.
+/// Operation of the control device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlOp {
     /// `UBLK_CMD_GET_DEV_INFO`: fills the buffer, 64 bytes.
@@ -48,7 +48,7 @@ pub enum ControlOp {
 /// How operations are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbering {
-    /// As ioctls are.
+    /// Operations are numbered as ioctls are.
     Ioctl,
     /// Plainly.
     Plain,
@@ -114,7 +114,7 @@ pub(super) fn io(queue: u16, tag: u16, result: i32, address: u64) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    /// As the macros of the header give them.
+    /// Expects the numbers that the macros of the header give.
     #[test]
     fn operations_have_the_numbers_of_the_header() {
         for (op, plain, ioctl) in [

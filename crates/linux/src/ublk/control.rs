@@ -46,7 +46,8 @@ impl Control {
         Ok(control)
     }
 
-    /// What the driver says that it can do (`UBLK_F_`); nothing before Linux 6.5, which cannot be asked.
+    /// Returns the features that the driver reports (`UBLK_F_`); none before Linux 6.5, which cannot be
+    /// asked.
     pub fn features(&self) -> u64 {
         self.features
     }
@@ -67,8 +68,8 @@ impl Control {
         if answered { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
-    /// The same without an argument and a buffer, waiting for at most `patience`; whether it has ended. One
-    /// that has not goes on in the kernel.
+    /// Sends a command for device `number` without an argument and a buffer, and waits for at most
+    /// `patience`; returns true if it has ended. One that has not goes on in the kernel.
     ///
     /// # Errors
     /// What the driver answered.
@@ -164,7 +165,7 @@ impl CharDevice {
         })
     }
 
-    /// Its number.
+    /// Returns the number of the device.
     pub fn number(&self) -> u32 {
         self.number
     }

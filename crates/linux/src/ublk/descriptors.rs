@@ -28,7 +28,7 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Those of queue `queue` of `device`.
+    /// Maps the descriptors of queue `queue` of `device`.
     ///
     /// # Errors
     /// As mmap(2); EINVAL for a queue that the device does not have, or a process other than the one that

@@ -19,28 +19,28 @@ use super::command;
 use super::control::CharDevice;
 use super::descriptors::{DESCRIPTOR_BYTES, Descriptors};
 
-/// What a poll of the watched descriptor comes back with: no tag.
+/// Value that the poll of the watched descriptor completes with, in place of a tag.
 const WATCHED: u64 = u64::MAX;
 
-/// What came of waiting.
+/// Result of waiting.
 #[derive(Debug)]
 pub enum Event {
     /// The kernel asks for something.
     Request {
-        /// What is to be committed afterwards.
+        /// Tag that is to be committed afterwards.
         tag: u16,
         /// `struct ublksrv_io_desc`, as the kernel wrote it.
         descriptor: [u8; DESCRIPTOR_BYTES],
-        /// What was lent; it holds the data of a write.
+        /// Memory that was lent; it holds the data of a write.
         memory: BufferMut,
     },
     /// The kernel has done with a tag: ENODEV when the device is stopped, else it refused a command.
     Ended {
-        /// Which; not to be used again.
+        /// Tag that has ended; not to be used again.
         tag: u16,
         /// The error.
         errno: i32,
-        /// What was lent.
+        /// Memory that was lent.
         memory: BufferMut,
     },
     /// The descriptor that is watched was readable; it is no longer watched.

@@ -10,7 +10,7 @@ use crate::file::zeroes::zeroes;
 use crate::sync_file_range::WRITTEN_BACK;
 use plumb_block::FlushCall;
 
-/// What became of a call.
+/// Outcome of pushing a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
     Yes,

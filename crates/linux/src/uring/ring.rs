@@ -74,7 +74,7 @@ pub(super) struct Ring {
     target: Arc<Target>,
     file: OwnedFd,
     has_fixed_file: bool,
-    /// What every entry is flagged with.
+    /// Flags of every entry.
     flags: squeue::Flags,
     memory: Option<RegisteredMemory>,
     depth: u32,
@@ -125,7 +125,7 @@ impl Ring {
         })
     }
 
-    /// The same with nothing in it, for the calling thread. Only when nothing is in flight.
+    /// Replaces the ring by one with nothing in it, for the calling thread. Only when nothing is in flight.
     pub(super) fn renew(&mut self) -> io::Result<()> {
         let file = self.file.try_clone()?;
         *self = Self::new(Arc::clone(&self.target), file, self.depth, self.pool.clone())?;
@@ -178,7 +178,7 @@ impl Ring {
         if (end - 1) / memory.piece == index { u16::try_from(index).ok() } else { None }
     }
 
-    /// What every entry is flagged with.
+    /// Returns the flags of every entry.
     #[inline]
     pub(super) fn entry_flags(&self) -> squeue::Flags {
         self.flags
@@ -237,7 +237,7 @@ impl Ring {
         unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
     }
 
-    /// What comes from now on makes [`wake_fd`](Self::wake_fd) readable again.
+    /// Clears [`wake_fd`](Self::wake_fd), so that what comes from now on makes it readable again.
     #[inline]
     pub(super) fn clear_wake(&self) {
         if let Some(Some(made)) = self.wake.get() {
@@ -332,7 +332,7 @@ fn register(uring: &Uring, pool: &Pool) -> Option<RegisteredMemory> {
     registered.ok().map(|()| RegisteredMemory { start: start.as_ptr().addr(), length, piece })
 }
 
-/// Whether io_uring works here at all: a ring is made, and an empty request goes through it.
+/// Checks that io_uring works here at all: a ring is made, and an empty request goes through it.
 ///
 /// # Errors
 /// What the kernel or a seccomp filter answered.

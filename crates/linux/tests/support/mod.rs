@@ -1,5 +1,5 @@
-//! What the tests of real devices share: a rig over anything that can be opened, and things that only root
-//! can make.
+//! Shared parts of the tests of real devices: a rig over anything that can be opened, and things that only
+//! root can make.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! IDENTIFY DEVICE data. ACS-4 7.13.6; words are little endian, strings have their bytes swapped in each
 //! word.
 
-/// What an ATA drive says about itself.
+/// Data that an ATA drive reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtaIdentify {
     /// Serial number, words 10-19.

@@ -11,7 +11,7 @@ use super::{bit, byte};
 const HEADER_BYTES: usize = 8;
 const PAGE_CODE: u8 = 0x08;
 
-/// What the page says. In an answer about changeable values the bits are masks.
+/// Content of the page. In an answer about changeable values the bits are masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachingPage {
     /// PS, byte 0 bit 7: the drive can keep the page over a power cycle.
@@ -47,7 +47,7 @@ pub fn find(answer: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// What the page in the answer says; `None` if it is not there.
+/// Reads the page in the answer; `None` if it is not there.
 pub fn parse(bytes: &[u8]) -> Option<CachingPage> {
     let (at, length) = find(bytes)?;
     let page = bytes.get(at..(at + length).min(bytes.len()))?;

@@ -21,7 +21,7 @@ pub struct DmTarget {
     pub length: u64,
     /// The target's name: `linear`, `crypt`, `thin-pool`.
     pub kind: String,
-    /// Its parameters, or its state.
+    /// Parameters of the target, or its state.
     pub parameters: String,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{bit, byte};
 
-/// What the page says about caches.
+/// Content of the page about caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedInquiry {
     /// NV_SUP, byte 6 bit 1: the drive has a non-volatile cache.

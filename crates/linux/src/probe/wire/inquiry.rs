@@ -2,7 +2,7 @@
 
 use super::text;
 
-/// Who the device says it is.
+/// Identity that the device states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inquiry {
     /// T10 vendor identification, bytes 8-15: `ATA` behind a translation layer.

@@ -1,4 +1,5 @@
-//! What a loop device is set up over: `struct loop_info64`, linux/loop.h. In the byte order of the machine.
+//! File or device that a loop device is set up over: `struct loop_info64`, linux/loop.h. In the byte order of
+//! the machine.
 
 use crate::tree::DeviceNumber;
 

@@ -14,7 +14,7 @@ fn byte(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// Whether bit `bit` of the byte at `at` is set.
+/// Returns true if bit `bit` of the byte at `at` is set; `None` if there is no such byte.
 fn bit(bytes: &[u8], at: usize, bit: u8) -> Option<bool> {
     byte(bytes, at).map(|byte| byte >> bit & 1 == 1)
 }

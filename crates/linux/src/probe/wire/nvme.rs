@@ -14,7 +14,7 @@ pub fn write_cache_enabled(result: &[u8]) -> Option<bool> {
     bit(result, 0, 0)
 }
 
-/// What can be done with a feature: Get Features with SEL 3, NVMe Base 2.0 figure 188.
+/// Capabilities of a feature: Get Features with SEL 3, NVMe Base 2.0 figure 188.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureCapabilities {
     /// Bit 0: a value can be kept over a power cycle.

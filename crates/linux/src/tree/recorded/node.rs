@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// What is at `path`, which leads through no link.
+    /// Returns the node at `path`, which leads through no link.
     pub(super) fn at(&self, path: &str) -> Option<&Self> {
         parts(path).try_fold(self, |node, name| node.child(name))
     }
