@@ -33,7 +33,7 @@ use crate::share::Trial;
 
 /// The pace is averaged over about so many polls, a power of two.
 const MEMORY: u64 = 16;
-/// What is averaged is scaled by so much, so that slow averaging does not round to nothing.
+/// Factor by which averaged values are scaled, so that slow averaging does not round to nothing.
 const SCALE: u64 = 1 << 10;
 /// For how long a batch collects by the pace of the recent completions; twice as long if it may be half of
 /// them.

@@ -1,4 +1,4 @@
-//! What writes consist of: from the description to payloads.
+//! Content of writes: from the description to payloads.
 
 use std::fs::File;
 use std::io::Read;
@@ -35,9 +35,9 @@ pub fn stamp_seed(seed: u64, logical_block: Bytes) -> u64 {
 pub(crate) enum Maker {
     /// Regenerates from (seed, LBA, generation).
     Pattern { seed: u64 },
-    /// The same, made here since it is not all noise.
+    /// Regenerates from the same inputs as `Pattern`, but is made here since it is not all noise.
     Reducible(Reducible),
-    /// The same bytes for every write, as many of them as the write is long.
+    /// One buffer for every write, as many of its bytes as the write is long.
     Same(Buffer),
     /// Each write from a random place of a buffer.
     Source { bytes: Vec<u8>, seed: u64 },
@@ -146,8 +146,8 @@ impl Reducible {
     }
 }
 
-/// What the bytes of a write repeat or are stamped by: the block, or all of a write in blocks that hold no
-/// stamp.
+/// Returns the length at which the bytes of a write repeat or are stamped: the block, or all of a write in
+/// blocks that hold no stamp.
 fn unit_of(block: usize, write: &[u8]) -> usize {
     if block < STAMP.0 as usize { write.len().max(1) } else { block }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong: before a load starts ([`Error`]) and while it runs ([`Fault`]).
+//! Errors of a load: before it starts ([`Error`]) and while it runs ([`Fault`]).
 
 use plumb_block::{Bytes, LbaRange, Nanos, Outcome};
 use plumb_workload::Invalid;
@@ -16,10 +16,10 @@ pub enum Error {
     Unfit {
         /// The device's name.
         device: String,
-        /// What does not fit.
+        /// Part of the workload that does not fit.
         refused: Refused,
     },
-    /// What writes consist of takes more memory than there is for it.
+    /// The content of writes takes more memory than there is for it.
     #[error("the content of writes takes {wanted}: expected at most 1 GiB")]
     Memory {
         /// How much was asked for.
@@ -38,7 +38,7 @@ pub enum Error {
     Device(#[from] plumb_block::Error),
 }
 
-/// What of a workload a device cannot take.
+/// Part of a workload that a device cannot take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A size or an offset off the block grid.
@@ -47,9 +47,9 @@ pub enum Refused {
          through the page cache, where any length goes", in_bytes(*value)
     )]
     OffGrid {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Value of the field.
         value: Bytes,
         /// The device's logical block.
         logical_block: Bytes,
@@ -60,16 +60,16 @@ pub enum Refused {
          {logical_block}; go through the page cache, or, if only offsets are off, round them with --trace-align"
     )]
     EventOffGrid {
-        /// Which one on this target, from 1.
+        /// Number of the event on this target, from 1.
         number: u64,
         /// Where in bytes.
         offset: u64,
-        /// Its length in bytes.
+        /// Length of the event in bytes.
         length: u64,
         /// The device's logical block.
         logical_block: Bytes,
     },
-    /// It is to trim, which the device cannot.
+    /// The workload trims, which the device cannot.
     #[error("it trims, but the device takes no discards; leave the trims out")]
     NoDiscard,
     /// The range goes past the end.
@@ -88,7 +88,7 @@ pub enum Refused {
     BlockTooSmall {
         /// The device's logical block.
         logical_block: Bytes,
-        /// What a stamp takes.
+        /// Bytes that a stamp takes.
         least: Bytes,
     },
 }
@@ -100,7 +100,7 @@ pub enum Fault {
     /// A read or a write failed.
     #[error("{kind} of {} blocks at {} failed {at} into the run: {}", range.nlb, range.lba, in_words(*outcome))]
     Request {
-        /// What it was.
+        /// Kind of the request.
         kind: Kind,
         /// Where.
         range: LbaRange,
@@ -123,7 +123,7 @@ pub enum Fault {
     /// A request has no answer, although its deadline is long over.
     #[error("no answer to a {kind} of {} blocks at {} within {waited}", range.nlb, range.lba)]
     Unanswered {
-        /// What it was.
+        /// Kind of the request.
         kind: Kind,
         /// Where.
         range: LbaRange,
@@ -134,7 +134,7 @@ pub enum Fault {
     /// lost.
     #[error("worker {worker} hangs in its device's queue since {waited}; its measurements are lost")]
     Hung {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
         /// How long it was waited for.
         waited: Nanos,
@@ -142,15 +142,15 @@ pub enum Fault {
     /// The queue broke.
     #[error("the queue of worker {worker} broke")]
     Queue {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// What it said.
+        /// Error that the queue returned.
         source: plumb_block::Error,
     },
     /// The queue answered what was not asked, or takes nothing although nothing is in flight.
     #[error("the queue of worker {worker} breaks its contract: {how}")]
     Contract {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
         /// In what way.
         how: &'static str,
@@ -164,9 +164,9 @@ pub enum Fault {
     /// A thread could not be started, or panicked.
     #[error("worker {worker} has no thread: {why}")]
     Thread {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// What happened.
+        /// Description of what happened.
         why: String,
     },
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use plumb_block::{LbaRange, Nanos, Tag};
 
-/// What a request was for.
+/// Kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A read.
@@ -36,7 +36,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is remembered of a request until it completes.
+/// State kept of a request until it completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     pub(crate) kind: Kind,

@@ -1,4 +1,4 @@
-//! What every block of a worker's range must hold, and what is said of one that holds something else.
+//! Expected content of every block of a worker's range, and the findings on blocks that hold something else.
 //!
 //! The ledger knows for each grain of the range (the greatest length that divides all operations) which
 //! version was last acknowledged. While it is kept, a worker lets no two requests overlap of which one
@@ -31,7 +31,7 @@ use crate::read_back::ReadBack;
 const UNTOUCHED: u32 = 0;
 /// Any version will do: a write or a trim of it failed, or it was trimmed.
 const ANY: u32 = u32::MAX;
-/// What each block of a worker's range must hold.
+/// Expected content of each block of a worker's range.
 #[derive(Debug)]
 pub struct Ledger {
     range: LbaRange,
@@ -77,7 +77,7 @@ impl Ledger {
         }
     }
 
-    /// The same for a device without a volatile cache, where what is acknowledged is durable.
+    /// Sets whether the device has no volatile cache, so that what is acknowledged is durable.
     pub(crate) fn durable_at_once(self, is_durable_at_once: bool) -> Self {
         Self { is_durable_at_once, ..self }
     }
@@ -106,7 +106,7 @@ impl Ledger {
         self.changed_with(range, version, false, outcome);
     }
 
-    /// The same for one that may have had FUA.
+    /// Enters the end of a write or a trim that may have had FUA.
     pub(crate) fn changed_with(
         &mut self,
         range: LbaRange,
@@ -166,12 +166,12 @@ impl Ledger {
         self.has_lost_power
     }
 
-    /// What was found so far.
+    /// Returns what was found so far.
     pub fn verified(&self) -> &Verified {
         &self.verified
     }
 
-    /// What was found.
+    /// Returns what was found.
     pub fn into_verified(self) -> Verified {
         self.verified
     }

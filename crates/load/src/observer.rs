@@ -68,7 +68,7 @@ pub enum Event<'a> {
         span: usize,
         /// The phase.
         phase: &'a Phase,
-        /// Its length, if that is known.
+        /// Length of the phase, if known.
         expected: Option<Nanos>,
     },
     /// Number of bytes laid out, or read back, since the phase began.

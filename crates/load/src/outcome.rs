@@ -1,4 +1,4 @@
-//! What a load measured, and its translation into the result data of `measure`.
+//! Measurements of a load, and their translation into the result data of `measure`.
 
 use plumb_block::{Bytes, Errno, Nanos, Outcome};
 use plumb_measure::process::OwnThread;
@@ -43,7 +43,7 @@ pub struct LoadOutcome {
     /// The processor time of each worker's thread, in order; `None` where it is not kept, and in virtual
     /// time.
     pub worker_cpu: Vec<Option<OwnThread>>,
-    /// What was found in what was read; `None` without verification.
+    /// Findings on the data that was read; `None` without verification.
     pub verified: Option<Verified>,
     /// Transactions, if the load is a program; `None` of requests for blocks.
     pub transactions: Option<Box<Transactions>>,
@@ -70,7 +70,7 @@ pub struct Direction {
     pub latency_from_intended_start: Option<Histogram>,
     /// Bytes that completed operations moved.
     pub bytes: Bytes,
-    /// Those that failed, by how.
+    /// Number of failed requests, by kind of failure.
     pub errors: Vec<(Failure, u64)>,
     /// Completed operations over time.
     pub series: Series,
@@ -92,12 +92,12 @@ pub enum Failure {
 pub enum Ending {
     /// The workload ran to its end.
     Complete,
-    /// It was told to stop earlier; what it measured until then is as good as any.
+    /// The run was told to stop earlier; what it measured until then is as good as any.
     Interrupted,
 }
 
 impl Failure {
-    /// Of `outcome`; `None` if it is no failure.
+    /// Returns the failure that `outcome` is; `None` if it is not a failure.
     pub fn of(outcome: Outcome) -> Option<Self> {
         match outcome {
             Outcome::Done => None,
@@ -199,7 +199,7 @@ impl Transactions {
 }
 
 impl LoadOutcome {
-    /// Of a load without workers.
+    /// Returns the outcome of a load without workers.
     pub fn empty() -> Self {
         Self::starting_at(Nanos::ZERO, Nanos::ZERO, false)
     }
@@ -292,7 +292,7 @@ impl LoadOutcome {
         (seconds > 0.0).then(|| self.transaction_count() as f64 / seconds)
     }
 
-    /// What is recorded of requests of `kind`.
+    /// Returns the record of requests of `kind`.
     #[inline]
     pub(crate) fn direction_mut(&mut self, kind: Kind) -> &mut Direction {
         match kind {
@@ -316,7 +316,8 @@ impl LoadOutcome {
         self.operations().application(self.length)
     }
 
-    /// What the load itself knows about the quality of its measurement; what is not known here is left null.
+    /// Returns what the load itself knows about the quality of its measurement; what is not known here is
+    /// left null.
     pub fn quality(&self) -> Quality {
         let all = self.operations();
         let mut quality = Quality {

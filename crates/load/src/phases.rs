@@ -18,7 +18,7 @@ pub(crate) const OBSERVED_EVERY: Nanos = Nanos::millis(100);
 enum Stage {
     /// Before it.
     Warming,
-    /// It begins at this time. Whether the rate had settled.
+    /// The window begins at this time. `settled` is true if the rate had settled.
     Beginning { at: Nanos, settled: bool },
     /// In it, until this time if time ends it.
     Measuring { until: Option<Nanos> },
@@ -74,7 +74,7 @@ impl Phases {
         }
     }
 
-    /// It starts at this time.
+    /// Sets the time at which the load starts.
     pub(crate) fn start(&mut self, start: Nanos) {
         self.start = start;
         if let Warmup::For(warmup) = self.warmup {

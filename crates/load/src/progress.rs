@@ -1,4 +1,4 @@
-//! What an observer sees while a load runs: running totals, read from the workers without stopping them.
+//! Running totals that an observer sees while a load runs, read from the workers without stopping them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -99,7 +99,7 @@ impl Progress {
         Self { elapsed, total: totals.clone(), teams: vec![vec![totals]] }
     }
 
-    /// What stands on the boards of each team.
+    /// Reads the totals from the boards of each team.
     pub(crate) fn of<'a>(elapsed: Nanos, teams: impl Iterator<Item = &'a [Arc<Board>]>) -> Self {
         let teams = teams.map(|boards| boards.iter().map(|board| board.totals()).collect()).collect();
         let mut progress = Self { elapsed, total: Totals::default(), teams };
@@ -129,7 +129,7 @@ impl Totals {
     }
 }
 
-/// Which step a latency falls into.
+/// Returns the step that a latency falls into.
 #[inline]
 fn step_of(latency: Nanos) -> usize {
     let value = latency.0.max(EACH as u64);
@@ -152,7 +152,7 @@ pub(crate) struct Board {
     latency: Box<[AtomicU64]>,
     /// Made by the first flush.
     flush_latency: OnceLock<Box<[AtomicU64]>>,
-    /// Whether the driver waits for [`figures`](Self::figures).
+    /// True if the driver waits for [`figures`](Self::figures).
     wants_figures: AtomicBool,
     figures: Mutex<Option<LoadOutcome>>,
 }
@@ -198,7 +198,7 @@ impl Board {
         }
     }
 
-    /// What the worker has given since the last time.
+    /// Takes the figures that the worker has given since the last time.
     pub(crate) fn take_figures(&self) -> Option<LoadOutcome> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -18,7 +18,7 @@ pub(crate) struct RateWatch {
 }
 
 impl RateWatch {
-    /// So many `operations` had completed `elapsed` after the start. Says whether the rate has settled.
+    /// Notes that `operations` had completed `elapsed` after the start. Returns true if the rate has settled.
     pub(crate) fn has_settled(&mut self, elapsed: Nanos, operations: u64) -> bool {
         let buckets = (elapsed.0 / BUCKET.0) as usize;
         let Some(missing) = buckets.checked_sub(self.rates.len()).filter(|missing| *missing > 0) else {

@@ -19,13 +19,13 @@ const CHUNK: Bytes = Bytes::kib(256);
 /// How many reads are in flight.
 const DEPTH: u32 = 16;
 
-/// What must be in the blocks that are read.
+/// Expected content of the blocks that are read.
 pub trait ReadBack {
-    /// What is to be read: runs of blocks, each of at most `most`, in order.
+    /// Returns what is to be read: runs of blocks, each of at most `most`, in order.
     fn to_read(&self, most: u64) -> Vec<LbaRange>;
     /// Compares what was read from `range` with what must be there.
     fn check(&mut self, range: LbaRange, bytes: &[u8]);
-    /// These blocks cannot be read.
+    /// Notes that these blocks cannot be read.
     fn unreadable(&mut self, range: LbaRange);
     /// Nobody answers any more for these blocks.
     fn unreached(&mut self, range: LbaRange);

@@ -1,4 +1,4 @@
-//! What one worker records. Nothing here allocates for each operation.
+//! Record of one worker. Nothing here allocates for each operation.
 
 use plumb_block::{Bytes, Nanos, Outcome};
 use plumb_measure::{Series, SeriesEvent};
@@ -63,7 +63,7 @@ impl Run {
     }
 }
 
-/// What came back for a request.
+/// Answer to a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
@@ -135,7 +135,7 @@ impl Recorder {
         }
     }
 
-    /// So many requests are in flight.
+    /// Notes that `count` requests are in flight.
     #[inline]
     pub(crate) fn in_flight(&mut self, count: usize) {
         self.outcome.in_flight_max = self.outcome.in_flight_max.max(count as u64);
@@ -229,7 +229,7 @@ impl Recorder {
         self.totals
     }
 
-    /// What counts until now, after a [`settle`](Self::settle).
+    /// Returns the figures that count until now, after a [`settle`](Self::settle).
     pub(crate) fn figures(&self) -> LoadOutcome {
         let length = self.from.map_or(Nanos::ZERO, |from| self.end.since(from));
         LoadOutcome { length, ending: Ending::Interrupted, ..self.outcome.clone() }

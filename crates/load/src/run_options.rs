@@ -7,7 +7,7 @@ use plumb_workload::Warmup;
 
 /// Options of a run, apart from what its workers do.
 pub struct RunOptions<'a> {
-    /// What the devices' queues stamp completions with.
+    /// Time with which the devices' queues stamp completions.
     pub time: Time,
     /// Becomes true when the run shall end early.
     pub stop: &'a AtomicBool,

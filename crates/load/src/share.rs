@@ -1,4 +1,4 @@
-//! Whether batches may be half of what is in flight or only a quarter: found by trying both.
+//! Decision whether batches may be half of what is in flight or only a quarter: found by trying both.
 //!
 //! The rate is compared over stretches of some thousand completions. Others who want the processor only ever
 //! make a stretch longer; so each way is judged by its best stretch of late, which is forgotten slowly.
@@ -7,7 +7,7 @@ use plumb_block::Nanos;
 
 /// How many completions a stretch has.
 const STRETCH: u64 = 4096;
-/// Of so many stretches one tries the other way.
+/// Number of stretches of which one tries the other way.
 const TURNS: u32 = 12;
 /// By one part of so many half must be better to be preferred: quarters give truer latencies.
 const MARGIN: u64 = 32;
@@ -73,8 +73,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Of `stretches`, how many took halves on a device that takes so long for a stretch with quarters and
-    /// halves.
+    /// Returns how many of `stretches` took halves on a device that takes `quarter` for a stretch with
+    /// quarters and `half` for one with halves.
     fn halves(stretches: u32, quarter: u64, half: u64) -> u32 {
         let mut trial = Trial::starting_at(Nanos::ZERO);
         let mut now = Nanos::ZERO;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::LoadOutcome;
 
-/// What one span measured.
+/// Measurements of one span.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpanResult {
     /// How long the jobs ran before they were measured.
@@ -27,38 +27,38 @@ pub struct SpanResult {
 /// One thread.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadResult {
-    /// Of which job, the first of those that it works for: its place in the span.
+    /// First of the jobs that the thread works for: its place in the span.
     pub job: usize,
     /// Processor time of the thread during the window; `None` where it is not kept.
     pub cpu: Option<CpuUse>,
-    /// What it did to each of its targets.
+    /// Results of the thread on each of its targets.
     pub parts: Vec<Part>,
 }
 
-/// What one thread did to one target.
+/// Result of one thread on one target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
-    /// Which target: its place in [`SpanResult::targets`].
+    /// Target of this part: its place in [`SpanResult::targets`].
     pub target: usize,
-    /// What it measured.
+    /// Measurements of this part.
     pub outcome: LoadOutcome,
 }
 
 /// One target of one job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TargetResult {
-    /// Of which job: its place in the span.
+    /// Job of the target: its place in the span.
     pub job: usize,
-    /// As typed.
+    /// Name as typed.
     pub name: String,
-    /// What was opened: an absolute path, or a scheme.
+    /// Name of what was opened: an absolute path, or a scheme.
     pub opened: String,
     /// How large it is.
     pub size: Bytes,
     /// How requests reached the kernel: `io_uring`, `pread/pwrite`, `mmap`.
     pub engine: String,
-    /// What the devices beneath were handed during the window, or why that is not known. Jobs on one device
-    /// share it.
+    /// Work that the devices beneath were handed during the window, or why that is not known. Jobs on one
+    /// device share it.
     pub storage: Result<StorageSide, String>,
 }
 
@@ -71,10 +71,10 @@ pub struct CpuUse {
     pub system: Nanos,
 }
 
-/// What one processor did during the window.
+/// Use of one processor during the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorUse {
-    /// Its number.
+    /// Number of the processor.
     pub number: u32,
     /// In programs.
     pub user: Nanos,
@@ -123,7 +123,7 @@ impl SpanResult {
         Self::merged(self.threads.iter().flat_map(|thread| &thread.parts))
     }
 
-    /// Of one job.
+    /// Returns the outcome of one job.
     pub fn of_job(&self, job: usize) -> LoadOutcome {
         let job_of = |thread: &ThreadResult, part: &Part| {
             self.targets.get(part.target).map_or(thread.job, |target| target.job)
@@ -133,7 +133,7 @@ impl SpanResult {
         Self::merged(parts.filter(|(thread, part)| job_of(thread, part) == job).map(|(_, part)| part))
     }
 
-    /// Of one target, by its place in [`targets`](Self::targets).
+    /// Returns the outcome of one target, by its place in [`targets`](Self::targets).
     pub fn of_target(&self, target: usize) -> LoadOutcome {
         let parts = self.threads.iter().flat_map(|thread| &thread.parts);
         Self::merged(parts.filter(|part| part.target == target))

@@ -44,7 +44,7 @@ pub struct TeamOutcome {
 }
 
 impl TeamOutcome {
-    /// Of workers that are not done, or whose ledgers are nobody's business now.
+    /// Builds the outcome of workers that are not done, or whose ledgers nobody needs any more.
     pub(crate) fn of_figures(figures: impl IntoIterator<Item = LoadOutcome>) -> Self {
         let workers = figures.into_iter().map(|outcome| WorkerOutcome { outcome, ledger: None });
         Self { cpu: None, workers: workers.collect() }
@@ -54,9 +54,9 @@ impl TeamOutcome {
 /// Figures of a worker.
 #[derive(Debug)]
 pub struct WorkerOutcome {
-    /// Its figures.
+    /// Figures of the worker.
     pub outcome: LoadOutcome,
-    /// What its blocks must hold, if that was verified.
+    /// Expected content of the worker's blocks, if that was verified.
     pub ledger: Option<Ledger>,
 }
 
@@ -64,10 +64,10 @@ pub struct WorkerOutcome {
 #[derive(Debug, thiserror::Error)]
 #[error("the load stopped at its first failure")]
 pub struct TeamsFailure {
-    /// What went wrong first.
+    /// First fault.
     #[source]
     pub fault: Fault,
-    /// What each team measured, in order; a team that was given up has no workers here.
+    /// Results of each team, in order; a team that was given up has no workers here.
     pub teams: Vec<TeamOutcome>,
 }
 

@@ -40,7 +40,7 @@ pub struct Worker {
     options: WorkerOptions,
     /// How long it runs while it is measured, if time ends it.
     duration: Option<Nanos>,
-    /// What each block must hold, if that is verified.
+    /// Expected content of each block, if that is verified.
     ledger: Option<Ledger>,
     table: Table,
     /// How many requests may be in flight now: of its depth, or of what it shares with other workers of its
@@ -58,7 +58,7 @@ pub struct Worker {
     /// How many more may be in flight than were handed over at once: they are, as soon as the device has had
     /// its turn.
     room_kept: usize,
-    /// What begins with the first step. In a box, because each step takes it out and puts it back.
+    /// State that begins with the first step. In a box, because each step takes it out and puts it back.
     running: Option<Box<Running>>,
     interrupted: bool,
     /// When the last step saw completions, if it did.
@@ -195,8 +195,8 @@ impl Worker {
         self.allowance = allowance.min(self.table.capacity());
     }
 
-    /// Whether a step waits for completions; not if other workers of its thread have work too, or in virtual
-    /// time.
+    /// Sets whether a step waits for completions; it does not if other workers of its thread have work too,
+    /// or in virtual time.
     pub(crate) fn set_waits(&mut self, waits: bool) {
         self.waits = waits;
     }
@@ -219,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// What it has measured until now.
+    /// Returns what the worker has measured until now.
     fn figures(&self, running: &Running) -> LoadOutcome {
         LoadOutcome { verified: self.verified(), ..running.recorder.figures() }
     }
@@ -234,7 +234,7 @@ impl Worker {
         Some(running.start + running.end?.since(running.window.cooldown()))
     }
 
-    /// Its queue, to wait for.
+    /// Returns the worker's queue, to wait for.
     pub(crate) fn queue(&self) -> &dyn Queue {
         &*self.queue
     }
@@ -251,7 +251,8 @@ impl Worker {
         self.table.len()
     }
 
-    /// Of the room that it was allowed, what it hands over next: it hands over few requests at a time.
+    /// Returns the part of the allowed room that the worker hands over next: it hands over few requests at a
+    /// time.
     pub(crate) fn room_kept(&self) -> usize {
         self.room_kept
     }

@@ -19,9 +19,9 @@ use crate::run_options::RunOptions;
 use crate::team::{Team, TeamOutcome};
 use crate::worker::Step;
 
-/// So many steps without the clock moving mean that it never will: a device that takes no time at all.
+/// Largest number of steps without the clock moving: after more it never will, as a device takes no time.
 const STEPS_PER_INSTANT_MAX: u64 = 1 << 24;
-/// The same for waits that end with nothing to do; a few of them at one time are no more than a device's
+/// Largest number of waits at one time that end with nothing to do; a few of them are no more than a device's
 /// caution.
 const IDLE_WAITS_MAX: u32 = 1 << 10;
 /// How often, in real time, an observer is shown how far the run is.

@@ -14,7 +14,7 @@ use crate::worker::{Step, Worker};
 pub(super) struct Steps {
     workers: Vec<Worker>,
     shared_depth: Option<SharedDepth>,
-    /// Which workers are done.
+    /// True for each worker that is done.
     over: Vec<bool>,
 }
 
@@ -94,7 +94,7 @@ impl Steps {
         self.workers.iter().map(Worker::measured_until).max().flatten()
     }
 
-    /// What each measured, and the queues, whose drop waits for requests still in flight.
+    /// Returns what each worker measured, and the queues, whose drop waits for requests still in flight.
     pub(super) fn finish(self) -> (Vec<WorkerOutcome>, Vec<Box<dyn Queue>>) {
         self.show();
         let finished = self.workers.into_iter().map(|worker| {

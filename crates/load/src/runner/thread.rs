@@ -1,4 +1,4 @@
-//! What the thread of a team does.
+//! Work of a team's thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::worker::{POLL_MAX, Step};
 /// Sleeping is only this precise; the rest of a wait is spun.
 const SLEEP_SLACK: Nanos = Nanos::micros(60);
 
-/// What a thread says when it is done.
+/// Report of a thread that is done.
 pub(super) struct Report {
     pub(super) team: usize,
     pub(super) outcome: TeamOutcome,
     pub(super) fault: Option<Fault>,
 }
 
-/// What a team's thread has.
+/// State of a team's thread.
 pub(super) struct TeamThread {
     pub(super) team: usize,
     pub(super) clock: Arc<dyn Clock>,
@@ -139,7 +139,7 @@ impl CpuUsage {
         }
     }
 
-    /// What was used since the window began.
+    /// Computes what was used since the window began.
     fn end(&mut self) {
         let (None, Some((cpu, own))) = (self.used, self.before) else { return };
         let (cpu_now, own_now) = self.now();

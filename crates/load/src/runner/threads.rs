@@ -31,17 +31,18 @@ struct Member {
     thread: Option<JoinHandle<()>>,
     go: Option<Sender<Nanos>>,
     boards: Vec<Arc<Board>>,
-    /// What each of its workers has measured until now, as far as they have said so since they were asked.
+    /// Figures of each of the team's workers until now, as far as they have answered since the figures were
+    /// requested.
     figures: Vec<Option<LoadOutcome>>,
     seen_at: Arc<AtomicU64>,
     answer_within: Nanos,
     outcome: Option<TeamOutcome>,
-    /// It has reported, or nothing more is expected of it.
+    /// True if the thread has reported, or nothing more is expected of it.
     over: bool,
 }
 
 impl Member {
-    /// What its workers have measured: all of it if they are done, else what they have said.
+    /// Takes what the team's workers have measured: all of it if they are done, else what they have said.
     fn take_figures(&mut self) -> TeamOutcome {
         let said: Vec<LoadOutcome> = self.figures.iter_mut().filter_map(Option::take).collect();
         match &self.outcome {
@@ -54,10 +55,10 @@ impl Member {
 /// The threads of all teams.
 pub(super) struct Threads<'a> {
     clock: &'a dyn Clock,
-    /// Whether the user wants the run to end.
+    /// True if the user wants the run to end.
     stop_wanted: &'a AtomicBool,
     phases: Phases,
-    /// What the threads look at.
+    /// Stop flag that the threads look at.
     stop: Arc<AtomicBool>,
     members: Vec<Member>,
     ready: Receiver<()>,

@@ -1,3 +1,3 @@
-//! What the tests of this crate share.
+//! Common parts of the tests of this crate.
 
 pub(crate) mod scripted;

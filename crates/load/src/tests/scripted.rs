@@ -14,13 +14,13 @@ use crate::outcome::LoadOutcome;
 use crate::window::Window;
 use crate::worker::{Step, Worker};
 
-/// What a read brings, and how it ends.
+/// Script of a read: fills in its data and returns how it ends.
 pub(crate) type Reading = Box<dyn FnMut(LbaRange, &mut [u8]) -> Outcome + Send>;
 
 /// When a request completes, and how.
 pub(crate) type LatencyScript = Box<dyn FnMut(&Request, Nanos) -> (Nanos, Outcome) + Send>;
 
-/// What the device was asked.
+/// Request that the device was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) at: Nanos,
@@ -78,7 +78,7 @@ impl Scripted {
         self.lock().asked.clone()
     }
 
-    /// Its time.
+    /// Returns the time of the device.
     pub(crate) fn time(&self) -> Time {
         Time::Virtual(Arc::clone(&self.clock))
     }

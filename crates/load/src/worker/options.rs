@@ -1,4 +1,4 @@
-//! What a worker is told beside its workload, and what each of its steps answers.
+//! Options of a worker beside its workload, and the result of each of its steps.
 
 use plumb_block::Nanos;
 use plumb_workload::{Cursor, Recorded, Share};
@@ -6,7 +6,7 @@ use plumb_workload::{Cursor, Recorded, Share};
 /// How a worker behaves apart from its workload.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Which part of the workload is this worker's.
+    /// Part of the workload that is this worker's.
     pub share: Share,
     /// How long a request may go without an answer before the run is ended.
     pub answer_within: Nanos,
@@ -35,7 +35,7 @@ impl Default for WorkerOptions {
     }
 }
 
-/// What a step did, and what to do before the next.
+/// Result of a step, and what to do before the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Something was submitted or completed: step again.

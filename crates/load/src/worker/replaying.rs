@@ -23,7 +23,7 @@ impl Replaying {
         Self { recorded, next: 0 }
     }
 
-    /// What comes next at `elapsed`; nothing starts from `end` on.
+    /// Returns what comes next at `elapsed`; nothing starts from `end` on.
     pub(crate) fn take(&mut self, elapsed: Nanos, end: Option<Nanos>, writes_in_flight: bool) -> Next {
         let is_over = end.is_some_and(|end| elapsed >= end);
         let Some(event) = self.recorded.events().get(self.next).filter(|_| !is_over) else {

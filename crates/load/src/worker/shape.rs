@@ -8,7 +8,7 @@ use crate::fault::{Error, Refused};
 use crate::in_flight::Kind;
 use crate::ledger::Ledger;
 
-/// What all requests of a worker have in common.
+/// Properties that all requests of a worker have in common.
 #[derive(Debug)]
 pub(crate) struct Shape {
     logical_block: u64,
@@ -50,7 +50,7 @@ impl Shape {
         &self.pool
     }
 
-    /// What `operation` is, its blocks, and the version that it gives them.
+    /// Returns the kind of `operation`, its blocks, and the version that it gives them.
     #[inline]
     pub(crate) fn place(&self, operation: Operation) -> (Kind, LbaRange, u64) {
         match operation {

@@ -1,4 +1,4 @@
-//! Which operation may start next, and when.
+//! Choice of the operation that may start next, and of its time.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_workload::{Burst, Cursor, Generator, Invalid, Operation, Recorded, Schedule, Share, Workload};
@@ -17,7 +17,7 @@ pub(crate) struct Stream {
     /// Something was written since the last flush.
     is_dirty: bool,
     ended: bool,
-    /// What comes instead of what is generated.
+    /// Replay that comes instead of what is generated.
     replaying: Option<Replaying>,
 }
 
@@ -29,7 +29,7 @@ struct Bursting {
     not_before: Nanos,
 }
 
-/// What comes next.
+/// Next action of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This, now. `intended` is when it was meant to start, if it is on a schedule.
@@ -100,7 +100,7 @@ impl Stream {
         schedule.due_before(until, left)
     }
 
-    /// What comes next at `elapsed`; nothing but a due flush starts from `end` on.
+    /// Returns what comes next at `elapsed`; nothing but a due flush starts from `end` on.
     ///
     /// A flush that is due is carried out even when the time is over, so that no group of writes is left
     /// without it. On a schedule the end comes with the end of the last interval, so that rates come out as

@@ -36,7 +36,7 @@ struct Instant {
     after: usize,
     /// Held by the test; a hanging poll waits for it.
     gate: Arc<Mutex<()>>,
-    /// Whether anything was asked of it.
+    /// True if anything was requested of the device.
     is_asked: Arc<AtomicBool>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an open loop tells the truth: one server of known service times at 80 % of what it can do.
+//! Test that an open loop tells the truth: one server of known service times at 80 % of what it can do.
 //!
 //! The latency since the intended start is compared with two oracles that know nothing of workers, depths and
 //! batches: Lindley's recursion over the same arrivals and service times, which it must match to the digits
@@ -24,7 +24,7 @@ const SERVICE: Nanos = Nanos::micros(100);
 const RATE: f64 = 8000.0;
 /// The bar.
 const TOLERANCE: f64 = 0.02;
-/// What a histogram of three digits may be off.
+/// Relative error that a histogram of three digits may have.
 const DIGITS: f64 = 0.001;
 
 /// How long the server takes.
@@ -184,7 +184,7 @@ impl Queue for Counter {
     }
 }
 
-/// What an exact computation says of the same run.
+/// Result of an exact computation of the same run.
 struct Exact {
     sojourns: Vec<u64>,
     late_starts: u64,
@@ -264,7 +264,7 @@ fn run_and_compare(workload: &Workload, workers: u32, server: &Server) -> (LoadO
     (outcome, measured)
 }
 
-/// That p50 and p99 are within `tolerance` of what `theory` says of a probability, in service times.
+/// Asserts that p50 and p99 are within `tolerance` of what `theory` says of a probability, in service times.
 fn assert_theory(measured: &Histogram, tolerance: f64, theory: impl Fn(f64) -> f64) {
     for per_mille in [500, 990] {
         let got = measured.at_per_mille(per_mille).unwrap().0 as f64 / SERVICE.0 as f64;
