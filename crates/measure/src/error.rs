@@ -14,7 +14,7 @@ pub enum Error {
     /// The file system is full. What had been written before is still there.
     #[error("cannot {operation} {}: the file system is full; what was recorded before is kept", path.display())]
     Full {
-        /// What was being done, as a verb.
+        /// Attempted operation, as a verb.
         operation: &'static str,
         /// The file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum Error {
     /// The operating system failed or refused.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was being done, as a verb.
+        /// Attempted operation, as a verb.
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -41,13 +41,12 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is there.
+        /// Actual content.
         found: String,
-        /// What should be.
+        /// Expected content.
         expected: &'static str,
     },
-    /// What is to be written cannot be expressed in the file's format: what, where, and what the format
-    /// takes.
+    /// The data cannot be expressed in the file's format: what, where, and what the format takes.
     #[error("cannot write {0}")]
     Inexpressible(String),
 }
@@ -69,7 +68,7 @@ impl Error {
         matches!(self, Self::Full { .. })
     }
 
-    /// What `path` is to hold is written there as `expected`, and `found` is not that.
+    /// Returns the error that `found` cannot be written to `path`, which takes `expected`.
     pub(crate) fn inexpressible(found: &str, path: &Path, expected: &str) -> Self {
         Self::Inexpressible(format!("{found} to {}: expected {expected}", path.display()))
     }

@@ -1,4 +1,4 @@
-//! What was seen, as plain data: the numbers that every report shows.
+//! Measured results as plain data: the numbers that every report shows.
 //!
 //! Durations are seconds, sizes bytes, rates per second, all as JSON numbers. What is not known is null, with
 //! a sibling that says why.
@@ -83,10 +83,10 @@ pub struct StorageSide {
     pub merges: u64,
     /// How empty flushes were taken out of the writes.
     pub flush_writes: FlushWrites,
-    /// The same counters for each device, over the window, as the kernel counts them.
+    /// Counters of each device over the window, as the kernel counts them.
     pub devices: Vec<DeviceCounters>,
-    /// Those of the block devices above them, from the top down: what a loop device, a mapped device or an
-    /// array was handed. Empty if there are none.
+    /// Counters of the block devices above `devices`, from the top down: the requests that a loop device, a
+    /// mapped device or an array received. Empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<DeviceCounters>,
     /// Whose these counts are; null where all are the run's own, as on a simulated drive.
@@ -125,7 +125,7 @@ pub enum FlushesOf {
     OwnDevice,
     /// Each flush was traced to the thread that asked for it (tracefs).
     Traced,
-    /// What was counted is of all programs: it proves nothing about the flushes of one of them.
+    /// The counts are of all programs: they prove nothing about the flushes of one of them.
     #[default]
     AllPrograms,
 }
@@ -143,7 +143,7 @@ pub enum BytesBy {
     Process,
 }
 
-/// Whether the kernel counted empty flushes among the writes, and how it is known.
+/// Answer to whether the kernel counted empty flushes among the writes, and how it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushWrites {
@@ -179,7 +179,7 @@ pub struct SyncResult {
     pub flushes_per_sync: Option<f64>,
     /// The storage's side of the window; null as `device_flushes`.
     pub storage: Option<StorageSide>,
-    /// What the surroundings did meanwhile.
+    /// Influence of the surroundings during the measurement.
     pub quality: Quality,
     /// Why the method could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,23 +197,23 @@ pub struct IoResult {
     pub depth: u32,
     /// Bytes of the range that was touched.
     pub range_bytes: u64,
-    /// What the workers saw.
+    /// Application's side, as seen by the workers.
     pub application: Option<ApplicationSide>,
-    /// What the devices beneath were handed.
+    /// Storage's side: what was submitted to the underlying devices.
     pub storage: Option<StorageSide>,
     /// Why `storage` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_unknown_because: Option<String>,
     /// For writes through the page cache: bytes still dirty in the page cache at the end of the window.
     pub dirty_bytes_after: Option<u64>,
-    /// What the surroundings did meanwhile.
+    /// Influence of the surroundings during the measurement.
     pub quality: Quality,
     /// Why it could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
 }
 
-/// What may have spoilt a measurement. Each null is "cannot be read here".
+/// Conditions that may have spoilt a measurement. Null means "cannot be read here".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// Share of the window that the busiest worker thread spent on a processor, 0 to 1.

@@ -1,4 +1,4 @@
-//! What happened when: completed operations in buckets of equal width.
+//! Time series: completed operations in buckets of equal width.
 //!
 //! Memory is bounded: a series starts with buckets of [`SERIES_BUCKET`] and, when a run outgrows
 //! [`CAPACITY`](Series::CAPACITY) of them, pairs of buckets are joined and the width doubles. Sums stay
@@ -61,7 +61,7 @@ impl TryFrom<Received> for Series {
     }
 }
 
-/// What comes from another host is counted below this, so that the sums of many hosts stay in range.
+/// Limit below which counts from another host are accepted, so that the sums of many hosts stay in range.
 pub const COUNT_MAX: u64 = 1 << 53;
 
 /// An operation that completed.

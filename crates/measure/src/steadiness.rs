@@ -1,4 +1,4 @@
-//! Whether a rate had settled: ramp, variation, slope; and the steady state of SNIA's Performance Test
+//! Steadiness of a rate: ramp, variation, slope; and the steady state of SNIA's Performance Test
 //! Specification.
 //!
 //! Pure functions over operations per bucket. A mean over a window that holds a ramp or a drift is a number
@@ -11,9 +11,9 @@ use crate::result::{Quality, SeriesPoint};
 /// When a rate settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ramp {
-    /// It was settled from this bucket on; 0 means from the start.
+    /// The rate was settled from this bucket on; 0 means from the start.
     SettledAt(usize),
-    /// It still changed in the second half of the window.
+    /// The rate still changed in the second half of the window.
     Never,
     /// Fewer than [`Ramp::BUCKETS_MIN`] buckets: nothing can be said.
     TooShort,
@@ -98,7 +98,7 @@ pub struct Steadiness {
 }
 
 impl Steadiness {
-    /// Of a window's [whole buckets](crate::Series::whole_points).
+    /// Computes the steadiness of a window from its [whole buckets](crate::Series::whole_points).
     pub fn of(points: &[SeriesPoint], bucket: Nanos) -> Self {
         let rates: Vec<f64> = points.iter().map(|point| point.operations as f64).collect();
         let ramp = Ramp::of(&rates);
@@ -148,9 +148,9 @@ pub fn relative_slope(values: &[f64]) -> Option<f64> {
     Some(products / squares * last / mean)
 }
 
-/// Whether the last five rounds are in the steady state of SNIA's Solid State Storage Performance Test
-/// Specification 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None` with
-/// fewer rounds.
+/// Returns true if the last five rounds are in the steady state of SNIA's Solid State Storage Performance
+/// Test Specification 2.0.2: they span at most 20 % of their mean, and their fitted line at most 10 %. `None`
+/// with fewer rounds.
 pub fn snia_steady(rounds: &[f64]) -> Option<bool> {
     let window = rounds.get(rounds.len().checked_sub(5)?..)?;
     let mean = mean(window)?;

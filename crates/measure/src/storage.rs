@@ -122,8 +122,8 @@ pub fn add(mine: &mut DeviceCounters, theirs: &DeviceCounters) {
     mine.busy_time += theirs.busy_time;
 }
 
-/// Whether the kernel counts empty flushes among the writes: from readings before and after `syncs` clean
-/// syncs (of a file with nothing dirty) on an otherwise idle device.
+/// Determines whether the kernel counts empty flushes among the writes, from readings before and after
+/// `syncs` clean syncs (of a file with nothing dirty) on an otherwise idle device.
 ///
 /// Says [`Unknown`](FlushWrites::Unknown) if anything else happened in between, or if fewer flushes than
 /// syncs were counted.

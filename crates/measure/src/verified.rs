@@ -1,4 +1,4 @@
-//! What was found in blocks that were read and compared with what was written.
+//! Findings in blocks that were read and compared with what was written.
 
 use plumb_block::{Lba, Stamp};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How many wrong blocks are kept one by one.
 const EXAMPLES_MAX: usize = 16;
 
-/// What verification found. Counts are logical blocks.
+/// Results of verification. Counts are logical blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// Blocks that were read and compared.
@@ -39,13 +39,13 @@ pub struct Verified {
 /// A block that is not as it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongBlock {
-    /// Which logical block of the target.
+    /// Logical block of the target.
     pub lba: Lba,
     /// How it is wrong.
     pub kind: WrongKind,
     /// The version that was acknowledged; `None` if this run had not written the block.
     pub expected: Option<u64>,
-    /// What the block says it is, if it says anything.
+    /// Stamp that the block bears, if it bears one.
     pub found: Option<Stamp>,
 }
 
@@ -55,11 +55,11 @@ pub struct WrongBlock {
 pub enum WrongKind {
     /// An acknowledged write is not there.
     Lost,
-    /// It is not whole.
+    /// The block is not whole.
     Torn,
-    /// It was written for another address.
+    /// The block was written for another address.
     Misdirected,
-    /// It is an older version.
+    /// The block is an older version.
     Stale,
 }
 
@@ -100,7 +100,7 @@ impl Verified {
 }
 
 impl WrongKind {
-    /// As it stands in the document.
+    /// Returns the name of the kind in the document.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Lost => "lost",

@@ -63,7 +63,7 @@ impl StorageWatch {
         self.flush_writes = found;
     }
 
-    /// What happened between two readings.
+    /// Returns the storage's activity between two readings.
     ///
     /// # Errors
     /// The reason, if that is not known.

@@ -90,7 +90,7 @@ impl Sent {
     }
 }
 
-/// What was compressed, if its header is one that is sent.
+/// Decompresses the histogram, if its header is one that is sent.
 fn inflated(compressed: &[u8]) -> Result<Vec<u8>, String> {
     let body = compressed.get(OUTER_HEADER..).ok_or("a histogram that is cut off")?;
     let mut bytes = Vec::new();

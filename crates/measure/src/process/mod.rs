@@ -1,4 +1,4 @@
-//! What the surroundings did during a measurement: parsers of texts of /proc.
+//! State of the surroundings during a measurement: parsers of texts of /proc.
 //!
 //! Pure but for [`OwnThread::read`] and [`surroundings`]. Fields are those of proc(5).
 

@@ -22,7 +22,7 @@ impl OwnThread {
         Some(Self { running: fields.next()??, waiting: fields.next()?? })
     }
 
-    /// What it did since `earlier`.
+    /// Returns the difference from `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self { running: self.running.since(earlier.running), waiting: self.waiting.since(earlier.waiting) }
     }
@@ -32,8 +32,8 @@ impl OwnThread {
         Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
     }
 
-    /// Of the calling thread, from `root/thread-self/schedstat`; `root` is `/proc`. `None` where the kernel
-    /// does not keep it.
+    /// Reads the values of the calling thread from `root/thread-self/schedstat`; `root` is `/proc`. Returns
+    /// `None` where the kernel does not keep them.
     pub fn read(root: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(root.join("thread-self/schedstat")).ok()?)
     }

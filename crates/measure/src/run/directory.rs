@@ -17,7 +17,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULT: &str = "result.json";
 pub(super) const HISTOGRAMS: &str = "hist.hlog";
 pub(super) const TIMESERIES: &str = "timeseries.csv";
-/// What a new run in an old directory takes away first; other files there are left alone.
+/// Files that a new run in an old directory removes first; other files there are left alone.
 const OWNED: [&str; 6] = [RESULT, HISTOGRAMS, TIMESERIES, "report.html", "requests.blktrace", MANIFEST];
 
 /// A run directory that is being written.
@@ -74,8 +74,8 @@ impl RunDirectory {
         Ok(this)
     }
 
-    /// Whether a run could be kept there, as far as that can be said without writing anything: to be asked
-    /// before much work is done for it.
+    /// Checks whether a run could be kept there, as far as possible without writing anything. Call it before
+    /// much work is done for the run.
     ///
     /// # Errors
     /// If `out` holds an earlier run that is not to be replaced, or something else, or is in no directory.
@@ -113,7 +113,7 @@ impl RunDirectory {
         &self.path
     }
 
-    /// What the manifest says now.
+    /// Returns the current manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

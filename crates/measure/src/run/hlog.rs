@@ -26,20 +26,20 @@ use plumb_block::Nanos;
 use crate::error::{Error, Result};
 use crate::histogram::Histogram;
 
-/// What a log begins with.
+/// Beginning of a log.
 pub(super) const HEADER: &str = concat!(
     "#[Histogram log format version 1.3]\n",
     "#unit: nanoseconds; tag: PHASE/LATENCY; times: seconds since the start of the run\n",
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
 );
 
-/// What a well-formed line of the log is.
+/// Form of a well-formed line of the log.
 const EXPECTED: &str = "Tag=NAME,START,LENGTH,MAX,HISTOGRAM in base64";
 
 /// One line of the log.
 #[derive(Debug, Clone)]
 pub struct TaggedHistogram {
-    /// What was timed: `PHASE/LATENCY`, such as `write-direct/write`. No spaces, no commas.
+    /// Name of the timed latency: `PHASE/LATENCY`, such as `write-direct/write`. No spaces, no commas.
     pub tag: String,
     /// The start of its window since the start of the run.
     pub start: Nanos,

@@ -11,13 +11,13 @@ pub struct Manifest {
     pub schema: String,
     /// plumb's own version.
     pub version: String,
-    /// What was run: `check`, `load`, ...
+    /// Command that was run: `check`, `load`, ...
     pub command: String,
     /// The command line.
     pub argv: Vec<String>,
     /// The seed of all random choices.
     pub seed: u64,
-    /// What was measured, as given.
+    /// Measured target, as given.
     pub target: Option<String>,
     /// The devices beneath the target.
     pub devices: Vec<DeviceIdentity>,
@@ -29,18 +29,18 @@ pub struct Manifest {
     pub started_at: String,
     /// When it ended; null while it runs.
     pub ended_at: Option<String>,
-    /// Whether it is complete.
+    /// Status of the run: whether it is complete.
     pub status: RunStatus,
     /// Why it is not complete; null if it is, or still runs.
     pub reason: Option<String>,
 }
 
-/// Which device it was.
+/// Identity of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// The name it had: `vda`.
     pub name: String,
-    /// What stays the same when names change: WWN, serial, UUID. Null if it has none.
+    /// Identifier that stays the same when names change: WWN, serial, UUID. Null if the device has none.
     pub identity: Option<String>,
 }
 
@@ -48,18 +48,18 @@ pub struct DeviceIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
-    /// It has not said that it ended: it still runs, or was killed.
+    /// The run has not reported an end: it still runs, or was killed.
     Running,
     /// Every phase ran.
     Complete,
-    /// It ended early; what was measured until then is kept.
+    /// The run ended early; what was measured until then is kept.
     Interrupted,
 }
 
 impl Manifest {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/manifest/1";
-    /// What the schema of every version begins with.
+    /// Prefix of the schema of every version.
     pub(crate) const SCHEMA_FAMILY: &str = "plumb/manifest/";
 
     /// The manifest of a run that begins now on this machine: status `running`, everything unknown still

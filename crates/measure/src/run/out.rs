@@ -18,7 +18,7 @@ pub enum Out {
     Within {
         /// The first of these that can be written holds it; it is made if it is missing.
         parents: Vec<PathBuf>,
-        /// Its name, or the beginning of it if that is taken.
+        /// Name of the directory, or the beginning of its name if that is taken.
         stem: String,
     },
 }

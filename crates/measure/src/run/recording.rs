@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Recording {
     path: PathBuf,
-    /// What was run, and whether it is complete.
+    /// Manifest: what was run, and whether it is complete.
     pub manifest: Manifest,
     /// All latencies, in the order of writing; empty if none was written.
     pub histograms: Vec<TaggedHistogram>,

@@ -21,7 +21,7 @@ use crate::result::SeriesPoint;
 pub(super) const HEADER: &str =
     "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99\n";
 
-/// What a well-formed line is.
+/// Form of a well-formed line.
 const EXPECTED: &str = "phase,at_seconds,operations,bytes,latency_mean,latency_max,latency_p50,latency_p99";
 
 /// One line.
