@@ -10,7 +10,7 @@ const PAUSE_MIN: Nanos = Nanos::millis(1);
 /// There are bursts if pauses take so much of the time, and there are so many of them.
 const PAUSES_SHARE: f64 = 0.2;
 const PAUSES_MIN: u64 = 3;
-/// Of fewer intervals nothing is said.
+/// Number of intervals below which nothing is said of them.
 const INTERVALS_MIN: u64 = 16;
 
 /// The intervals between requests.
@@ -34,7 +34,7 @@ impl Intervals {
         }
     }
 
-    /// What they say.
+    /// Returns what the intervals say of the arrivals.
     pub(crate) fn finish(&self) -> Option<Arrivals> {
         let lengths = &self.lengths;
         let (mean, deviation) = (lengths.mean()?, lengths.std()?);

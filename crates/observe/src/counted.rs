@@ -1,4 +1,4 @@
-//! What is left without events: the difference of counters, read every second.
+//! Observation without events: the difference of counters, read every second.
 
 use plumb_block::{DeviceCounters, Error, ErrorKind, Nanos, Result, StorageSnapshot};
 use plumb_measure::storage::delta;
@@ -14,7 +14,7 @@ const READ_EVERY: Nanos = Nanos::secs(1);
 pub(crate) struct Counted {
     first: StorageSnapshot,
     last: StorageSnapshot,
-    /// What each device did between two readings.
+    /// Counts of each device between two readings.
     parts: Vec<(Nanos, Nanos, Vec<DeviceCounters>)>,
 }
 

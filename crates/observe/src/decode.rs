@@ -12,7 +12,7 @@ const MS_SYNC: u64 = 4;
 /// The kernel counts in sectors of 512 bytes.
 const SECTOR: u64 = 512;
 
-/// What the events of a name are about.
+/// Subject of the events of a name.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A request, of which this happened.
@@ -21,11 +21,11 @@ pub enum Kind {
     Bio(fn(Request) -> What),
     /// A sync begins.
     Enter(SyncCall),
-    /// It ends.
+    /// A sync ends.
     Exit,
     /// The file of a sync is on this file system.
     SyncedOn,
-    /// That file system has done it.
+    /// The file system of a sync has done it.
     Synced,
     /// A task begins.
     TaskBegan,
@@ -134,7 +134,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// What `record` says; `None` of an event that was not learnt, or that says nothing that is wanted.
+    /// Decodes `record`; returns `None` for an event that was not learnt, or that says nothing that is
+    /// wanted.
     pub fn decode(&self, record: Record<'_>) -> Option<Event> {
         let id = u16::from_ne_bytes(*record.data.first_chunk()?);
         let fields = self.by_id.get(&id)?;
@@ -197,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the kernel of this version, which the samples are of: 6.18.
+    /// Format of the event in the kernel that the samples are of: 6.18.
     const ISSUE: &str = include_str!("../../linux/src/tracing/samples/block_rq_issue.format");
 
     fn record(parts: &[(usize, &[u8])]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What one device was asked, from the events of its requests.
+//! Observation of one device, from the events of its requests.
 //!
 //! A request is inserted into a queue of the kernel (or goes past it), issued to the driver, and completed,
 //! perhaps in parts. It is known by its first sector and what it asks for. Merging moves that sector, and so
@@ -22,15 +22,16 @@ use crate::event::{Merge, Op, Request, What};
 
 /// The ends of so many requests are kept: a request that begins at one of them goes on with what came before.
 const ENDS: usize = 8;
-/// Of requests that wait: more than so many were forgotten by the kernel, or their events were lost.
+/// Largest number of requests that wait: of more, some were forgotten by the kernel, or their events were
+/// lost.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Of the time so many parts are kept.
+/// Number of parts of the time that are kept at most.
 const PARTS_MAX: usize = 600;
 
 type Key = (u64, Op);
 
-/// What was seen of a device so far.
+/// Observations of a device so far.
 #[derive(Debug)]
 pub(crate) struct Device {
     has_requests: bool,
@@ -48,7 +49,7 @@ pub(crate) struct Device {
     /// Completions without data: of an empty flush, which the kernel counts among the writes, or of the end
     /// of a flush with data.
     empty: u64,
-    /// Those of which no beginning was seen.
+    /// Number of completions of which no beginning was seen.
     unmatched: u64,
     depth: Depth,
     intervals: Intervals,
@@ -158,7 +159,7 @@ impl Device {
         }
     }
 
-    /// What a request has become by merges is known when it is issued.
+    /// Notes that a request was issued: what it has become by merges is known then.
     fn issued(&mut self, at: Nanos, request: &Request, arrived: &mut dyn FnMut(Nanos, &Request)) {
         let key = (request.sector, request.op);
         let inserted = self.waiting.remove(&key);
@@ -319,7 +320,7 @@ impl Device {
     }
 }
 
-/// What completed in each part of the time: at most [`PARTS_MAX`] of equal length.
+/// Returns what completed in each part of the time: at most [`PARTS_MAX`] of equal length.
 fn over_time(series: &Series, length: Nanos) -> Vec<OverTime> {
     let points = series.whole_points(length);
     let each = points.len().div_ceil(PARTS_MAX).max(1);

@@ -1,4 +1,4 @@
-//! What happened, decoded: requests of block devices on their way, and calls that make files durable.
+//! Decoded events: requests of block devices on their way, and calls that make files durable.
 
 use plumb_block::Nanos;
 use plumb_report::document::observation::NO_CALL;
@@ -10,11 +10,11 @@ pub struct Event {
     pub at: Nanos,
     /// The thread that ran. Of a completion it is any.
     pub thread: u32,
-    /// What.
+    /// Content of the event.
     pub what: What,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// A request went into a queue of the kernel, where it waits.
@@ -23,15 +23,16 @@ pub enum What {
     Issued(Request),
     /// A request came back from the driver to be issued again.
     Requeued(Request),
-    /// So much of a request is done.
+    /// A request, or a part of one, is done.
     Completed(Request),
     /// This was merged into a request.
     Merged(Merge, Request),
     /// A thread began to make something durable.
     SyncBegan(SyncCall, Option<u32>),
-    /// What the thread makes durable is on the file system with this number, as its file system says.
+    /// The data that the thread makes durable is on the file system with this number, as its file system
+    /// says.
     SyncedOn(u32),
-    /// That file system has done it, with success or without.
+    /// The file system of a sync has done it, with success or without.
     Synced(bool),
     /// The call is done, with success or without.
     SyncEnded(bool),
@@ -52,7 +53,7 @@ pub struct Request {
     pub sector: u64,
     /// How long it is; zero of a flush, and of what ends a sequence of flushes.
     pub bytes: u64,
-    /// What it asks for.
+    /// Operation of the request.
     pub op: Op,
     /// True if it is durable when it completes.
     pub fua: bool,
@@ -60,7 +61,7 @@ pub struct Request {
     pub preflush: bool,
 }
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Op {
     /// Data.
@@ -76,7 +77,7 @@ pub enum Op {
     Other,
 }
 
-/// What was merged.
+/// Kind of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// More data behind a request.
@@ -127,8 +128,8 @@ impl SyncCall {
 }
 
 impl Request {
-    /// What the letters of `rwbs` say (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before the operation
-    /// is a flush before it, an F behind it force unit access.
+    /// Sets what the letters of `rwbs` say (`blk_fill_rwbs` of kernel/trace/blktrace.c): an F before the
+    /// operation is a flush before it, an F behind it force unit access.
     pub fn with_letters(mut self, letters: &[u8]) -> Self {
         let (preflush, rest) = match letters {
             [b'F', rest @ ..] => (true, rest),
@@ -148,7 +149,7 @@ impl Request {
         self
     }
 
-    /// Its first byte.
+    /// Returns the offset of the request's first byte.
     pub const fn offset(&self) -> u64 {
         self.sector.saturating_mul(512)
     }

@@ -1,5 +1,5 @@
-//! What other programs ask of block devices, and how long they wait for their data to be made durable: seen
-//! passively.
+//! Passive observation of what other programs ask of block devices, and of how long they wait for their data
+//! to be made durable.
 //!
 //! ```text
 //! target ──devices, whose syncs──► session ──pages of the kernel's tracing──► decode ──Event──► observer ──► ObservationDocument

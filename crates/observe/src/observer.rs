@@ -14,7 +14,7 @@ use crate::syncs::{Processes, Scope, Syncs};
 pub struct Watched {
     /// The kernel's name.
     pub name: String,
-    /// Its number, as in events.
+    /// Number of the device, as in events.
     pub number: u32,
     /// True if it has requests.
     pub has_requests: bool,
@@ -30,7 +30,7 @@ pub struct Observer {
     lost: u64,
 }
 
-/// What has been seen until now, for a line of progress.
+/// Counts until now, for a line of progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SoFar {
     /// Events.
@@ -81,7 +81,7 @@ impl Observer {
         }
     }
 
-    /// So many events were lost before `at`.
+    /// Notes that `events` events were lost before `at`.
     pub fn lost(&mut self, at: Nanos, events: u64) {
         if events > 0 {
             self.lost += events;
@@ -90,7 +90,7 @@ impl Observer {
         }
     }
 
-    /// What has been seen until now.
+    /// Returns the counts until now.
     pub fn so_far(&self) -> SoFar {
         SoFar { events: self.events, lost: self.lost, syncs: self.syncs.count() }
     }

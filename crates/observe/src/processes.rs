@@ -1,4 +1,4 @@
-//! Who the threads of this machine are, and what their descriptors stand for: /proc (proc(5)).
+//! Identities of this machine's threads, and the files that their descriptors stand for: /proc (proc(5)).
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ const THREADS_KEPT: u32 = 20;
 pub(crate) struct LiveProcesses {
     threads: HashMap<u32, Caller>,
     files: HashMap<(u32, u32), Option<SyncedFile>>,
-    /// What the descriptors stood for before: one that was closed since is still known by it.
+    /// Files that the descriptors stood for before: one that was closed since is still known by it.
     earlier: HashMap<(u32, u32), Option<SyncedFile>>,
     refreshed: u32,
 }
@@ -72,7 +72,7 @@ fn file(thread: u32, fd: u32) -> Option<SyncedFile> {
     Some(SyncedFile { path: fs::read_link(&link).ok()?.to_string_lossy().into_owned(), devices })
 }
 
-/// What the kernel has counted for a process; `None` if it is gone.
+/// Reads what the kernel has counted for a process; `None` if it is gone.
 pub(crate) fn io(process: u32) -> Option<ProcessIo> {
     let name = name(process);
     let text = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(crate) fn io(process: u32) -> Option<ProcessIo> {
     })
 }
 
-/// What was counted between two readings.
+/// Returns what was counted between two readings.
 pub(crate) fn io_since(before: &ProcessIo, after: ProcessIo) -> ProcessIo {
     let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
     ProcessIo {

@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "requests.blktrace";
 
 /// The magic with the version in its low byte.
 const MAGIC: u32 = 0x6561_7407;
-/// What happened: queued.
+/// Action of an event: queued.
 const QUEUED: u32 = 1;
 /// Kinds, as bits above the low half.
 const READ: u32 = 1 << 16;

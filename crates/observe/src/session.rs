@@ -50,7 +50,7 @@ pub struct Surroundings<'a> {
     pub progress: &'a mut dyn FnMut(Nanos, SoFar, &mut Look<'_>),
 }
 
-/// What was seen of the devices until now, and the syncs by process.
+/// Look at what was seen of the devices until now, and of the syncs by process.
 pub type Look<'a> = dyn FnMut() -> (Vec<ObservedDevice>, Vec<ObservedSync>) + 'a;
 
 /// Observes `target`. What it cannot see is said in the document; the facts of the run (environment,
@@ -91,7 +91,7 @@ pub fn observe(
     Ok(document)
 }
 
-/// What traces, or why nothing can.
+/// Returns a tracer, or why nothing can trace.
 fn tracer(target: &Target, options: &Options<'_>) -> std::result::Result<Tracer, String> {
     if options.counters_only {
         return Err("--counters".to_owned());
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::syncs::Scope;
 
-    /// Whether an observation by counters is complete, and why not.
+    /// Returns whether an observation by counters is complete, and why not.
     fn observed<'a>(requests: Option<&'a mut Keep<'a>>) -> (bool, Option<String>) {
         let target = Target {
             shown: "nothing".to_owned(),

@@ -7,8 +7,8 @@ use plumb_report::RunDocument;
 use plumb_report::document::observation::{ObservedDevice, ObservedDirection};
 use plumb_report::document::{DirectionResult, ObservationDocument, Sides};
 
-/// What was seen of the first device, with the requests that it was handed as operations, and the calls of
-/// programs as syncs.
+/// Builds a document from what was seen of the first device, with the requests that it was handed as
+/// operations, and the calls of programs as syncs.
 pub fn run_document(document: &ObservationDocument) -> RunDocument {
     let total = document.devices.first().map(|device| sides(device, document)).unwrap_or_default();
     RunDocument {

@@ -10,14 +10,14 @@ use plumb_report::document::observation::ObservedSync;
 use crate::event::SyncCall;
 use crate::tasks::Tasks;
 
-/// Who made a call, and on what.
+/// Caller of a sync, and the file of the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The process; 0 if it is gone.
     pub process: u32,
     /// The processes that it descends from, the nearest first.
     pub parents: Vec<u32>,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// The file; `None` if the call names none, or it is not open any more.
     pub file: Option<SyncedFile>,
@@ -26,7 +26,7 @@ pub struct Caller {
 /// A file that was made durable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncedFile {
-    /// As the kernel names it.
+    /// Path as the kernel names it.
     pub path: String,
     /// The number of the device that it is on, and, if it is a device itself, that device's, as stat(2) has
     /// them.
@@ -44,15 +44,15 @@ pub trait Processes {
 pub enum Scope {
     /// Everybody's.
     All,
-    /// Those of a process and of all that descend from it: the server processes of a database are children of
+    /// Calls of a process and of all that descend from it: the server processes of a database are children of
     /// the one that was started.
     Process(u32),
-    /// Those on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices,
-    /// and those of which it is not known where the file is are told too, and not counted among them.
+    /// Calls on files and devices with these numbers, as stat(2) has them. sync(2), which is of all devices,
+    /// and calls of which it is not known where the file is are told too, and not counted among them.
     Devices(BTreeSet<u64>),
 }
 
-/// Whether a call is of what is observed.
+/// Place of a call's file: on what is observed, or elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Here,
@@ -113,7 +113,7 @@ struct Begun {
     at: Nanos,
     call: SyncCall,
     fd: Option<u32>,
-    /// Whether the file is on what is observed, if its file system has said where it is.
+    /// True if the file is on what is observed; `None` until its file system has said where it is.
     is_told_here: Option<bool>,
     /// True if the thread has asked for something of a device that is observed.
     asked_here: bool,
@@ -166,8 +166,8 @@ impl Syncs {
         }
     }
 
-    /// What is known of who has ended: its name, and for a scope that asks for them those that it descends
-    /// from.
+    /// Fills in what is known of a caller that has ended: its name, and for a scope that asks for them those
+    /// that it descends from.
     fn put_ended(&self, caller: &mut Caller, thread: u32, processes: &mut dyn Processes) {
         caller.name = self.tasks.name(thread).unwrap_or_else(|| NOT_KNOWN.to_owned());
         if matches!(self.scope, Scope::Process(_)) {
@@ -180,7 +180,7 @@ impl Syncs {
         }
     }
 
-    /// It is done.
+    /// Counts the sync of a thread that has ended.
     pub(crate) fn ended(&mut self, at: Nanos, thread: u32, is_done: bool, processes: &mut dyn Processes) {
         // Not every file system says when it has done what no call asks for.
         if let Some(begun) = self.begun.remove(&thread).filter(|begun| begun.call != SyncCall::None) {
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Those of a device with the number 7:4.
+    /// Returns the syncs of a device with the number 7:4.
     fn of_device() -> Syncs {
         Syncs::new(Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, 4)])), 9)
     }

@@ -1,4 +1,4 @@
-//! What is to be observed: the devices beneath what was named, and whose syncs count.
+//! Target of an observation: the devices beneath what was named, and whose syncs count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,10 +15,10 @@ use plumb_path::survey::survey_path;
 use crate::observer::Watched;
 use crate::syncs::Scope;
 
-/// Of so many places of a process it is looked what is beneath.
+/// Largest number of places of a process for which the devices beneath are looked up.
 const PLACES_MAX: usize = 32;
 
-/// What was named.
+/// Target as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// A path, or a block device.
@@ -29,10 +29,10 @@ pub enum Wanted {
     All,
 }
 
-/// What is observed.
+/// Target of an observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// As typed.
+    /// Name as typed.
     pub shown: String,
     /// The devices, those first that it is directly on.
     pub devices: Vec<Watched>,
@@ -40,11 +40,11 @@ pub struct Target {
     pub scope: Scope,
     /// The process, if it is one.
     pub process: Option<u32>,
-    /// What the user should know of the choice.
+    /// Notes for the user on the choice.
     pub notes: Vec<String>,
 }
 
-/// It cannot be observed.
+/// Error of a target that cannot be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoTarget {
     shown: String,
@@ -60,7 +60,7 @@ impl fmt::Display for NoTarget {
 impl std::error::Error for NoTarget {}
 
 impl Wanted {
-    /// What was typed: a number is a process, and a file with such a name is `./1234`.
+    /// Parses what was typed: a number is a process, and a file with such a name is `./1234`.
     pub fn parse(typed: &str) -> Self {
         typed.parse().map_or_else(|_| Self::Place(typed.to_owned()), Self::Process)
     }

@@ -41,7 +41,7 @@ impl Tasks {
         self.by_number.clear();
     }
 
-    /// What a task is called.
+    /// Returns the name of a task.
     pub(crate) fn name(&self, task: u32) -> Option<String> {
         let name = self.by_number.get(&task)?.name;
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());

@@ -8,7 +8,7 @@ use crate::decode::{BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUE
 use crate::event::Event;
 use crate::observer::Watched;
 
-/// Of each processor: room for a million events a second that are fetched every
+/// Size of each processor's buffer, in KiB: room for a million events a second that are fetched every
 /// [`READ_EVERY`](crate::session::READ_EVERY).
 const BUFFER_KIB: &str = "4096";
 /// An event is there so long after its time at the latest.
@@ -96,7 +96,7 @@ impl Tracer {
         })
     }
 
-    /// What was read, in order, but the latest before `now`.
+    /// Takes what was read, in order, but the latest before `now`.
     pub(crate) fn before(&mut self, now: Nanos) -> impl Iterator<Item = Event> {
         self.merged.take_before(now.since(LATE_MAX))
     }

@@ -23,11 +23,11 @@ use plumb_workload::{
 
 /// The mean size may be off by this share.
 const MEAN_ERROR: f64 = 0.02;
-/// What has at least this share of the requests is common.
+/// Share of the requests from which on a size is common.
 const COMMON: f64 = 0.05;
 /// One job has at most so many sizes; others count as their neighbours.
 const SIZES_MAX: usize = 16;
-/// So often rare sizes become a job apart.
+/// Largest number of times that rare sizes are split off into a job of their own.
 const CLASSES_MAX: usize = 4;
 /// From so many writes for each flush on a whole number of them is near enough.
 const WRITES_PER_FLUSH_WHOLE: f64 = 8.0;
@@ -41,8 +41,8 @@ const RANDOM_MIN: f64 = 1000.0;
 /// Pauses are a little shorter, so that bursts keep up with the rate.
 const PAUSE_SHARE: f64 = 0.9;
 
-/// What `target` is to be given so that it is asked for the same as `device` was in `seconds`; `None` if that
-/// was nothing. What cannot be said in a workload is in the notes.
+/// Builds a workload for `target` that reproduces what was observed on `device` in `seconds`; `None` if
+/// nothing was observed. What cannot be said in a workload is in the notes.
 pub fn scenario(device: &ObservedDevice, seconds: f64, target: &str) -> Option<(Scenario, Vec<String>)> {
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
@@ -81,7 +81,7 @@ struct Of<'a> {
     name: &'static str,
     direction: &'a ObservedDirection,
     seconds: f64,
-    /// Its share of these requests.
+    /// Share of the direction's requests.
     share: f64,
     class: &'a Class,
 }
@@ -190,8 +190,8 @@ fn percents(sizes: &[SizeCount], ios: u64) -> Vec<(Bytes, u8)> {
     percents
 }
 
-/// Of `writes` the parts that are flushed every so often, together `flushes` times, and how many flushes that
-/// leaves out.
+/// Divides `writes` into the parts that are flushed every so often, together `flushes` times; also returns
+/// how many flushes that leaves out.
 fn flush_parts(writes: u64, flushes: u64) -> (Vec<(f64, Option<NonZeroU32>)>, u64) {
     if flushes == 0 {
         return (vec![(1.0, None)], 0);
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// What the jobs would do in all: operations, bytes and flushes.
+    /// Returns what the jobs would do in all: operations, bytes and flushes.
     fn done(scenario: &Scenario) -> (f64, f64, f64) {
         let jobs = scenario.spans.iter().flat_map(|span| &span.jobs).map(|job| &job.workload);
         jobs.fold((0.0, 0.0, 0.0), |(ios, bytes, flushes), of| {
