@@ -1,4 +1,4 @@
-//! What each rule means, as data: the same text behind a finding's remedy, `plumb explain` and the page.
+//! Meaning of each rule, as data: the same text behind a finding's remedy, `plumb explain` and the page.
 //!
 //! The rules of the survey are in `rules.toml` of this crate; those of measurements in that of `report`.
 //! Invariant, held by tests: every rule has an entry, and every entry has a rule.
@@ -12,14 +12,14 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Its stable name: `barriers-off`.
+    /// Stable name of the rule: `barriers-off`.
     #[serde(skip)]
     pub id: String,
-    /// What it means for who has data there.
+    /// Meaning of the rule for whoever has data there.
     pub meaning: String,
     /// From what it is known, with the limits of severity.
     pub found: String,
-    /// What to do about it, or what would prove it; with what that gives up.
+    /// Steps to take, or a way to prove the problem; with what that gives up.
     pub remedy: String,
     /// Where to read more, each by its title.
     pub sources: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a survey found out about one layer, as typed facts: the input of the rules.
+//! Facts that a survey found out about one layer, as types: the input of the rules.
 //!
 //! A [`Node`] says what was read and from where; it does not judge. [`rules::judge`](crate::rules::judge)
 //! turns a list of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording
@@ -9,17 +9,17 @@ use crate::model::{Cache, Evidence, LayerKind, is_synchronous};
 /// One layer with all that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// What kind of layer it is.
+    /// Kind of the layer.
     pub kind: LayerKind,
     /// Unique among the nodes of a survey.
     pub name: String,
-    /// What stays the same when names change.
+    /// Identity that stays the same when names change.
     pub identity: Option<String>,
     /// The names of the nodes directly below.
     pub below: Vec<String>,
-    /// Whether this layer itself holds acknowledged data that a power cut may empty. For a drive: what the
-    /// drive and the kernel's last reading of it say together; never the queue setting, which is the kernel's
-    /// alone.
+    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may erase. For a
+    /// drive: what the drive and the kernel's last reading of it say together; never the queue setting, which
+    /// is the kernel's alone.
     pub cache: Cache,
     /// `queue/write_cache`: whether the kernel sends flushes to this device.
     pub queue: KernelView,
@@ -27,11 +27,11 @@ pub struct Node {
     pub fua: KernelFua,
     /// The kernel's record of the drive's own setting: `cache_type` of SCSI and virtio disks.
     pub cache_type: KernelView,
-    /// What the drive itself answered.
+    /// The drive's own answer about its write cache.
     pub drive: DriveCache,
-    /// What is remarkable about it.
+    /// Remarkable properties of the layer.
     pub marks: Vec<Mark>,
-    /// What the statements rest on.
+    /// Sources that the statements rest on.
     pub evidence: Vec<Evidence>,
 }
 
@@ -114,8 +114,8 @@ impl Node {
     }
 }
 
-/// What the kernel believes about a write cache. Documentation/ABI/stable/sysfs-block (write_cache),
-/// drivers/scsi/sd.c (cache_type).
+/// The kernel's view of a write cache. Documentation/ABI/stable/sysfs-block (write_cache), drivers/scsi/sd.c
+/// (cache_type).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelView {
     /// Flushes are sent.
@@ -140,31 +140,31 @@ impl KernelView {
     }
 }
 
-/// Whether the driver takes FUA writes.
+/// The driver's support for FUA writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelFua {
     /// `queue/fua` is 1.
     Yes,
     /// `queue/fua` is 0: the block layer makes a write and a flush of it.
     No,
-    /// It could not be read, or there is no queue.
+    /// The attribute could not be read, or there is no queue.
     Unknown,
 }
 
-/// What a drive answered about its volatile write cache.
+/// A drive's answer about its volatile write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriveCache {
-    /// It is on.
+    /// The write cache is on.
     On,
-    /// It is off, and could be on.
+    /// The write cache is off, and could be on.
     Off,
     /// The drive says that it has none: NVMe VWC 0, SCSI NV_SUP 1 with V_SUP 0. A declared protection.
     Protected,
     /// The drive has no write cache that could be switched: ATA word 82 bit 5 is 0.
     Absent,
-    /// It was asked and did not say.
+    /// The drive was asked and did not say.
     Silent,
-    /// It was not asked, or this user may not ask.
+    /// The drive was not asked, or this user may not ask.
     NotAsked,
 }
 
@@ -181,7 +181,7 @@ pub struct Log {
     pub is_flushed: bool,
 }
 
-/// What is remarkable about a layer.
+/// Remarkable property of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     /// The data is in this machine's memory and nowhere else.
@@ -214,7 +214,7 @@ pub enum Mark {
     DirectInPlace,
     /// An ext4 journal on a device of its own.
     ExternalJournal {
-        /// That device.
+        /// The device that holds the journal.
         device: String,
     },
     /// The medium is write-protected (trap H8).
@@ -230,7 +230,7 @@ pub enum Mark {
     },
     /// The driver may do so; what would tell could not be read.
     MaySwallowFlush {
-        /// What would tell.
+        /// Fact that would tell.
         why: String,
     },
     /// Disks behind this one are not visible, nor are their caches.
@@ -256,7 +256,7 @@ pub enum Mark {
     NoFlushOffered,
     /// The hypervisor that this layer stands for.
     Guest {
-        /// Its name as far as it is known.
+        /// Name of the hypervisor as far as it is known.
         name: String,
     },
     /// A write-back cache of plumb, which acknowledges what its log has.
@@ -266,22 +266,22 @@ pub enum Mark {
     Simulated,
     /// The other end of a network.
     RemoteEnd {
-        /// What is there.
+        /// Description of the other end.
         what: String,
     },
     /// The survey cannot see further down here.
     Unseen {
-        /// What is there, and why it cannot be seen.
+        /// Description of the part that cannot be seen, and why it cannot.
         what: String,
     },
     /// This user may not ask; root may.
     NeedsRoot {
-        /// What was to be asked, with the device.
+        /// The question that was to be asked, with the device.
         question: String,
     },
     /// Not even root may ask, as in a container.
     RefusedToRoot {
-        /// What was to be asked, with the device.
+        /// The question that was to be asked, with the device.
         question: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What is wrong or worth knowing: a sentence, the evidence, and what to do.
+//! A problem or a fact worth knowing: a sentence, the evidence, and what to do.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As it stands in documents.
+    /// Returns the word for the severity that is used in documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -34,8 +34,8 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence with the layer and the figures in it.
     pub sentence: String,
-    /// What it rests on, one line each.
+    /// Evidence for the finding, one line each.
     pub evidence: Vec<String>,
-    /// What to do about it, or what would prove it.
+    /// Steps to take, or a way to prove the problem.
     pub remedy: String,
 }

@@ -67,7 +67,7 @@ impl Metrics {
     }
 }
 
-/// What a family of this name is, as the format has it: a counter ends in `_total`.
+/// Returns the type of the metric family `name`, which follows from the name: a counter ends in `_total`.
 pub fn kind_of(name: &str) -> &'static str {
     if name.ends_with("_total") { "counter" } else { "gauge" }
 }

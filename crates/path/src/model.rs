@@ -43,7 +43,7 @@ pub(crate) fn synchronous_words(value: &str) -> &'static str {
 /// The way of a write from the application to the media, for one target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePath {
-    /// What was asked for: a path or a device.
+    /// Target that was requested: a path or a device.
     pub target: String,
     /// The layers, each before all that are below it. The first is the application.
     pub layers: Vec<Layer>,
@@ -51,7 +51,7 @@ pub struct WritePath {
     pub durable_at: DurableAt,
     /// Why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
     pub unknown_below: Option<String>,
-    /// What is wrong or worth knowing.
+    /// Problems and facts worth knowing.
     pub findings: Vec<Finding>,
 }
 
@@ -115,28 +115,28 @@ pub struct DurableAt {
     pub direct: Option<String>,
     /// The name of the layer at which data is durable once fsync has returned; null if at none that is known.
     pub fsync: Option<String>,
-    /// The same for people, with what may drop it.
+    /// Summary of these layers as a sentence for people, with what may drop the data.
     pub sentence: String,
 }
 
 /// One layer of the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// What kind of layer it is.
+    /// Kind of the layer.
     pub kind: LayerKind,
     /// Unique within the path: the kernel's name where there is one (`vda`, `dm-0`), else what people call
     /// it.
     pub name: String,
-    /// What stays the same when names change: WWN, serial, UUID.
+    /// Identity that stays the same when names change: WWN, serial, UUID.
     pub identity: Option<String>,
-    /// Whether this layer itself holds acknowledged data that a power cut may empty; of a write-back cache of
-    /// plumb, whether its log does.
+    /// Cache of this layer itself: whether it holds acknowledged data that a power cut may erase; for a
+    /// write-back cache of plumb, whether its log does.
     pub cache: Cache,
-    /// What it does with a FLUSH from above.
+    /// Effect of the layer on a FLUSH from above.
     pub flush: Flush,
-    /// What it does with FUA from above.
+    /// Effect of the layer on FUA from above.
     pub fua: Fua,
-    /// What each statement rests on.
+    /// Sources that each statement rests on.
     pub evidence: Vec<Evidence>,
     /// The names of the layers directly below.
     pub below: Vec<String>,
@@ -196,57 +196,57 @@ pub enum LayerKind {
     Unknown,
 }
 
-/// Whether a layer holds acknowledged data, and what a power cut does to it.
+/// Cache of a layer: whether it holds acknowledged data, and what a power cut does to that data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// It holds nothing back.
+    /// The layer holds nothing back.
     None,
-    /// It holds data that a power cut empties.
+    /// The layer holds data that a power cut erases.
     Volatile,
-    /// It holds data that survives: battery, capacitors, flash.
+    /// The layer holds data that survives: battery, capacitors, flash.
     Protected,
     /// Nothing says.
     Unknown,
 }
 
-/// What becomes of a FLUSH.
+/// Fate of a FLUSH at a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flush {
-    /// It is passed down, or carried out by a drive.
+    /// The FLUSH is passed down, or carried out by a drive.
     Forwarded,
-    /// It ends here because nothing volatile is held at or below this layer that it could empty; at a
+    /// The FLUSH ends here because nothing volatile is held at or below this layer that it could empty; at a
     /// write-back cache of plumb, because its log holds nothing volatile.
     Absorbed,
-    /// It ends here although something volatile is held at or below this layer.
+    /// The FLUSH ends here although something volatile is held at or below this layer.
     Dropped,
     /// Nothing says.
     Unknown,
 }
 
-/// What becomes of FUA.
+/// Fate of FUA at a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fua {
-    /// It is passed down, or carried out by a drive.
+    /// FUA is passed down, or carried out by a drive.
     Native,
-    /// It becomes a write and a flush.
+    /// FUA becomes a write and a flush.
     Emulated,
-    /// It ends here.
+    /// FUA ends here.
     Dropped,
     /// Nothing says.
     Unknown,
 }
 
-/// What a statement rests on.
+/// Source that a statement rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The file, ioctl or field: `/sys/block/vda/queue/write_cache`,
     /// `SG_IO MODE SENSE(10) page 08h byte 2 bit 2`.
     pub source: String,
-    /// What was read there.
+    /// Value that was read there.
     pub value: String,
-    /// What follows from it, in a few words.
+    /// Conclusion that follows from the value, in a few words.
     pub means: String,
 }

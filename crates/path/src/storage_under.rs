@@ -1,4 +1,4 @@
-//! What is under a path: the devices whose counters tell what was handed to the drivers, and the layer
+//! Storage under a path: the devices whose counters tell what was handed to the drivers, and the layer
 //! directly below the file system.
 
 use crate::model::{Layer, LayerKind, WritePath};

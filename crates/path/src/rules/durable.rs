@@ -58,7 +58,7 @@ struct Words {
     acknowledged: &'static str,
     /// When a sync is done.
     synced: &'static str,
-    /// What asks for it.
+    /// Operation that requests the sync.
     sync: &'static str,
     /// True if every write goes past the page cache.
     is_direct: bool,
@@ -110,12 +110,12 @@ pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// What a returned fsync is worth.
+/// Guarantee that a returned fsync gives.
 enum Synced {
     At(String),
-    /// What ends the flush, and what holds what it should have made durable.
+    /// The layer that ends the flush, and the holder of the data that it should have made durable.
     Dropped(String, String),
-    /// What is in memory, as the beginning of a sentence.
+    /// Description of the data in memory, as the beginning of a sentence.
     Memory(String),
     Unknown(String),
 }
@@ -185,7 +185,7 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
     if holders.is_empty() { "memory above it".to_owned() } else { format!("the cache of {}", names(holders)) }
 }
 
-/// Which nodes are at or below `index`, of those that a flush there is for; for an adapter, also the disks
+/// Marks the nodes at or below `index` that a flush there is meant for; for an adapter, also the disks
 /// directly above it.
 fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
@@ -246,8 +246,8 @@ fn top(flow: &Flow<'_>) -> Option<usize> {
     flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
 }
 
-/// What a write past the page cache alone is worth where a sync makes durable at `name`: the layer at which
-/// such a write is durable, and the same in words; nothing where that is not certain.
+/// Returns the guarantee for a write past the page cache alone, where a sync makes durable at `name`: the
+/// layer at which such a write is durable, and the same in words; nothing where that is not certain.
 fn direct(flow: &Flow<'_>, name: &str, words: Words) -> (Option<String>, String) {
     let nothing = (None, String::new());
     let Some(top) = top(flow).filter(|top| flow.node(*top).writes_in_place()) else { return nothing };

@@ -20,7 +20,7 @@ macro_rules! marked {
 }
 pub(super) use marked;
 
-/// What a rule found. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
+/// Result of a rule. Its id is that of the rule; its remedy is the catalogue's unless the rule knows better.
 pub(super) struct Found {
     pub(super) severity: Severity,
     pub(super) sentence: String,
@@ -31,7 +31,7 @@ pub(super) struct Found {
 /// The layers that a finding is about. Displayed as `sda`, `sda and sdb`, `sda, sdb, sdc, sdd and 8 more`.
 pub(super) struct Those<'a> {
     pub(super) nodes: Vec<&'a Node>,
-    /// What their marks say, each once.
+    /// Words of the layers' marks, each once.
     pub(super) words: Vec<&'a str>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Those<'a> {
         those
     }
 
-    /// What the marks say, with `between`.
+    /// Joins the words of the marks with `between`.
     pub(super) fn said(&self, between: &str) -> String {
         self.words.join(between)
     }

@@ -1,4 +1,4 @@
-//! What becomes of FLUSH and FUA at every layer of a path.
+//! Fate of FLUSH and FUA at every layer of a path.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ pub(crate) struct Flow<'a> {
     nodes: &'a [Node],
     below: Vec<Vec<usize>>,
     above: Vec<Vec<usize>>,
-    /// What is held at or below each node, as far as this machine can see.
+    /// Cache held at or below each node, as far as this machine can see.
     held: Vec<Cache>,
-    /// The same of what was acknowledged past the page cache and is not flushed afterwards: what a layer
-    /// finds again only with what it writes out at a flush is not known to be kept.
+    /// Cache at or below each node for data that was acknowledged past the page cache and is not flushed
+    /// afterwards: data that a layer finds again only with what it writes out at a flush is not known to be
+    /// kept.
     kept: Vec<Cache>,
     flush: Vec<Flush>,
 }
@@ -58,12 +59,12 @@ impl<'a> Flow<'a> {
         self.flush[index]
     }
 
-    /// What is held at or below the node.
+    /// Returns the cache held at or below the node.
     pub(crate) fn held(&self, index: usize) -> Cache {
         self.held[index]
     }
 
-    /// What the layer itself holds: of a write-back cache, what its log does.
+    /// Returns the cache of the layer itself; for a write-back cache, that of its log.
     pub(crate) fn cache(&self, index: usize) -> Cache {
         let node = &self.nodes[index];
         let Some(log) = node.log() else { return node.cache };
@@ -77,7 +78,8 @@ impl<'a> Flow<'a> {
         self.below(index).filter(|(_, node)| on.contains(&node.name))
     }
 
-    /// What becomes of a flush that the log ought to have, where somebody vouches that it needs none.
+    /// Returns the fate of a flush that the log ought to receive, where somebody vouches that it needs none;
+    /// `None` elsewhere.
     pub(crate) fn vouched(&self, index: usize) -> Option<Flush> {
         self.nodes[index].log().filter(|log| !log.is_flushed).map(|_| ended(self.cache(index)))
     }
@@ -92,7 +94,7 @@ impl<'a> Flow<'a> {
         self.nodes.iter().position(|node| wanted(node.kind))
     }
 
-    /// What becomes of FUA: stripped where flushes are, native where the driver takes it.
+    /// Returns the fate of FUA at the node: stripped where flushes are, native where the driver takes it.
     pub(crate) fn fua(&self, index: usize) -> Fua {
         let node = &self.nodes[index];
         match self.flush[index] {
@@ -200,7 +202,7 @@ fn speaks_for_itself(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Hypervisor | LayerKind::Remote | LayerKind::Controller)
 }
 
-/// What a flush that ends at a node amounts to, by what is held there.
+/// Returns the fate of a flush that ends at a node, given the cache held there.
 fn ended(held: Cache) -> Flush {
     match held {
         Cache::Volatile => Flush::Dropped,

@@ -74,7 +74,8 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
     }
 }
 
-/// What a rule found, under its id and with what the catalogue says is to be done.
+/// Builds the finding with this id from a rule's result; the remedy is the catalogue's unless the rule gives
+/// one.
 fn finding(id: &str, found: finding::Found) -> Option<Finding> {
     let remedy = found.remedy.or_else(|| Some(CATALOGUE.get(id)?.remedy.clone()));
     Some(Finding {

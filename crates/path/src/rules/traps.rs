@@ -8,7 +8,8 @@ use crate::facts::{DriveCache, KernelView, Mark, Node};
 use crate::finding::Severity;
 use crate::model::{Cache, Flush, LayerKind};
 
-/// What all of the traps come to. Memory, and mounts without barriers, have findings of their own.
+/// Combines all of the traps into one finding. Memory, and mounts without barriers, have findings of their
+/// own.
 pub(super) fn flush_dropped(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |index, node| {
         let own = |mark: &Mark| {

@@ -37,7 +37,7 @@ impl Surveyor<'_> {
     }
 }
 
-/// What is above `top` wherever the kernel is asked: the application and the page cache.
+/// Returns the layers above `top` wherever the kernel is asked: the application and the page cache.
 pub(super) fn kernel_above(top: &str) -> Vec<Node> {
     vec![application(), page_cache(top)]
 }

@@ -12,7 +12,7 @@ use crate::model::{Cache, LayerKind};
 struct Adapter {
     /// The SCSI host: `host2`.
     host: String,
-    /// Its channel: the second number of H:C:T:L.
+    /// SCSI channel: the second number of H:C:T:L.
     channel: u32,
     /// The directory of the host.
     host_dir: String,
@@ -47,7 +47,7 @@ impl Surveyor<'_> {
         Some(name)
     }
 
-    /// Which drivers answer SYNCHRONIZE CACHE themselves.
+    /// Records whether the driver answers SYNCHRONIZE CACHE itself.
     fn flush_policy(&mut self, node: &mut Node, adapter: &Adapter) {
         match adapter.driver.as_str() {
             "megaraid_sas" if adapter.channel >= MEGARAID_LOGICAL_CHANNEL => self.megaraid(node, adapter),

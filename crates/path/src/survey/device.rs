@@ -11,12 +11,12 @@ use crate::facts::{KernelFua, Mark, Node};
 use crate::model::{Cache, LayerKind, Survey, WritePath};
 use crate::rules;
 
-/// What kind of device it is.
+/// Kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A simulated drive in this process.
     Simulated,
-    /// What an NBD server exports.
+    /// An export of an NBD server.
     Nbd,
     /// A write-back cache in this process.
     Cache,

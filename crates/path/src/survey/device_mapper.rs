@@ -67,7 +67,7 @@ impl Surveyor<'_> {
         by_target(&target.kind).unwrap_or(LayerKind::DmOther)
     }
 
-    /// What one target of a table adds.
+    /// Adds the facts of one target of a table to `node`.
     fn target(&self, node: &mut Node, place: &Place, target: &DmTarget) {
         match target.kind.as_str() {
             "cache" => self.cache_status(node, place),

@@ -126,7 +126,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// What is between the kernel and the drive: an adapter, a network, a hypervisor.
+    /// Returns the names of the layers between the kernel and the drive: an adapter, a network, a hypervisor.
     fn way(&mut self, node: &mut Node, place: &Place) -> Vec<String> {
         let parts: Vec<&str> = place.sysfs.split('/').collect();
         let remote = if parts.iter().any(|part| is_numbered(part, "session")) {

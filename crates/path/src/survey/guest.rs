@@ -1,4 +1,4 @@
-//! Whether this is a guest, and of what.
+//! Detection of a guest, and of its hypervisor.
 
 use plumb_linux::tree::Tree;
 
@@ -9,7 +9,7 @@ use crate::model::{Cache, Evidence, LayerKind};
 /// The name of the layer when it is not known what the hypervisor is.
 const NAMELESS: &str = "hypervisor";
 
-/// What the machine runs on.
+/// Hypervisor that the machine runs on, if it is a guest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Guest {
     name: Option<String>,
@@ -67,7 +67,7 @@ impl Guest {
         guest
     }
 
-    /// What it is called; `None` on a machine that is no guest.
+    /// Returns the name of the hypervisor; `None` on a machine that is not a guest.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -128,8 +128,8 @@ impl Guest {
     }
 }
 
-/// Whether the flag `hypervisor` (CPUID 1, ECX bit 31) is among the processor's; `None` where processors have
-/// no such flags.
+/// Returns true if the processor's flags include `hypervisor` (CPUID 1, ECX bit 31); `None` where processors
+/// have no such flags.
 fn flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))

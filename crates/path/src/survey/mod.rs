@@ -75,7 +75,7 @@ pub fn survey_path(tree: &dyn Tree, probe: &dyn Probe, name: &str) -> Result<Wri
 
 /// The top of a path: what was asked for and the node that it leads to.
 struct Top {
-    /// As it is shown to people.
+    /// Target as it is shown to people.
     target: String,
     /// The name of the node directly below the page cache.
     node: String,

@@ -1,4 +1,4 @@
-//! Which mount holds a file or is of a device, in whatever mount namespace it is.
+//! Lookup of the mount that holds a file or belongs to a device, in whatever mount namespace it is.
 
 use plumb_linux::tree::mountinfo::Mount;
 use plumb_linux::tree::{DeviceNumber, Stat};

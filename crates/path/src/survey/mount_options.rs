@@ -26,7 +26,7 @@ const SYNCHRONOUS: [&str; 2] = [SYNC_OPTION, "dirsync"];
 struct MountOption {
     /// The file that says so.
     source: String,
-    /// As it is written there: `data=journal`.
+    /// Option as it is written there: `data=journal`.
     text: String,
 }
 

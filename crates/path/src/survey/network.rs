@@ -18,7 +18,7 @@ const NETWORK: [&str; 17] = [
 const NETWORK_FUSE: [&str; 6] =
     ["fuse.glusterfs", "fuse.sshfs", "fuse.ceph-fuse", "fuse.ceph", "fuse.juicefs", "fuse.s3fs"];
 
-/// Those among them whose server is the host of this guest.
+/// Network file systems whose server is the host of this guest.
 const FROM_HOST: [&str; 4] = ["9p", "virtiofs", "vboxsf", "vmhgfs"];
 
 /// Returns true if file systems of this type are kept by a server.

@@ -35,9 +35,9 @@ pub enum RecordingError {
     /// The directory.
     #[error("cannot make {place}")]
     Directory {
-        /// Which.
+        /// Directory that could not be made.
         place: String,
-        /// What the system said.
+        /// Error from the system.
         source: std::io::Error,
     },
 }
@@ -49,7 +49,7 @@ pub struct RecordedSurvey {
     pub tree: RecordedTree,
     /// The answers of ioctls.
     pub probe: RecordedProbe,
-    /// What was asked for when it was recorded.
+    /// Target that was requested when it was recorded.
     pub target: Target,
 }
 

@@ -50,7 +50,7 @@ impl<'a> Surveyor<'a> {
         self.elsewhere.get_or_init(|| Elsewhere::read(self.tree))
     }
 
-    /// What this machine runs on, found out once.
+    /// Returns the hypervisor that this machine runs on, detected once.
     pub(super) fn guest(&self) -> &Guest {
         self.guest.get_or_init(|| Guest::detect(self.tree))
     }

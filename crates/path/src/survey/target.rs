@@ -1,4 +1,4 @@
-//! What a user asks for, and how it is found.
+//! Target of a survey as a user names it, and how it is found.
 
 use plumb_linux::tree::{Absence, FileKind, Stat};
 
@@ -7,7 +7,7 @@ use super::surveyor::Surveyor;
 use crate::facts::Mark;
 use crate::model::{LayerKind, SYNC_ATTRIBUTE};
 
-/// What is to be surveyed.
+/// Target of a survey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A path on a file system, a device node, or a kernel's name for a block device (`sda`). A relative path
@@ -27,7 +27,7 @@ pub enum SurveyError {
         "cannot survey {target}: there is no such path, and no block device of that name; name a file, a directory, a device such as /dev/sda, or use --all"
     )]
     NotFound {
-        /// What was asked for.
+        /// Target that was requested.
         target: String,
     },
     /// The target may be there, but cannot be looked at.
@@ -35,17 +35,17 @@ pub enum SurveyError {
         "cannot survey {target}: {reason}; run as a user who may reach it, or name the mount point above it"
     )]
     Unreachable {
-        /// What was asked for.
+        /// Target that was requested.
         target: String,
-        /// What stands in the way.
+        /// Reason why the target cannot be reached.
         reason: Absence,
     },
-    /// It is neither on a file system nor a block device.
+    /// The target is neither on a file system nor a block device.
     #[error(
         "cannot survey {target}: it is a character device, which has no write path; name a block device or a path on a file system"
     )]
     NotStorage {
-        /// What was asked for.
+        /// Target that was requested.
         target: String,
     },
 }

@@ -18,7 +18,7 @@ use crate::rules;
 /// The mode in which the log is not flushed.
 const PROTECTED: &str = "protected";
 
-/// What of the configuration matters here.
+/// The part of a cache's configuration that matters here.
 #[derive(Deserialize)]
 struct Config {
     uuid: String,
@@ -47,7 +47,7 @@ pub enum UnflushedLog {
     Kept,
     /// A power cut takes it, and why.
     Lost(String),
-    /// It cannot be told, and why.
+    /// The effect of a power cut cannot be told, and why.
     Unknown(String),
 }
 
@@ -95,7 +95,7 @@ pub fn disks_below(tree: &dyn Tree, probe: &dyn Probe, path: &str) -> Vec<String
     disks.map(|layer| layer.name.clone()).collect()
 }
 
-/// What the configuration in the file `path` says, if it can be read.
+/// Reads the configuration from the file `path`; `None` if it cannot be read.
 fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
     serde_json::from_str(&tree.text(path).ok()?).ok()
 }
@@ -103,7 +103,7 @@ fn read(tree: &dyn Tree, path: &str) -> Option<Config> {
 /// A write-back cache that a block device of this machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedCache {
-    /// Its name.
+    /// Name of the cache.
     pub name: String,
     /// The mode that it is served in: `write-back`, `protected`; `None` where its configuration cannot be
     /// read.
@@ -168,7 +168,7 @@ impl Surveyor<'_> {
         self.plumb_cache_of(node, name, found, config);
     }
 
-    /// The same, as `config` says, which was read from `source`.
+    /// Fills in `node` for the cache `name` from `config`, which was read from `source`.
     fn plumb_cache_of(&mut self, node: &mut Node, name: &str, config: Config, source: &str) {
         let Config { uuid, mode, backing, legs } = config;
         node.identity = Some(uuid);
