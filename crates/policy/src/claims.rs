@@ -48,8 +48,8 @@ pub fn withdraw(path: &Path, identity: &str) -> Result<usize, ClaimsError> {
     Ok(withdrawn)
 }
 
-/// What `protected` rests on for a disk: the drive's own word or the model's, else a word that is recorded
-/// and has not ended. `view` was read with the same `claims`.
+/// Returns what `protected` rests on for a disk: the drive's own word or the model's, else a word that is
+/// recorded and has not ended. `view` was read with the same `claims`.
 ///
 /// # Errors
 /// Why there is none that is good enough.

@@ -6,14 +6,14 @@ use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
 
-/// What to decide by: the exit code of the command line.
+/// Category of an error, for callers to decide by: the exit code of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// What was asked makes no sense: 2.
+    /// The request makes no sense: 2.
     Usage,
-    /// It was refused so that nothing is harmed, and nothing was changed: 4.
+    /// The operation was refused so that nothing is harmed, and nothing was changed: 4.
     Refused,
-    /// It failed, or the device is not as it should be: 5.
+    /// The operation failed, or the device is not as it should be: 5.
     Failed,
 }
 
@@ -32,10 +32,10 @@ pub enum PolicyError {
     /// An administrator's word.
     #[error(transparent)]
     Claim(#[from] ClaimsError),
-    /// What is to last.
+    /// Error of a setting that is to last.
     #[error(transparent)]
     Persist(#[from] PersistError),
-    /// It cannot be known what uses the disks. Nothing further was changed.
+    /// The users of the disks cannot be known. Nothing further was changed.
     #[error(
         "what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine"
     )]
@@ -47,7 +47,7 @@ pub enum PolicyError {
         disk: String,
         /// Why.
         reason: String,
-        /// What to do.
+        /// Remedy: what to do.
         remedy: String,
     },
     /// The journal is of a kind with which this cannot be done. Nothing was changed.
@@ -55,13 +55,13 @@ pub enum PolicyError {
     NotPossible {
         /// Why.
         reason: String,
-        /// What to do.
+        /// Remedy: what to do.
         remedy: String,
     },
 }
 
 impl PolicyError {
-    /// What to decide by.
+    /// Returns the category of the error, for callers to decide by.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Select(_) | Self::Claim(ClaimsError::Ended { .. }) => ErrorKind::Usage,

@@ -21,7 +21,7 @@ pub use live::LiveGateway;
 pub struct Disk {
     /// The kernel's name: `sda`, `nvme0n1`. May belong to another disk at any time.
     pub name: String,
-    /// Its number now, checked on the opened descriptor.
+    /// Number of the device now, checked on the opened descriptor.
     pub number: DeviceNumber,
     /// WWN, EUI-64, NGUID or serial, as [`crate::device`] reads it: in the form of the kernel's attribute
     /// `wwid` (`naa.5000c500a1b2c3d4`, `eui.0025385a71b0b0ed`), else `serial.` and the serial number, for
@@ -82,9 +82,9 @@ pub enum Change {
     NvmeAdmin(NvmeCommand),
     /// Text written to a file of the kernel, in one write(2).
     Attribute {
-        /// Its absolute path below /sys.
+        /// Absolute path of the attribute below /sys.
         path: String,
-        /// What is written.
+        /// Text that is written.
         text: String,
     },
     /// A text that is no setting is written to `cache_type` of a SCSI disk: the kernel answers EINVAL, which
@@ -109,7 +109,7 @@ pub enum GatewayError {
     /// The system refused or failed.
     #[error("{step}: {errno}")]
     Os {
-        /// What was done, to what.
+        /// Step: what was done, to what.
         step: String,
         /// Why it failed.
         errno: Errno,
@@ -117,19 +117,19 @@ pub enum GatewayError {
     /// The device answered with a check condition.
     #[error("{step}: the device answered with sense {key:x}/{asc:02x}/{ascq:02x}")]
     Sense {
-        /// What was done, to what.
+        /// Step: what was done, to what.
         step: String,
         /// Sense key, additional sense code and its qualifier.
         key: u8,
-        /// As above.
+        /// Additional sense code.
         asc: u8,
-        /// As above.
+        /// Additional sense code qualifier.
         ascq: u8,
     },
     /// The NVMe controller answered with a status other than 0.
     #[error("{step}: the controller answered with status {status:#06x}")]
     NvmeStatus {
-        /// What was done, to what.
+        /// Step: what was done, to what.
         step: String,
         /// Status code type and status code, as the ioctl returns them.
         status: u16,

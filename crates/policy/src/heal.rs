@@ -14,7 +14,7 @@ use crate::mechanism::{self, Goal, Material, Step};
 use crate::state::State;
 use crate::view::DeviceView;
 
-/// What a healed disk agrees with.
+/// Goal that a healed disk agrees with.
 pub const HEALED: Goal = Goal { state: State::On, saved: None };
 
 /// The steps that heal a disk; none if nothing is wrong, if its cache is off, or if it is meant to be so.

@@ -1,4 +1,4 @@
-//! The same work on many disks, by several threads: most of it is waiting for drives.
+//! Parallel map: one kind of work on many disks, by several threads, since most of it is waiting for drives.
 
 use std::num::NonZero;
 use std::thread;
@@ -8,7 +8,7 @@ const WORTH_A_THREAD: usize = 64;
 /// More would press a controller that serves all of them.
 const THREADS_MAX: usize = 4;
 
-/// What `work` makes of each item, in the order of the items.
+/// Returns what `work` makes of each item, in the order of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = processors.min(THREADS_MAX).min(items.len() / WORTH_A_THREAD).max(1);

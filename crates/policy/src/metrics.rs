@@ -1,4 +1,4 @@
-//! What is known of disks in the text format of Prometheus. What is unknown has no sample.
+//! Metrics of disks in the text format of Prometheus. A value that is unknown has no sample.
 
 use plumb_path::Severity;
 use plumb_path::metrics::{Metrics, kind_of};

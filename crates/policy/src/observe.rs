@@ -37,7 +37,7 @@ pub struct Switch {
     pub ended_at: Nanos,
 }
 
-/// What the load felt.
+/// Effect of the switches on the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Always [`Observation::SCHEMA`].
@@ -48,7 +48,7 @@ pub struct Observation {
     pub undisturbed: Undisturbed,
 }
 
-/// What the load felt during one switch. Durations in seconds.
+/// Effect of one switch on the load. Durations in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSwitch {
     /// The disk.
@@ -59,11 +59,11 @@ pub struct ObservedSwitch {
     pub operations: u64,
     /// The longest of them; null if there was none.
     pub longest_stall: Option<f64>,
-    /// What failed, in the order of time.
+    /// Errors of the load, in the order of time.
     pub errors: Vec<String>,
 }
 
-/// What the load felt at other times. Durations in seconds.
+/// Behaviour of the load at other times. Durations in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Undisturbed {
     /// How many operations.

@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 /// A controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Controller {
-    /// Its SCSI host: `host0`.
+    /// SCSI host of the controller: `host0`.
     pub host: String,
     /// The driver, as it names itself.
     pub driver: String,
     /// The program of its maker that was found; null if none was.
     pub program: Option<String>,
-    /// What to do to learn what it hides.
+    /// Command to run to learn what the controller hides.
     pub ask: String,
 }
 
-/// What a driver's controllers are asked with.
+/// Drivers of a family of controllers, and the programs that query these.
 struct Family {
     drivers: &'static [&'static str],
     /// Programs that give JSON, in the order of preference. They take the same words.
     programs: &'static [&'static str],
-    /// What they are asked.
+    /// Arguments that the programs are given.
     question: &'static str,
     /// True if plumb reads the answer.
     reads: bool,

@@ -176,7 +176,7 @@ fn settle(session: &Session<'_>, material: &Material, before: &DiskBefore) -> Ou
     })
 }
 
-/// What is not as it was, as far as it counts.
+/// Returns what is not as it was, as far as it counts.
 fn differences(was: &ReadBack, now: &ReadBack) -> Vec<Disagreement> {
     let word = |value| on_off(value, "unknown").to_owned();
     let says = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());

@@ -20,7 +20,7 @@ pub enum State {
 }
 
 impl State {
-    /// As it is written in every interface.
+    /// Returns the word that every interface uses for the state.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -62,11 +62,12 @@ impl FromStr for State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
-    /// As [`State::Off`].
+    /// The cache is in the state [`State::Off`].
     Off,
-    /// As [`State::On`].
+    /// The cache is in the state [`State::On`].
     On,
-    /// As [`State::Protected`]: flushes are suppressed, whether or not the claim for it is any good.
+    /// The cache is in the state [`State::Protected`]: flushes are suppressed, whether or not the claim for
+    /// it is good.
     Protected,
     /// There is no write cache of its own that could be in a state: a loop device, a partition, a zram.
     #[default]
@@ -81,7 +82,7 @@ impl Found {
         self.word() == state.word()
     }
 
-    /// As it is written in every interface.
+    /// Returns the word that every interface uses for the state.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",

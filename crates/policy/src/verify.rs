@@ -1,4 +1,4 @@
-//! Whether disks are still as they were planned to be: read again, compared, and said in words.
+//! Check whether disks are still as they were planned to be: read again, compared, and said in words.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::metrics;
 use crate::plan::{Asked, Plan};
 use crate::view::DeviceView;
 
-/// What was found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     /// Always [`Verification::SCHEMA`].
@@ -29,7 +29,7 @@ pub struct DiskDrift {
     pub name_now: Option<String>,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
-    /// What it was to be.
+    /// State that the disk was to be in.
     pub asked: Asked,
     /// How it differs, one line each; empty if it does not.
     pub drift: Vec<String>,
@@ -44,7 +44,7 @@ impl Verification {
         self.disks.iter().any(|disk| !disk.drift.is_empty())
     }
 
-    /// What was found, in the text format of Prometheus.
+    /// Returns what was found, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         metrics::drift(&self.disks)
     }

@@ -1,5 +1,4 @@
-//! What is known of a disk's write cache: the document behind `plumb policy show`, and what plans are made
-//! from.
+//! View of a disk's write cache: the document behind `plumb policy show`, and what plans are made from.
 
 use plumb_path::Finding;
 use serde::{Deserialize, Serialize};
@@ -34,21 +33,21 @@ pub struct DeviceView {
     pub transport: String,
     /// The vendor and the model as the disk says them.
     pub vendor: Option<String>,
-    /// As above.
+    /// Model, as the disk says it.
     pub model: Option<String>,
     /// The serial number.
     pub serial: Option<String>,
     /// Capacity in bytes.
     pub size: Option<u64>,
-    /// Whether the drive itself says that it rotates; null if it does not say.
+    /// True if the drive itself says that it rotates; null if it does not say.
     pub rotational: Option<bool>,
     /// The state it is in.
     pub state: Found,
-    /// What the device says.
+    /// State that the device reports.
     pub device: DeviceSide,
-    /// What the kernel believes.
+    /// State that the kernel believes in.
     pub kernel: KernelSide,
-    /// What stands on it, from directly above upwards: partitions, dm, md, file systems with their mount
+    /// Holders of the disk, from directly above upwards: partitions, dm, md, file systems with their mount
     /// points, swap.
     pub holders: Vec<Holder>,
     /// Where it hangs: host, port and expander, for waves of one per port.
@@ -59,16 +58,18 @@ pub struct DeviceView {
     pub protection: Option<Protection>,
     /// Counters of unsafe shutdowns and of the health of what protects the cache, where the drive has them.
     pub health: Vec<HealthCounter>,
-    /// What is wrong or worth knowing; H1 to H10 by their ids.
+    /// Findings: what is wrong or worth knowing; H1 to H10 by their ids.
     pub findings: Vec<Finding>,
-    /// Who can change the state: `plumb as root`, `the RAID controller's own tool (storcli)`, `nobody: ...`.
+    /// Party that can change the state: `plumb as root`, `the RAID controller's own tool (storcli)`, `nobody:
+    /// ...`.
     pub changeable_by: String,
     /// Why nobody can with plumb, if so; null if it can be changed.
     pub refusal: Option<Refusal>,
 }
 
 impl DeviceView {
-    /// What is no disk of this machine: nothing is known but its name, and why plumb cannot change it.
+    /// Returns the view of a name that is not a disk of this machine: nothing is known but its name, and why
+    /// plumb cannot change it.
     pub(crate) fn no_disk(name: &str, transport: &str, changeable_by: &str, refusal: Refusal) -> Self {
         Self {
             name: name.to_owned(),
@@ -80,20 +81,20 @@ impl DeviceView {
     }
 }
 
-/// What the device itself says of its write cache.
+/// State of the write cache, as the device itself reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSide {
-    /// Whether the volatile write cache is on now.
+    /// True if the volatile write cache is on now.
     pub wce: Option<bool>,
     /// Why that is not known.
     pub wce_unknown_because: Option<String>,
-    /// Whether the device lets it be changed.
+    /// True if the device lets the write cache be changed.
     pub changeable: Option<bool>,
-    /// What the maker set.
+    /// State of the write cache that the maker set.
     pub default: Option<bool>,
-    /// What the next power-on starts with.
+    /// State of the write cache that the next power-on starts with.
     pub saved: Option<bool>,
-    /// Whether a change can be saved in the device (SCSI PS, NVMe saveable, SCT).
+    /// True if a change can be saved in the device (SCSI PS, NVMe saveable, SCT).
     pub saveable: Option<bool>,
     /// SCT feature control state of ATA drives: `ata-controlled`, `forced-on`, `forced-off`.
     pub sct: Option<String>,
@@ -102,7 +103,7 @@ pub struct DeviceSide {
     pub mechanism: String,
 }
 
-/// What the kernel believes.
+/// State that the kernel believes in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelSide {
     /// `queue/write_cache`.
@@ -120,7 +121,7 @@ pub struct Holder {
     pub name: String,
     /// `partition`, `dm-crypt`, `md`, `ext4`, `swap`, ...
     pub kind: String,
-    /// What it believes of flushes, where it has a queue of its own.
+    /// Belief of the holder about flushes, where it has a queue of its own.
     pub write_cache: Option<String>,
 }
 
@@ -141,7 +142,7 @@ pub enum ProtectionRank {
 }
 
 impl ProtectionRank {
-    /// As it is written in documents.
+    /// Returns the word that documents use for the rank.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Declared => "declared",
@@ -174,7 +175,7 @@ pub struct Protection {
 pub struct HealthCounter {
     /// `unsafe_shutdowns`, `capacitor_health_percent`, `volatile_memory_backup_failed`, ...
     pub name: String,
-    /// Its value.
+    /// Value of the counter.
     pub value: u64,
     /// Where it was read: log page and bytes.
     pub source: String,
@@ -185,7 +186,7 @@ pub struct HealthCounter {
 pub struct Refusal {
     /// Why.
     pub reason: String,
-    /// What to do.
+    /// Remedy: what to do.
     pub remedy: String,
 }
 

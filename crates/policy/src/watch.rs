@@ -21,13 +21,13 @@ pub struct Change {
     pub at: String,
     /// The disk's name now, or the one that it had.
     pub name: String,
-    /// Its identity.
+    /// Identity of the disk.
     pub identity: Option<String>,
-    /// What has changed, in words.
+    /// Description of what has changed, in words.
     pub what: String,
 }
 
-/// What is known of the disks, from look to look.
+/// Knowledge about the disks, from look to look.
 #[derive(Debug, Clone, Default)]
 pub struct Watcher {
     disks: BTreeMap<String, DeviceView>,
@@ -68,7 +68,7 @@ impl Watcher {
         found
     }
 
-    /// What is now, and how often it has changed: the text format of Prometheus.
+    /// Returns the present state and the number of changes, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let disks: Vec<&DeviceView> = self.disks.values().collect();
         let changes = |view: &DeviceView| {

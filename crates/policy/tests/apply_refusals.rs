@@ -1,5 +1,5 @@
-//! What has changed between plan and apply is found before anything is done, and a disk that does not do what
-//! it is told is a mismatch, never a success.
+//! Test that what has changed between plan and apply is found before anything is done, and that a disk that
+//! does not do what it is told is a mismatch, never a success.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +34,7 @@ fn two_disks() -> MockGateway {
     MockGateway::new([MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Sas)])
 }
 
-/// What is done to `sdb` after the plan was made, and a part of what is said then.
+/// Meddles with the machine after the plan was made, and checks that the apply fails with these words.
 fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let root = tempfile::tempdir().unwrap();
     let gateway = two_disks();

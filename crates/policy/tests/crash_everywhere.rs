@@ -27,7 +27,7 @@ enum Cut {
     Before,
     /// Half of an append is there; a replacement is not.
     Torn,
-    /// It is there, and its writer never learns of it.
+    /// The whole write is there, and its writer never learns of it.
     After,
 }
 

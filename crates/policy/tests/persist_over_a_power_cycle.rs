@@ -1,6 +1,6 @@
-//! What is to last is requested, held over a reboot, proven by a power cycle that the drive counted, or lost;
-//! the files are installed whole, replaced and removed below a root of their own. Guards against a proof
-//! without a loss of power.
+//! Test that a state that is to last is requested, held over a reboot, proven by a power cycle that the drive
+//! counted, or lost; the files are installed whole, replaced and removed below a root of their own. Guards
+//! against a proof without a loss of power.
 
 use std::path::Path;
 use std::process::Command;
@@ -53,7 +53,7 @@ fn requested(gateway: &MockGateway, names: &[&str]) -> Ledger {
     ledger
 }
 
-/// What a look at the disk in this boot makes of what is known: the word, and what was read.
+/// Looks at the disk in this boot, and returns what is known then: the word, and what was read.
 fn look(gateway: &MockGateway, ledger: &mut Ledger, name: &str, boot_id: &str) -> (String, String) {
     let claims = Claims::default();
     let reader = Reader::new(gateway, &claims, Timestamp::UNIX_EPOCH).unwrap();
@@ -178,7 +178,7 @@ fn files_are_installed_for_every_name_and_removed_without_a_rest() {
     assert!(remove(&places, &later.identity).unwrap().files.is_empty(), "twice does no more");
 }
 
-/// What udev itself says, where it can be asked (systemd 254 and later).
+/// Checks the rules with udev itself, where it can be asked (systemd 254 and later).
 fn udev_takes(rules: &Path) {
     match Command::new("udevadm").args(["verify", "--no-style"]).arg(rules).output() {
         Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("Unknown command") => {

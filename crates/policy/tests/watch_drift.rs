@@ -1,4 +1,5 @@
-//! What somebody else does to a disk is seen by the next look and by `verify`, with the layer named.
+//! Test that what somebody else does to a disk is seen by the next look and by `verify`, with the layer
+//! named.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! Whether a disk is still what the plan was made for.
+//! Check whether a disk is still what the plan was made for.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::view::{DeviceView, Holder, Refusal};
 pub(super) enum Extent {
     /// All that counts: nothing was done to it yet.
     Everything,
-    /// Who it is and what stands on it: its cache was being changed when that was cut off.
+    /// Identity of the disk and what stands on it: its cache was being changed when that was cut off.
     AllButTheCache,
 }
 

@@ -15,7 +15,7 @@ use crate::state::on_off;
 pub(crate) enum StepsEnded {
     /// All were carried out, or not needed.
     All,
-    /// It was told to stop.
+    /// The run was told to stop.
     Interrupted,
     /// One failed.
     Failed(String),

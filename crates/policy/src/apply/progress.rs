@@ -1,4 +1,4 @@
-//! What is going on, for whoever watches.
+//! Progress of an apply, for whoever watches.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ pub enum Event<'a> {
     },
     /// A wave begins.
     WaveBegun {
-        /// Its number, from 0: the canary.
+        /// Number of the wave, from 0: the canary.
         wave: usize,
         /// How many disks it has.
         disks: usize,
     },
     /// A disk begins.
     DiskBegun {
-        /// Its name.
+        /// Name of the disk.
         disk: &'a str,
         /// How many were done before it.
         done: usize,
@@ -36,16 +36,16 @@ pub enum Event<'a> {
     Step {
         /// The disk's name.
         disk: &'a str,
-        /// Its number, from 0.
+        /// Number of the step, from 0.
         step: usize,
         /// How many there are.
         steps: usize,
-        /// What for.
+        /// Purpose of the step.
         words: &'a str,
     },
     /// A disk was read back.
     DiskEnded {
-        /// Its name.
+        /// Name of the disk.
         disk: &'a str,
         /// True if it is as it should be.
         verified: bool,
@@ -54,7 +54,7 @@ pub enum Event<'a> {
     },
     /// All disks of a wave were read back again.
     WaveEnded {
-        /// Its number.
+        /// Number of the wave.
         wave: usize,
     },
 }

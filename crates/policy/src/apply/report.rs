@@ -1,4 +1,4 @@
-//! What became of it.
+//! Report of an apply, a resume or a rollback.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorKind;
 use crate::journal::{Phase, Record};
 
-/// What became of an apply, a resume or a rollback.
+/// Result of an apply, a resume or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Always [`Report::SCHEMA`].
@@ -18,23 +18,23 @@ pub struct Report {
     pub disks: Vec<DiskReport>,
     /// How it ended.
     pub ended: Ended,
-    /// What to do now; null if nothing is left to do.
+    /// Next thing to do; null if nothing is left to do.
     pub go_on: Option<String>,
 }
 
-/// What became of one disk.
+/// Result for one disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskReport {
     /// The kernel's name.
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: String,
-    /// What was read back.
+    /// Result that was read back.
     #[serde(flatten)]
     pub result: DiskResult,
 }
 
-/// What was read back of one disk.
+/// Result that was read back of one disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum DiskResult {
@@ -42,7 +42,7 @@ pub enum DiskResult {
     Verified,
     /// They are not.
     Mismatch {
-        /// What was found, and what was expected.
+        /// Difference: what was found, and what was expected.
         found: String,
     },
     /// A step failed; what is now is written behind it.
@@ -50,16 +50,16 @@ pub enum DiskResult {
         /// Why, and what was read afterwards.
         error: String,
     },
-    /// It must not be changed any more.
+    /// The disk must not be changed any more.
     Refused {
         /// Why.
         reason: String,
-        /// What to do.
+        /// Remedy: what to do.
         remedy: String,
     },
-    /// It was begun and interrupted.
+    /// The disk was begun and interrupted.
     Interrupted,
-    /// It was not begun.
+    /// The disk was not begun.
     Untouched,
 }
 
@@ -69,7 +69,7 @@ pub enum DiskResult {
 pub enum Ended {
     /// All disks were verified.
     Complete,
-    /// It was told to stop.
+    /// The run was told to stop.
     Interrupted,
     /// A disk must not be changed any more. What was changed before it stays and is verified.
     Refused,
@@ -91,7 +91,7 @@ impl Report {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-apply/1";
 
-    /// What went wrong; none if all disks were verified.
+    /// Returns the kind of error that the run ended with; `None` if all disks were verified.
     pub const fn error_kind(&self) -> Option<ErrorKind> {
         match self.ended {
             Ended::Complete => None,
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// What became of the disk of this name.
+    /// Returns the result for the disk of this name.
     pub fn disk(&self, name: &str) -> Option<&DiskResult> {
         self.disks.iter().find(|disk| disk.name == name).map(|disk| &disk.result)
     }

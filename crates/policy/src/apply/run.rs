@@ -27,7 +27,7 @@ use crate::view::Refusal;
 /// itself is read anew before it is changed, and its identity is checked with every step.
 const INVENTORY_LASTS: Nanos = Nanos::secs(1);
 
-/// What an apply, a resume or a rollback works with.
+/// Environment of an apply, a resume or a rollback.
 pub struct Session<'a> {
     /// The machine.
     pub gateway: &'a dyn Gateway,
@@ -55,8 +55,8 @@ pub fn apply_in(session: &Session<'_>, plan: &Plan, root: &Path) -> Result<Repor
     apply_as(session, plan, root, "")
 }
 
-/// As [`apply_in`], with a `prefix` before the time that the name of the journal begins with: the newest
-/// journal without one is what a rollback that names none restores.
+/// Does the work of [`apply_in`], with a `prefix` before the time that the name of the journal begins with:
+/// the newest journal without one is what a rollback that names none restores.
 ///
 /// # Errors
 /// As [`apply_in`].

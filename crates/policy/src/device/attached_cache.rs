@@ -10,7 +10,7 @@ use crate::gateway::Gateway;
 use crate::state::Found;
 use crate::view::{DeviceView, Protection, ProtectionRank, Refusal};
 
-/// Who changes it.
+/// Means by which an attached cache is changed.
 pub(super) const CHANGED_BY: &str = "the mode of the cache (`plumb cache mode`)";
 
 /// A disk below a cache.

@@ -21,7 +21,7 @@ use crate::file::{self, FileError};
 pub struct Claim {
     /// The disk, as in [`crate::gateway::Disk::identity`].
     pub identity: String,
-    /// Who says so.
+    /// Person who says so.
     pub who: String,
     /// From then on it counts no more.
     #[serde(with = "rfc3339")]
@@ -45,20 +45,20 @@ pub enum ClaimsError {
     /// The file system refused or failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is no list of claims.
+    /// The file is not a list of claims.
     #[error(
         "{place} holds no claims of protection: {what}; expected [[claim]] tables with identity, who, until and reason"
     )]
     Format {
         /// The file.
         place: String,
-        /// What is wrong, with the line.
+        /// Problem, with the line.
         what: String,
     },
     /// A claim that would never count.
     #[error("the claim would have ended already: {until} is not after {now}; give a later end")]
     Ended {
-        /// Its end.
+        /// End of the claim.
         until: Timestamp,
         /// Now.
         now: Timestamp,

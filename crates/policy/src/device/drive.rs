@@ -12,26 +12,26 @@ use crate::view::{DeviceSide, HealthCounter};
 use crate::wire::{ata, nvme_command, nvme_log, ocp_log, sct, smart};
 use plumb_linux::inventory::Block;
 
-/// What a drive said.
+/// Answers of a drive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drive {
-    /// Its write cache.
+    /// Write cache of the drive.
     pub side: DeviceSide,
     /// The medium is write-protected (trap H8).
     pub write_protected: bool,
-    /// It has no caching mode page.
+    /// The drive has no caching mode page.
     pub no_caching_page: bool,
     /// Only root may ask it.
     pub denied: bool,
-    /// Its declaration that nothing is lost, in words.
+    /// Declaration of the drive that nothing is lost, in words.
     pub declared: Option<String>,
-    /// It reports that what protects the cache has failed.
+    /// The drive reports that what protects the cache has failed.
     pub backup_failed: bool,
-    /// What it reports of the energy that protects the cache, in percent of what it left the factory with.
+    /// Energy that protects the cache, as the drive reports it, in percent of what it left the factory with.
     pub capacitor_health: Option<u64>,
-    /// Its counters.
+    /// Counters of the drive.
     pub health: Vec<HealthCounter>,
-    /// Whether it says that it rotates.
+    /// Answer of the drive whether it rotates.
     pub rotational: Option<bool>,
     /// How many hosts have registered with it, where persistent reservations tell.
     pub registrations: u32,

@@ -1,4 +1,4 @@
-//! Who a disk is: what stays the same when its name changes.
+//! Identity of a disk: what stays the same when its name changes.
 
 use plumb_linux::probe::wire::{ata_identify, inquiry};
 use plumb_linux::probe::{Probe, ProbedDevice, Request};
@@ -11,7 +11,7 @@ use plumb_linux::inventory::{Block, BlockKind};
 /// Names of a disk as it gives them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// As in [`Disk::identity`].
+    /// Identity of the disk, in the form of [`Disk::identity`].
     pub identity: Option<String>,
     /// The vendor; `ATA` for what a translation layer makes of a SATA disk.
     pub vendor: Option<String>,

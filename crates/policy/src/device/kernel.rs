@@ -1,4 +1,4 @@
-//! What the kernel believes of a disk's cache, and where it writes it.
+//! Belief of the kernel about a disk's cache, and the place where the kernel writes it.
 
 use plumb_linux::tree::Tree;
 
@@ -26,7 +26,7 @@ pub struct KernelPaths {
     pub write_cache: String,
     /// cache_type, of SCSI and virtio disks.
     pub cache_type: Option<String>,
-    /// What makes sd read the drive again.
+    /// Path of the attribute that makes sd read the drive again.
     pub rescan: Option<String>,
 }
 
@@ -61,7 +61,7 @@ fn rescan(tree: &dyn Tree, block: &Block) -> Option<String> {
 
 /// The SCSI device of a disk of sd.
 struct ScsiDevice {
-    /// Its directory.
+    /// Directory of the SCSI device.
     path: String,
     /// `H:C:T:L`.
     address: String,

@@ -10,9 +10,9 @@ use serde::Deserialize;
 pub struct Model {
     /// How the model of such a drive starts.
     pub model: String,
-    /// What it is, and what protects it.
+    /// Description of the model, and of what protects it.
     pub what: String,
-    /// Who says so, and where.
+    /// Source of the claim: who says so, and where.
     pub source: String,
 }
 

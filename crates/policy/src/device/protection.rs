@@ -1,5 +1,5 @@
-//! Which claim of power-loss protection counts: the best on the ladder, unless the drive reports that it has
-//! failed.
+//! Choice of the claim of power-loss protection that counts: the best on the ladder, unless the drive reports
+//! that it has failed.
 
 use jiff::Timestamp;
 

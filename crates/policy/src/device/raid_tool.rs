@@ -1,6 +1,5 @@
-//! What the programs of RAID controllers' makers say, given as text: storcli and perccli
-//! (`/cALL show all J`), and ssacli where it is asked for JSON. plumb starts none of them, and changes no
-//! logical disk.
+//! Reports of the programs of RAID controllers' makers, given as text: storcli and perccli (`/cALL show all
+//! J`), and ssacli where it is asked for JSON. plumb starts none of them, and changes no logical disk.
 //!
 //! Typed and panic-free; what is not understood is left out. Limitations: the names of the fields are those
 //! that the programs print; they differ between versions, and newer ones (storcli2) use others.
@@ -11,10 +10,10 @@ use serde_json::Value;
 /// Deeper than any of the programs nests its answer.
 const DEPTH_MAX: usize = 16;
 
-/// What a program said.
+/// Report of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RaidReport {
-    /// Its volumes.
+    /// Volumes that the report names.
     pub volumes: Vec<Volume>,
     /// Batteries and capacitors, with the state that it gives them.
     pub backups: Vec<Backup>,
@@ -23,7 +22,7 @@ pub struct RaidReport {
 /// A logical disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// As the program names it: `0/1`.
+    /// Name of the volume, as the program prints it: `0/1`.
     pub name: String,
     /// RAID level and state, as they are printed.
     pub level: String,
@@ -50,9 +49,9 @@ pub enum WritePolicy {
 /// A battery or a capacitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
-    /// Its model, as printed.
+    /// Model of the battery or capacitor, as printed.
     pub model: String,
-    /// Its state, as printed.
+    /// State of the battery or capacitor, as printed.
     pub state: String,
     /// True if that is a state in which it protects.
     pub good: bool,
@@ -61,10 +60,10 @@ pub struct Backup {
 /// The text is no answer of such a program.
 #[derive(Debug, thiserror::Error)]
 pub enum RaidToolError {
-    /// It is no JSON.
+    /// The answer is not JSON.
     #[error("the answer of the RAID program is no JSON: ask it with J (storcli, perccli)")]
     Json(#[from] serde_json::Error),
-    /// It is JSON without a volume or a battery in it.
+    /// The answer is JSON without a volume or a battery in it.
     #[error("the answer of the RAID program names no volume and no battery: ask it with `/cALL show all J`")]
     Empty,
 }

@@ -18,7 +18,7 @@ use crate::state::Found;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
-/// What was read of one disk, before it is known what stands on it.
+/// Readings of one disk, before it is known what stands on it.
 struct Look<'b> {
     block: &'b Block,
     names: Names,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         self.names.get(&block.name).cloned().unwrap_or_else(|| identity::read(self.gateway, block))
     }
 
-    /// What stands on what.
+    /// Returns the inventory of which device stands on which.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
             .find_map(|block| self.disk(&block.name).filter(|disk| disk.identity == identity))
     }
 
-    /// The same; quickly, if it still has the name that it had.
+    /// Finds the disk with this identity; quickly, if it still has the name that it had.
     pub fn find_named(&self, name: &str, identity: &str) -> Option<Disk> {
         let still = self.disk(name).filter(|disk| disk.identity == identity);
         still.or_else(|| self.find(identity))
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         self.document(paths.kernel().map(str::to_owned), devices)
     }
 
-    /// What the user named: kernel names, nodes of /dev, or paths on file systems.
+    /// Returns the document of what the user named: kernel names, nodes of /dev, or paths on file systems.
     ///
     /// # Errors
     /// [`UnknownDevice`] for the first that stands for nothing.
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         PolicyDocument { schema: PolicyDocument::SCHEMA.to_owned(), kernel: kernel.or_else(release), devices }
     }
 
-    /// What the disk and the kernel say of it, whatever stands on it.
+    /// Reads what the disk and the kernel say of the disk, whatever stands on it.
     fn look<'b>(&self, block: &'b Block) -> Look<'b> {
         let tree = self.gateway.tree();
         let names = self.names(block);
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         disks.map(disk).collect()
     }
 
-    /// Whether it can be changed, and by whom.
+    /// Judges whether the disk can be changed, and by whom.
     fn judge(&self, view: &mut DeviceView, block: &Block, drive: &Drive) {
         let driver = place::host_driver(self.gateway.tree(), block);
         let twins: Vec<String> = view
@@ -359,7 +359,7 @@ fn is_zfs(tree: &dyn plumb_linux::tree::Tree, member: &Block) -> bool {
     member.kind == BlockKind::Partition && uevent().lines().any(|line| line.starts_with("PARTNAME=zfs"))
 }
 
-/// What uses a device without another device in between.
+/// Returns what uses a device without another device in between.
 fn on(block: &Block) -> Vec<Holder> {
     // A mount that is not in this namespace has no point here.
     let name = |point: &String, kind: &String| if point.is_empty() { kind.clone() } else { point.clone() };

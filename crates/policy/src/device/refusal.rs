@@ -7,7 +7,7 @@ use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
 use plumb_linux::inventory::{Block, BlockKind, Inventory};
 
-/// What a refusal is decided on.
+/// Facts that a refusal is decided on.
 pub(super) struct Case<'a> {
     pub(super) tree: &'a dyn plumb_linux::tree::Tree,
     pub(super) inventory: &'a Inventory,
@@ -34,7 +34,7 @@ pub(super) fn of(case: &Case<'_>) -> Option<Refusal> {
         .or_else(|| unidentified(case))
 }
 
-/// What has no write cache of its own.
+/// Refuses a device that has no write cache of its own.
 fn no_disk(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
     let below: Vec<&str> = case.block.below.iter().map(String::as_str).collect();
@@ -75,7 +75,7 @@ fn below_the_file(case: &Case<'_>) -> String {
     }
 }
 
-/// Which program of its maker manages an adapter.
+/// Returns the name of the maker's program that manages an adapter.
 pub(super) fn tool_of(driver: Option<&str>) -> &'static str {
     match driver {
         Some("megaraid_sas" | "megaraid" | "mpt3sas" | "mpt2sas" | "mpi3mr") => "storcli or perccli",
@@ -107,7 +107,7 @@ pub(super) const fn denied(is_root: bool) -> &'static str {
     }
 }
 
-/// What helps against that.
+/// Returns the remedy for missing rights.
 const fn more_rights(is_root: bool) -> &'static str {
     if is_root {
         "run plumb outside of the container, or in one that has CAP_SYS_RAWIO and CAP_SYS_ADMIN"
@@ -186,7 +186,7 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
     None
 }
 
-/// What shares the disk.
+/// Refuses a disk that is shared with others.
 fn shared(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
     for above in case.inventory.above(name) {

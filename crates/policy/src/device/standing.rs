@@ -1,5 +1,5 @@
-//! What the survey says about one disk: the findings of every path that leads over it, without those about
-//! its siblings.
+//! Findings of the survey about one disk: those of every path that leads over it, without those about its
+//! siblings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,7 @@ impl Paths {
         below
     }
 
-    /// What was found about `disk`, about what is below it and about what stands on it.
+    /// Returns what was found about `disk`, about what is below it and about what stands on it.
     pub(super) fn findings(&self, disk: &str) -> Vec<Finding> {
         let mut found: Vec<Finding> = Vec::new();
         for index in self.over.get(disk).into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! What a user means by a name: a kernel name, a node of /dev or a link to one, or a path on a file system.
+//! Meaning of a name that a user gives: a kernel name, a node of /dev or a link to one, or a path on a file
+//! system.
 
 use plumb_linux::tree::{FileKind, Tree};
 
@@ -11,11 +12,11 @@ use plumb_linux::inventory::{Block, Inventory};
     "`{target}` is no block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all"
 )]
 pub struct UnknownDevice {
-    /// What was named.
+    /// Name that the user gave.
     pub target: String,
 }
 
-/// What a name stands for.
+/// Object that a name stands for.
 pub(super) enum Named<'a> {
     /// A block device.
     Block(&'a Block),

@@ -169,7 +169,7 @@ impl Descriptor {
     }
 }
 
-/// What an error of the system means for the disk called `name`.
+/// Returns what an error of the system means for the disk called `name`.
 pub(super) fn os(name: &str, step: String, error: &std::io::Error) -> GatewayError {
     // ENOENT, ENXIO, ENODEV: the node or what is behind it is gone.
     match error.raw_os_error() {

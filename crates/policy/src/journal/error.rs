@@ -1,4 +1,4 @@
-//! What can be wrong with a journal.
+//! Errors of a journal.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ pub enum JournalError {
     Busy {
         /// The lock.
         path: PathBuf,
-        /// What the lock says of its holder.
+        /// Description of the lock's holder, as the lock has it.
         holder: String,
     },
     /// There is no journal of this name.
     #[error("{} holds no snapshot and journal: nothing was changed by it, there is nothing to undo; \
              `plumb policy apply` prints the directory of its journal, by itself one below /var/lib/plumb/policy/journals", path.display())]
     NotBegun {
-        /// Its directory.
+        /// Directory of the journal.
         path: PathBuf,
     },
     /// A record is damaged and others follow, or a record is missing.
@@ -34,7 +34,7 @@ pub enum JournalError {
         line: usize,
         /// Where the line begins.
         offset: usize,
-        /// What is wrong.
+        /// Description of what is wrong.
         what: String,
     },
     /// An earlier record could not be made durable.

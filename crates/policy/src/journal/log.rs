@@ -76,7 +76,7 @@ impl Journal {
         Self::reopen(Box::new(DirectoryStore::open(directory)?))
     }
 
-    /// Its directory.
+    /// Returns the directory of the journal.
     pub fn place(&self) -> PathBuf {
         self.store.place()
     }

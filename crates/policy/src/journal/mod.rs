@@ -1,4 +1,4 @@
-//! What an apply did, kept so that it can be continued or undone whenever it was cut off.
+//! Record of what an apply did, kept so that it can be continued or undone whenever it was cut off.
 //!
 //! ```text
 //!   ROOT/lock                   held (flock) while an apply, a resume or a rollback runs

@@ -1,15 +1,15 @@
-//! What a journal says.
+//! Records of a journal.
 
 use serde::{Deserialize, Serialize};
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number, from 0 without a gap.
+    /// Number of the record, from 0 without a gap.
     pub n: u64,
     /// When it was written: RFC 3339.
     pub at: String,
-    /// What it says.
+    /// Content of the record.
     #[serde(flatten)]
     pub record: Record,
 }
@@ -37,14 +37,14 @@ pub enum Record {
     },
     /// A resume or a rollback goes on with this journal.
     Reopened {
-        /// What it is about to do.
+        /// Phase that begins: what the run is about to do.
         phase: Phase,
         /// The boot that it runs in.
         boot_id: String,
     },
     /// A step is about to be carried out.
     Intent {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// The disk's name.
         disk: String,
@@ -52,12 +52,12 @@ pub enum Record {
         step: usize,
         /// The step in words.
         words: String,
-        /// What is sent or written.
+        /// Bytes that are sent or written.
         bytes: Vec<String>,
     },
     /// The step before was carried out, and the device or the kernel took it.
     Done {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// The disk's name.
         disk: String,
@@ -66,7 +66,7 @@ pub enum Record {
     },
     /// The step before was refused, or failed.
     StepFailed {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// The disk's name.
         disk: String,
@@ -77,30 +77,30 @@ pub enum Record {
     },
     /// The device and the kernel were read back and are as they should be.
     Verified {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// The disk's name.
         disk: String,
     },
     /// They are not.
     Mismatch {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// The disk's name.
         disk: String,
-        /// What was expected and what was found.
+        /// Difference: what was expected and what was found.
         found: String,
     },
-    /// It ended before all was done.
+    /// The run ended before all was done.
     Stopped {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
         /// Why.
         why: String,
     },
     /// All was done and verified.
     Complete {
-        /// Which way.
+        /// Phase that the record belongs to.
         phase: Phase,
     },
 }

@@ -6,7 +6,7 @@ use crate::mechanism::{Material, ReadBack};
 use crate::plan::Plan;
 use crate::view::DeviceView;
 
-/// What a rollback goes back to.
+/// State that a rollback goes back to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Always [`Snapshot::SCHEMA`].
@@ -29,9 +29,9 @@ pub struct DiskBefore {
     /// The device's current, changeable, default and saved settings, its SCT state, both views of the kernel,
     /// and what stands on it.
     pub view: DeviceView,
-    /// What a change is made from: its caching page as it came, and the files of the kernel.
+    /// Material that a change is made from: its caching page as it came, and the files of the kernel.
     pub material: Material,
-    /// What a rollback must read again.
+    /// State that a rollback must read again.
     pub found: ReadBack,
 }
 

@@ -10,7 +10,7 @@ use crate::file::{self, Lasting, Mode, failed};
 
 /// Files of one apply. Everything is durable when a call returns; after a failure nothing may be assumed.
 pub trait JournalStore: Send {
-    /// Its directory, for messages.
+    /// Returns the directory of the store, for messages.
     fn place(&self) -> PathBuf;
 
     /// The whole file; none if there is no such file.

@@ -6,12 +6,12 @@ use super::read_back::{POLL, SETTLE_MAX};
 use super::{Condition, Step};
 use crate::gateway::{Gateway, GatewayError};
 
-/// What became of a step.
+/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Execution {
-    /// It was carried out.
+    /// The step was carried out.
     Done,
-    /// It was not needed: what it is for holds already.
+    /// The step was not needed: what it is for holds already.
     NotNeeded,
     /// The kernel refused it, as it may: reading back tells.
     Refused,

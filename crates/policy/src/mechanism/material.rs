@@ -1,4 +1,4 @@
-//! What planning a change is made from: read once, then pure.
+//! Material for planning a change: read once, then pure.
 
 use plumb_linux::probe::{PageControl, ProbedDevice, Request};
 use serde::{Deserialize, Serialize};
@@ -26,32 +26,32 @@ pub enum Kind {
 pub struct Above {
     /// The dm device.
     pub disk: Disk,
-    /// Its queue/write_cache.
+    /// Path of the dm device's queue/write_cache.
     pub write_cache: String,
 }
 
-/// What is known of a disk that is to be changed.
+/// Facts about a disk that is to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Material {
     /// The disk.
     pub disk: Disk,
     /// How it is switched.
     pub kind: Kind,
-    /// Its answer to MODE SENSE(10) for the caching page, current values.
+    /// Answer of the disk to MODE SENSE(10) for the caching page, current values.
     pub mode_page: Option<Vec<u8>>,
     /// True if its cache is on.
     pub wce: bool,
-    /// What it starts with after a power cut, where it can tell.
+    /// State that the cache starts with after a power cut, where the drive can tell.
     pub saved: Option<bool>,
     /// True if it can save.
     pub saveable: bool,
     /// The path of queue/write_cache.
     pub write_cache: String,
-    /// What it says.
+    /// Content of queue/write_cache.
     pub write_cache_says: Option<String>,
     /// The path of cache_type.
     pub cache_type: Option<String>,
-    /// What it says.
+    /// Content of cache_type.
     pub cache_type_says: Option<String>,
     /// The path of the attribute that makes sd read the drive again.
     pub rescan: Option<String>,

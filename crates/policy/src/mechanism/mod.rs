@@ -19,13 +19,13 @@ pub use steps::{heal, needs_healing, release_sct, steps};
 use crate::gateway::{Change, Disk};
 use crate::state::State;
 
-/// What a disk is to be brought to.
+/// State that a disk is to be brought to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
     /// The state.
     pub state: State,
-    /// What the drive itself is to start with after a power cut; `None`: whatever it started with until now.
-    /// Only for drives that can save. An ATA drive can save the value of `state` alone.
+    /// State that the drive itself is to start with after a power cut; `None`: whatever it started with until
+    /// now. Only for drives that can save. An ATA drive can save the value of `state` alone.
     pub saved: Option<bool>,
 }
 
@@ -34,9 +34,9 @@ pub struct Goal {
 pub struct Step {
     /// The disk, or the dm device above it.
     pub disk: Disk,
-    /// What is done.
+    /// Change that the step makes.
     pub change: Change,
-    /// What for, in a few words.
+    /// Purpose of the step, in a few words.
     pub why: String,
     /// Waited for, at most two seconds, before it is carried out: libata takes notice of a change only later.
     pub after: Option<Condition>,
@@ -54,11 +54,11 @@ impl Step {
     }
 }
 
-/// What a file of the kernel says.
+/// Content of a file of the kernel, as a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Its absolute path.
+    /// Absolute path of the file.
     pub path: String,
-    /// Its text.
+    /// Text of the file.
     pub says: String,
 }

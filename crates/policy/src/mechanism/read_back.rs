@@ -18,12 +18,12 @@ use crate::wire::{ata, sct};
 pub(crate) const SETTLE_MAX: Nanos = Nanos(2_000_000_000);
 pub(crate) const POLL: Nanos = Nanos(4_000_000);
 
-/// What the device and the kernel say.
+/// State that the device and the kernel report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
-    /// Whether the drive's cache is on; null if it did not answer.
+    /// True if the drive's cache is on; null if the drive did not answer.
     pub wce: Option<bool>,
-    /// What it starts with after a power cut: the saved value, for ATA what SCT forces.
+    /// State that the cache starts with after a power cut: the saved value, for ATA what SCT forces.
     pub saved: Option<bool>,
     /// queue/write_cache.
     pub write_cache: Option<String>,
@@ -36,11 +36,11 @@ pub struct ReadBack {
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
-    /// What was read.
+    /// Name of what was read.
     pub what: String,
-    /// What it says.
+    /// Value that was found.
     pub found: String,
-    /// What it should say.
+    /// Value that was expected.
     pub expected: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Disagreement {
 /// How waiting for agreement ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was read last.
+    /// State that was read last.
     pub found: ReadBack,
     /// How it differs from the goal; empty if it does not.
     pub disagreements: Vec<Disagreement>,

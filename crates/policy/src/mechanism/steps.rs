@@ -1,4 +1,4 @@
-//! Which steps, in which order.
+//! Steps of a change, and their order.
 //!
 //! Off: flushes are let through again, flush, set, flush, the kernel reads the drive again. On: set (by
 //! `cache_type`, which sets and reads again in one), the kernel's view to write back, stale dm tables loaded

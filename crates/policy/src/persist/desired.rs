@@ -1,4 +1,4 @@
-//! What is wanted of a disk at every start: one file for each.
+//! State that is wanted of a disk at every start: one file for each disk.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub struct DesiredState {
     pub means: Means,
     /// How the disk is reached, which decides what a rule can do.
     pub transport: String,
-    /// Which attribute of the kernel sets the cache: `cache_type` below the SCSI device or the disk, or none.
+    /// Attribute of the kernel that sets the cache: `cache_type` below the SCSI device or the disk, or none.
     pub cache_type: CacheType,
     /// The model, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,12 +24,12 @@ pub struct InstallPaths {
     pub program: String,
 }
 
-/// What was done.
+/// Result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// Every file that was written or taken away.
     pub files: Vec<PathBuf>,
-    /// What to run so that it counts before the next start.
+    /// Commands to run so that the change counts before the next start.
     pub then_run: Vec<&'static str>,
 }
 

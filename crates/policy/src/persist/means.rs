@@ -11,7 +11,7 @@ use crate::view::DeviceView;
 pub enum Means {
     /// The drive keeps it: its saved value is what was asked for.
     InTheDrive,
-    /// It is set again whenever the disk appears.
+    /// The state is set again whenever the disk appears.
     AtEveryStart,
 }
 

@@ -16,27 +16,27 @@ use crate::view::DeviceView;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// It was set, and nothing has tested it.
+    /// The state was set, and nothing has tested it.
     Requested,
     /// A later boot found it. Whether the drive was without power meanwhile is not known, or it was not.
     HeldOverReboot {
         /// When: RFC 3339.
         at: String,
-        /// What was read.
+        /// Evidence: what was read.
         evidence: String,
     },
-    /// It was found after the drive had counted a power cycle.
+    /// The state was found after the drive had counted a power cycle.
     Proven {
         /// When: RFC 3339.
         at: String,
-        /// What was read.
+        /// Evidence: what was read.
         evidence: String,
     },
     /// A later boot, or a reading after a power cycle, did not find it.
     Lost {
         /// When: RFC 3339.
         at: String,
-        /// What was read.
+        /// Evidence: what was read.
         evidence: String,
     },
 }
@@ -46,7 +46,7 @@ pub enum Standing {
 pub struct Kept {
     /// The disk.
     pub identity: String,
-    /// What was asked for.
+    /// State that was requested.
     pub state: State,
     /// By what it lasts.
     pub means: Means,
@@ -69,7 +69,7 @@ pub struct Ledger {
     pub kept: Vec<Kept>,
 }
 
-/// What a later reading is held against.
+/// Reading that a setting is compared with later.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading<'a> {
     /// The disk as it is now.
@@ -81,7 +81,7 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// What `view`, which `reader` gave, tells in this boot.
+    /// Returns the reading of `view`, which `reader` gave, in this boot.
     pub fn of(reader: &Reader<'_>, view: &'a DeviceView, boot_id: &'a str) -> Self {
         Self { view, boot_id, power_cycles: reader.power_cycles(view) }
     }
@@ -167,10 +167,10 @@ const fn is_news(now: &Standing, known: &Standing) -> bool {
     }
 }
 
-/// What a setting has been through since it was set.
+/// Test that a setting has been through since it was set.
 #[derive(Clone, Copy)]
 enum Test {
-    /// So many power cycles, counted by the drive.
+    /// Number of power cycles, counted by the drive.
     PowerCycles(u64),
     /// A start of the kernel, while the drive counted no power cycle.
     RebootWithPower,

@@ -72,7 +72,7 @@ fn one(text: &mut String, desired: &DesiredState) {
     }
 }
 
-/// What the disk is known by; any of them is enough.
+/// Returns the udev matches that identify the disk; any of them is enough.
 fn matchers(desired: &DesiredState) -> Vec<String> {
     let Some(serial) = desired.identity.strip_prefix("serial.") else {
         return vec![format!(r#"ATTRS{{wwid}}=="{}""#, pattern(&desired.identity))];
@@ -118,7 +118,7 @@ fn pattern(value: &str) -> String {
         .collect()
 }
 
-/// What may stand in a comment.
+/// Returns the value as it may stand in a comment: control characters become spaces.
 fn plain(value: &str) -> String {
     value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

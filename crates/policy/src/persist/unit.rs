@@ -5,7 +5,7 @@ pub const BOOT_UNIT: &str = "plumb-policy.service";
 /// The unit after sleep: many drives forget their cache setting when their power goes.
 pub const RESUME_UNIT: &str = "plumb-policy-resume.service";
 
-/// What sleeps, by the names of systemd. systemd.special(7).
+/// Targets of systemd that put the machine to sleep. systemd.special(7).
 pub(super) const SLEEPS: [&str; 4] =
     ["suspend.target", "hibernate.target", "hybrid-sleep.target", "suspend-then-hibernate.target"];
 

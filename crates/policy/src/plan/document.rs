@@ -10,22 +10,22 @@ use crate::view::{DeviceSide, Holder, KernelSide, Protection};
 
 use super::hash;
 
-/// What is asked for.
+/// Request of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asked {
-    /// As [`State::Off`].
+    /// The cache is to be off: [`State::Off`].
     Off,
-    /// As [`State::On`].
+    /// The cache is to be on: [`State::On`].
     On,
-    /// As [`State::Protected`].
+    /// The disk is to be in [`State::Protected`].
     Protected,
     /// The views of the kernel and of the layers above are brought to what the drive says; the drive stays as
     /// it is.
     Heal,
 }
 
-/// What would be changed.
+/// Plan of what would be changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -40,13 +40,13 @@ pub struct Plan {
     pub boot_id: String,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// What was asked for.
+    /// Requested state.
     pub asked: Asked,
-    /// What is changed, in order.
+    /// Changes, in order.
     pub changes: Vec<PlannedChange>,
-    /// What is not changed although it was asked for.
+    /// Disks that are not changed although that was requested.
     pub refused: Vec<RefusedDisk>,
-    /// What is as it was asked for already.
+    /// Disks that are in the requested state already.
     pub unchanged: Vec<UnchangedDisk>,
 }
 
@@ -61,9 +61,9 @@ pub struct PlannedChange {
     pub model: Option<String>,
     /// The state in which it was found.
     pub from: Found,
-    /// What it is changed to.
+    /// Requested state of the disk.
     pub to: Asked,
-    /// What the drive itself is to start with after a power cut; null: as until now.
+    /// State that the drive itself is to start with after a power cut; null: as until now.
     pub saved: Option<bool>,
     /// The wave, from 0. All of a wave are verified before the next begins.
     pub wave: usize,
@@ -73,18 +73,18 @@ pub struct PlannedChange {
     pub port: String,
     /// Arrays and pools of which it is a member.
     pub redundancy_groups: Vec<String>,
-    /// What the device said.
+    /// State that the device reported.
     pub device: DeviceSide,
-    /// What the kernel believed.
+    /// State that the kernel believed in.
     pub kernel: KernelSide,
-    /// What stood on it.
+    /// Holders of the disk: what stood on it.
     pub holders: Vec<Holder>,
     /// Other disks with the same write cache, which change with it: the further namespaces of an NVMe
     /// controller.
     pub shares_cache_with: Vec<SharedCache>,
     /// The claim that `protected` rests on.
     pub protection: Option<Protection>,
-    /// What is done, in order. A step whose purpose holds already when its turn comes is left out.
+    /// Steps, in order. A step whose purpose holds already when its turn comes is left out.
     pub steps: Vec<PlannedStep>,
 }
 
@@ -96,7 +96,7 @@ pub struct SharedCache {
     pub name: String,
     /// WWN, EUI-64, NGUID or serial.
     pub identity: Option<String>,
-    /// What stood on it.
+    /// Holders of the disk: what stood on it.
     pub holders: Vec<Holder>,
 }
 
@@ -105,24 +105,24 @@ pub struct SharedCache {
 pub struct PlannedStep {
     /// The device that it is done to: the disk, or what stands on it.
     pub on: String,
-    /// What for.
+    /// Purpose of the step.
     pub words: String,
-    /// What is sent or written, as `--explain` prints it.
+    /// Bytes that are sent or written, as `--explain` prints them.
     pub bytes: Vec<String>,
-    /// What is waited for before it is done, for two seconds at most; null if nothing is.
+    /// Condition that is waited for before the step is done, for two seconds at most; null if there is none.
     pub waits_for: Option<String>,
-    /// What makes it needless when its turn comes; null if nothing does.
+    /// Condition that makes the step needless when its turn comes; null if there is none.
     pub left_out_if: Option<String>,
 }
 
 /// One disk that is not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedDisk {
-    /// As it was asked for.
+    /// Name of the disk, as it was requested.
     pub name: String,
     /// Why.
     pub reason: String,
-    /// What to do.
+    /// Remedy: what to do.
     pub remedy: String,
 }
 
@@ -165,8 +165,8 @@ impl Asked {
 }
 
 impl PlannedChange {
-    /// What the device and the kernel must agree with afterwards. A healed disk keeps its cache on, and is
-    /// sent flushes.
+    /// Returns the goal that the device and the kernel must agree with afterwards. A healed disk keeps its
+    /// cache on, and is sent flushes.
     pub fn goal(&self) -> Goal {
         Goal { state: self.to.state().unwrap_or(State::On), saved: self.saved }
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan.
+//! Errors of a plan.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub enum PlanError {
         /// The hash that is written in it.
         written: String,
     },
-    /// It was made in another boot, or on another machine.
+    /// The plan was made in another boot, or on another machine.
     #[error(
         "the plan is of another boot of this machine or of another machine, where names may mean other disks: make a plan \
          anew, here"

@@ -22,25 +22,26 @@ use crate::state::{Found, State};
 use crate::view::{DeviceView, Protection, Refusal};
 use crate::waves::{self, WaveSlot};
 
-/// Which disks are meant.
+/// Selection of the disks that are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// These: kernel names, nodes of /dev and links to them, paths. What cannot be changed is refused.
+    /// The named disks: kernel names, nodes of /dev and links to them, paths. Those that cannot be changed
+    /// are refused.
     Named(Vec<String>),
     /// All that have a write cache of their own.
     All,
 }
 
-/// What is asked for.
+/// Request for a plan.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
-    /// What the disks are to become.
+    /// State that the disks are to be brought to.
     pub asked: Asked,
     /// True if drives that can are to start with it, too.
     pub save: bool,
-    /// Which disks.
+    /// Disks that are meant.
     pub wanted: Wanted,
-    /// Of these, only the ones that it chooses.
+    /// Filter of the meant disks: only the ones that it chooses.
     pub filter: Option<Selection>,
     /// How many disks a wave holds at most; [`waves::WAVE_SIZE`] unless told otherwise.
     pub wave_size: usize,
@@ -57,7 +58,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What becomes of one disk.
+/// Decision about one disk.
 enum Decision {
     Changed(Box<Accepted>),
     Unchanged,
@@ -68,7 +69,7 @@ struct Accepted {
     goal: Goal,
     steps: Vec<PlannedStep>,
     protection: Option<Protection>,
-    /// What has the same cache, and so changes with it.
+    /// Disks that have the same cache, and so change with it.
     siblings: Vec<DeviceView>,
 }
 
@@ -129,7 +130,7 @@ fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryE
     })
 }
 
-/// What was asked for, as it is now.
+/// Disks that the request selects, as they are now.
 struct Selected<'a> {
     reader: Reader<'a>,
     /// Each disk once.
@@ -191,7 +192,8 @@ fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: 
     }
 }
 
-/// What changes with a disk because both have one cache; nothing where only the kernel's view is changed.
+/// Returns what changes with a disk because both have one cache; nothing where only the kernel's view is
+/// changed.
 fn siblings(
     reader: &Reader<'_>,
     change: (&DeviceView, Goal),

@@ -1,4 +1,4 @@
-//! What would be changed, in which order, and what is refused and why: a document with a hash.
+//! Plan of what would be changed, in which order, and what is refused and why: a document with a hash.
 //!
 //! A plan changes nothing. It is written down, looked at, and applied later: so it names disks by what stays
 //! the same (WWN, EUI, serial), says what each was like, and is refused when it was altered, when the machine

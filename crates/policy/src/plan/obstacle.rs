@@ -1,4 +1,4 @@
-//! Whether a disk is brought into a state, and what that rests on.
+//! Decision whether a disk is brought into a state, and what that rests on.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,8 @@ use crate::device::refusal_for;
 use crate::state::{Found, State};
 use crate::view::{DeviceView, Protection, Refusal};
 
-/// What the kernel's view above may have remembered for ever: enabling would make it wrong.
+/// Id of the finding that the layer above may have remembered the kernel's view for ever: enabling would make
+/// it wrong.
 const REMEMBERS: &str = "h10-zfs-remembers";
 
 /// The claim that the change would rest on, or why it is not made.

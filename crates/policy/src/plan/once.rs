@@ -15,7 +15,7 @@ use plumb_linux::tree::{Answer, DeviceNumber, Stat, Tree};
 
 use crate::gateway::{Change, Disk, Gateway, GatewayError, Query};
 
-/// What was answered.
+/// Answers that were given.
 struct Known<K, A>(RwLock<HashMap<K, A>>);
 
 impl<K: Eq + Hash, A: Clone> Known<K, A> {

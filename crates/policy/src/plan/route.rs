@@ -41,8 +41,8 @@ pub(crate) fn route(
     to_goal(gateway, reader, material, goal)
 }
 
-/// As [`mechanism::steps`], and where the disk itself is there, but a layer above still drops flushes, what
-/// heals that.
+/// Returns the steps of [`mechanism::steps`], and where the disk itself is there, but a layer above still
+/// drops flushes, what heals that.
 pub(crate) fn to_goal(
     gateway: &dyn Gateway,
     reader: &Reader<'_>,

@@ -1,4 +1,4 @@
-//! What is wrong with an expression, with a caret under the place.
+//! Error in an expression, with a caret under the place.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct SelectError {
     pub typed: String,
     /// Where it goes wrong, in characters from its start.
     pub column: usize,
-    /// What was expected, and what was probably meant.
+    /// Message: what was expected, and what was probably meant.
     pub message: String,
 }
 

@@ -6,15 +6,15 @@ use super::token::Operator;
 use super::{glob, parse, size};
 use crate::view::DeviceView;
 
-/// What an expression says of a disk. The order of logic with three values (Kleene): `and` takes the least,
-/// `or` the greatest.
+/// Answer of an expression about a disk. The order of logic with three values (Kleene): `and` takes the
+/// least, `or` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// It is not so.
+    /// The expression is false.
     No,
     /// The disk does not say.
     Unknown,
-    /// It is so.
+    /// The expression is true.
     Yes,
 }
 
@@ -40,7 +40,7 @@ impl Selection {
         parse::parse(typed).map(Self)
     }
 
-    /// What the expression says of a disk.
+    /// Returns what the expression says of a disk.
     pub fn judge(&self, view: &DeviceView) -> Known {
         self.0.judge(view)
     }

@@ -1,4 +1,4 @@
-//! What an expression can ask of a disk.
+//! Fields of a disk that an expression can ask for.
 
 use super::role::{Role, roles};
 use crate::view::DeviceView;
@@ -21,7 +21,7 @@ pub enum Field {
     State,
 }
 
-/// What a field holds, and so what it can be compared with.
+/// Kind of value that a field holds, and so what it can be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Free text: `=`, `!=` and `~`.
@@ -32,7 +32,7 @@ pub(super) enum Shape {
     Size,
 }
 
-/// What each is called, the first name first.
+/// Names of each field, the first name first.
 const NAMES: [(&[&str], Field); 11] = [
     (&["name"], Field::Name),
     (&["identity"], Field::Identity),

@@ -1,4 +1,4 @@
-//! Which disks are meant: the expression behind `--where`.
+//! Selection of disks: the expression behind `--where`.
 //!
 //! ```text
 //!   rotational = yes and size >= 4TB and not role = root        (model ~ "ST*" or vendor = seagate) and port ~ ata*

@@ -151,7 +151,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands where two comparisons are joined, or nothing is left to say.
+/// Returns the error message for `word` where two comparisons are joined, or where nothing is left to say.
 fn joining(word: &str) -> String {
     let meant = match word {
         "&&" | "&" | "+" | "," => " Did you mean `and`?",
@@ -165,7 +165,7 @@ fn joining(word: &str) -> String {
     format!("expected `and`, `or` or the end here; a value with spaces needs quotes.{meant}")
 }
 
-/// What stands where a comparison is expected.
+/// Returns the error message for `word` where a comparison is expected.
 fn comparing(field: Field, word: &str) -> String {
     let operators = match field.shape() {
         Shape::Size => "= != < <= > or >=",

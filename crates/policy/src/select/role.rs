@@ -1,4 +1,4 @@
-//! What a disk is used for, from what stands on it.
+//! Use of a disk, from what stands on it.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Role {
     /// All of them by their words.
     pub const WORDS: [&str; 5] = ["unused", "data", "swap", "boot", "root"];
 
-    /// As it is written in an expression.
+    /// Returns the word that an expression uses for the role.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unused => Self::WORDS[0],
@@ -41,12 +41,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a disk is used for, the least critical first; never empty.
+/// Returns the uses of a disk, the least critical first; never empty.
 pub fn roles(view: &DeviceView) -> Vec<Role> {
     roles_of(&view.holders)
 }
 
-/// The same from what stands on it.
+/// Returns the uses of a disk from what stands on it, the least critical first; never empty.
 pub fn roles_of(holders: &[Holder]) -> Vec<Role> {
     let mut roles = Vec::new();
     for holder in holders {

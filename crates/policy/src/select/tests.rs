@@ -77,7 +77,7 @@ fn what_a_disk_does_not_say_never_chooses_it() {
     assert_eq!(judge("rotational = no and name = sdb", &view), Known::No);
 }
 
-/// What is typed, the column that the caret stands under, and what is said.
+/// Cases: what is typed, the column that the caret stands under, and what is said.
 const CASES: &str = r#"modle = x ;; 0 ;; Did you mean `model`?
 model = x and rotatonal = yes ;; 14 ;; Did you mean `rotational`?
 colour = red ;; 0 ;; There are name, identity

@@ -15,7 +15,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// As it is typed.
+    /// Returns the sign as it is typed.
     pub(super) const fn sign(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -34,7 +34,7 @@ impl Operator {
     }
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A word without quotes: a field, a value, `and`, `or`, `not`.

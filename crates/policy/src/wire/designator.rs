@@ -1,5 +1,5 @@
-//! Who a device is: the vital product data pages 83h (designators) and 80h (serial number). SPC-5 7.7.6 and
-//! 7.7.18.
+//! Identification of a device: the vital product data pages 83h (designators) and 80h (serial number). SPC-5
+//! 7.7.6 and 7.7.18.
 //!
 //! The texts have the form of the kernel's attribute `wwid` (drivers/scsi/scsi_lib.c, scsi_vpd_lun_id), so
 //! that what a descriptor answers can be compared with what /sys says.

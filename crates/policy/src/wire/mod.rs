@@ -1,4 +1,4 @@
-//! What is sent to drives and what they answer, as bytes: encoders and decoders, one format a file.
+//! Wire formats of what is sent to drives and what they answer: encoders and decoders, one format a file.
 //!
 //! Pure, without unsafe, and no bytes make a decoder panic: what is too short or of another form is `None`.
 //! The decoders that the survey needs too are in [`plumb_linux::probe::wire`].

@@ -17,7 +17,7 @@ const WCE: u8 = 1 << 2;
 /// SYNCHRONIZE CACHE(10), the whole device. SBC-4 5.33.
 pub const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Whether the new value is kept over a power cycle.
+/// Choice whether the new value is kept over a power cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Save {
     /// SP=0: the current value alone.
@@ -53,8 +53,8 @@ pub fn select(answer: &[u8], write_cache: bool, save: Save) -> Option<ModeSelect
     Some(ModeSelect { cdb: [0x55, page_format_and_save, 0, 0, 0, 0, 0, high, low, 0], parameters })
 }
 
-/// What a MODE SELECT sets WCE to and whether it saves: for a mock, and for printing. `None` if it is no such
-/// command.
+/// Returns what a MODE SELECT sets WCE to and whether it saves: for a mock, and for printing. `None` if it is
+/// not such a command.
 pub fn read_select(cdb: &[u8], parameters: &[u8]) -> Option<(bool, Save)> {
     if *cdb.first()? != 0x55 {
         return None;

@@ -17,7 +17,7 @@ pub fn set_write_cache(enabled: bool, save: bool) -> NvmeCommand {
     NvmeCommand { opcode: 0x09, nsid: 0, cdw: [cdw10, u32::from(enabled), 0, 0, 0, 0] }
 }
 
-/// What a Set Features command sets the write cache to, and whether it saves; `None` if it is another
+/// Returns what a Set Features command sets the write cache to, and whether it saves; `None` if it is another
 /// command.
 pub fn read_set_write_cache(command: NvmeCommand) -> Option<(bool, bool)> {
     let is_write_cache = command.opcode == 0x09 && command.cdw[0] & 0xff == WRITE_CACHE;

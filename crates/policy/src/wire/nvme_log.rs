@@ -4,10 +4,10 @@ use super::counter;
 
 /// The page's number and length.
 pub const PAGE: u8 = 0x02;
-/// As above.
+/// Length of the page, in bytes.
 pub const BYTES: u32 = 512;
 
-/// What the page says about power loss.
+/// Fields of the page about power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
     /// Byte 0 bit 4: the volatile memory backup device has failed.

@@ -5,13 +5,13 @@ use super::{counter, little};
 
 /// The page's number and length.
 pub const PAGE: u8 = 0xc0;
-/// As above.
+/// Length of the page, in bytes.
 pub const BYTES: u32 = 512;
 /// Bytes 496-511 of the page, as they come: C0h is a vendor's own page, and without this it is another one.
 pub const GUID: [u8; 16] =
     [0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf];
 
-/// What the page says about power loss.
+/// Fields of the page about power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerLoss {
     /// Bytes 112-115: shutdowns that the capacitors did not bring to an end.

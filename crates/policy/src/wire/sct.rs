@@ -15,7 +15,7 @@ use plumb_linux::command::sense::AtaStatus;
 pub const LOG: u8 = 0xe0;
 const BLOCK_BYTES: usize = 512;
 
-/// Who decides on the write cache.
+/// Control of the write cache: who decides on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteCache {
     /// SET FEATURES does.
@@ -46,7 +46,7 @@ impl WriteCache {
         }
     }
 
-    /// As it is written in documents.
+    /// Returns the word that documents use for the state.
     pub const fn word(self) -> &'static str {
         match self {
             Self::AtaControlled => "ata-controlled",
@@ -77,7 +77,7 @@ pub fn state(registers: AtaStatus) -> Option<WriteCache> {
     WriteCache::from_code(u16::from(registers.count) | u16::from(registers.lba_low) << 8)
 }
 
-/// What a command block sets the state to, and whether it is kept; `None` if it is another command.
+/// Returns what a command block sets the state to, and whether it is kept; `None` if it is another command.
 pub fn read_set(block: &[u8]) -> Option<(WriteCache, bool)> {
     let word = |at: usize| little::<2>(block, at * 2);
     if (word(0)?, word(1)?, word(2)?) != (4, 1, 1) {

@@ -1,4 +1,4 @@
-//! What drives answer to questions.
+//! Answers of drives to questions.
 
 use plumb_block::Errno;
 use plumb_linux::probe::wire::caching_page::{self, CachingPage};

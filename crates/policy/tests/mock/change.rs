@@ -1,4 +1,4 @@
-//! What changes do to drives and to the kernel's view of them.
+//! Effects of changes on drives and on the kernel's view of them.
 
 use plumb_block::{Errno, Nanos};
 use plumb_linux::probe::Refusal;

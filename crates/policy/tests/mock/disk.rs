@@ -6,7 +6,7 @@ use plumb_linux::tree::DeviceNumber;
 use crate::wire::ocp_log::PowerLoss;
 use crate::wire::sct::WriteCache;
 
-/// What it is and how it is attached.
+/// Kind of a disk, and how it is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MockKind {
     /// SAS behind an expander of mpt3sas.
@@ -23,7 +23,7 @@ pub enum MockKind {
     Raid,
 }
 
-/// What the kernel believes.
+/// State that the kernel believes in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// The cache that sd or virtio-blk last saw: `cache_type`, and the queue's feature.
@@ -48,7 +48,7 @@ pub enum Trap {
 /// One disk. Made with [`MockDisk::new`], then given its peculiarities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockDisk {
-    /// What it is.
+    /// Kind of the disk.
     pub kind: MockKind,
     /// The kernel's name; empty: the next one of its kind.
     pub name: String,
@@ -61,7 +61,7 @@ pub struct MockDisk {
     pub serial: String,
     /// The vendor and the model.
     pub vendor: String,
-    /// As above.
+    /// Model of the disk.
     pub model: String,
     /// The driver of its SCSI host.
     pub driver: String,
@@ -69,17 +69,17 @@ pub struct MockDisk {
     pub sectors: u64,
     /// True if the cache is on.
     pub wce: bool,
-    /// What the maker set.
+    /// State of the cache that the maker set.
     pub default: bool,
-    /// What it starts with after a power cut, if it can save: PS=1, NVMe saveable.
+    /// State that the cache starts with after a power cut, if the disk can save: PS=1, NVMe saveable.
     pub saved: Option<bool>,
     /// The changeable bit; for virtio CONFIG_WCE.
     pub changeable: bool,
-    /// It has a caching page.
+    /// The disk has a caching page.
     pub has_page: bool,
     /// NVMe: it has a volatile write cache.
     pub vwc: bool,
-    /// It declares its cache non-volatile: NV_SUP=1, V_SUP=0.
+    /// The disk declares its cache non-volatile: NV_SUP=1, V_SUP=0.
     pub nonvolatile: bool,
     /// Byte 2 bit 0 of its caching page: reads are not cached.
     pub read_cache_disabled: bool,
@@ -111,7 +111,8 @@ pub struct MockDisk {
     pub registrations: u32,
     /// This user may not ask the drive.
     pub denied: bool,
-    /// What the kernel believes; set by [`MockDisk::new`] to agree with the drive when the machine starts.
+    /// State that the kernel believes in; set by [`MockDisk::new`] to agree with the drive when the machine
+    /// starts.
     pub kernel: Kernel,
     /// A set that has not taken effect, and the moment when it will.
     pub(super) pending_set: Option<(Nanos, bool)>,
@@ -121,13 +122,13 @@ pub struct MockDisk {
     pub(super) attention: bool,
     /// Flushes received.
     pub(super) flushes: u64,
-    /// It was pulled out.
+    /// The disk was pulled out.
     pub(super) gone: bool,
     /// A trap that is sprung when the machine starts.
     pub(super) trap: Option<Trap>,
-    /// Its number.
+    /// Number of the device.
     pub(super) number: DeviceNumber,
-    /// Its directory in /sys.
+    /// Directory of the device in /sys.
     pub(super) sysfs: String,
 }
 
@@ -186,21 +187,21 @@ impl MockDisk {
         }
     }
 
-    /// The same with its cache off.
+    /// Turns the cache of the disk off.
     #[must_use]
     pub fn off(mut self) -> Self {
         self.wce = false;
         self
     }
 
-    /// The same with peculiarities.
+    /// Changes the disk by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The same in a trap, with its cache on.
+    /// Puts the disk in a trap, with its cache on.
     #[must_use]
     pub fn trapped(mut self, trap: Trap) -> Self {
         self.wce = true;
@@ -208,7 +209,7 @@ impl MockDisk {
         self
     }
 
-    /// What [`crate::gateway::Disk::identity`] must be.
+    /// Returns what [`crate::gateway::Disk::identity`] must be.
     pub fn identity(&self) -> String {
         match self.kind {
             MockKind::Virtio => format!("serial.{}", self.serial),
@@ -234,8 +235,8 @@ impl MockDisk {
         self.kernel.cache && !self.kernel.disabled
     }
 
-    /// What sd reads: the page as the drive gives it; a write-protected disk and one without a page read as
-    /// write through.
+    /// Returns what sd reads: the page as the drive gives it; a write-protected disk and one without a page
+    /// read as write through.
     pub(super) fn as_read(&self) -> bool {
         match self.kind {
             // The kernel looks at VWC alone (H7).
@@ -259,7 +260,7 @@ impl MockDisk {
         }
     }
 
-    /// What is due by now happens; whether anything did.
+    /// Carries out what is due by now; returns true if anything was.
     pub(super) fn settle(&mut self, now: Nanos) -> bool {
         let mut changed = false;
         if let Some((at, wce)) = self.pending_set

@@ -13,7 +13,7 @@ pub(super) struct Files {
     tree: RecordedTree,
     /// Files by their paths without links.
     flat: HashMap<String, Vec<u8>>,
-    /// What is in directories, by their paths without links.
+    /// Names in directories, by the directories' paths without links.
     names: HashMap<String, BTreeSet<String>>,
     /// Links by their paths without other links, with what they stand for, which is without links, too.
     links: HashMap<String, String>,

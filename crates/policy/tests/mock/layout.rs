@@ -164,7 +164,7 @@ pub(super) fn cache_type(disk: &MockDisk) -> Option<String> {
     }
 }
 
-/// What the kernel says of the disk now.
+/// Writes what the kernel says of the disk now.
 pub(super) fn show(tree: &mut Files, disk: &MockDisk) {
     let word = |back: bool| if back { "write back\n" } else { "write through\n" };
     tree.put_text(&format!("{}/queue/write_cache", disk.sysfs), word(disk.sends()));

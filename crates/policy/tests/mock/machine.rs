@@ -102,7 +102,7 @@ impl Machine {
         self.due.first().is_none_or(|(at, _)| *at > self.time)
     }
 
-    /// What is due by now happens.
+    /// Carries out what is due by now.
     pub(super) fn settle(&mut self) {
         while let Some((at, index)) = self.due.first().copied()
             && at <= self.time

@@ -112,7 +112,7 @@ impl MockGateway {
         locked(&self.control).watcher = Some(Box::new(watcher));
     }
 
-    /// What the disk called `name` and the kernel's view of it are now.
+    /// Returns the disk called `name` and the kernel's view of it as they are now.
     pub fn disk(&self, name: &str) -> Option<MockDisk> {
         let mut machine = alone(&self.machine);
         machine.settle();
@@ -150,7 +150,7 @@ impl MockGateway {
         alone(&self.machine).md(name, level, below);
     }
 
-    /// What the array is doing: `idle`, `resync`, `check`.
+    /// Sets what the array is doing: `idle`, `resync`, `check`.
     pub fn md_action(&self, name: &str, action: &str) {
         alone(&self.machine).md_action(name, action);
     }

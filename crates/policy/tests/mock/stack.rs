@@ -1,4 +1,4 @@
-//! What stands on disks: partitions, device mapper, md, file systems.
+//! Layers on disks: partitions, device mapper, md, file systems.
 
 use plumb_linux::tree::{DeviceNumber, FileKind, Stat};
 
@@ -11,7 +11,7 @@ pub(super) struct Stacked {
     kind: StackedKind,
     uuid: String,
     number: DeviceNumber,
-    /// What its queue took over when it was set up.
+    /// State of the cache that the queue took over when it was set up.
     cache: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What udev makes of rules: a checker for those that plumb writes. A rule with an error is dropped there
-//! with a line in the log.
+//! Checker of udev rules, for those that plumb writes. A rule with an error is dropped by udev with a line in
+//! the log.
 
 /// A rule that udev would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -7,13 +7,13 @@
 pub struct RuleError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of what is wrong.
     pub what: &'static str,
     /// The line.
     pub text: String,
 }
 
-/// Whether udev would take the rules: every line is a comment or pairs of key, operator and quoted value,
+/// Checks that udev would take the rules: every line is a comment or pairs of key, operator and quoted value,
 /// every GOTO has its LABEL, and no line only matches. udev(7); a rule with an error is dropped there with a
 /// line in the log.
 ///
