@@ -9,14 +9,15 @@ use plumb_serve::ExportError;
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What to decide by.
+/// Category of an error, for callers to decide by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// What was asked for makes no sense: a name, a plan, a file of something else.
+    /// The request makes no sense: a name, a plan, a file of something else.
     Usage,
-    /// It could harm this machine.
+    /// The operation could harm this machine.
     Refused,
-    /// It cannot be done or known here: something is missing, was interrupted, or does not answer.
+    /// The operation cannot be done, or its result cannot be known, here: something is missing, was
+    /// interrupted, or does not answer.
     NotMeasured,
     /// No system call of a program can be seen: strace(1) is missing, or may not trace.
     NotTraced,
@@ -34,7 +35,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}")]
 pub struct Error {
-    /// What to decide by.
+    /// Category of the error, for callers to decide by.
     pub kind: ErrorKind,
     what: String,
 }
@@ -45,7 +46,7 @@ impl Error {
         Self { kind, what: what.into() }
     }
 
-    /// What was typed or given makes no sense.
+    /// Returns a [`Usage`](ErrorKind::Usage) error: the input makes no sense.
     pub fn usage(what: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, what)
     }
@@ -60,7 +61,7 @@ impl Error {
         Self::new(ErrorKind::NotMeasured, format!("{what}; {remedy}"))
     }
 
-    /// What is kept is not as it was written.
+    /// Returns an error for stored data that is not as it was written.
     pub(crate) fn damaged(place: impl Display, what: impl Display) -> Self {
         Self::new(ErrorKind::NotMeasured, format!("{place}: {what}; nothing can be said of this run"))
     }

@@ -38,14 +38,13 @@ pub enum FileSystem {
     None,
 }
 
-/// What is particular to a file system.
+/// Properties of one file system.
 struct Kind {
     name: &'static str,
     /// The smallest device that its mkfs takes, in MiB.
     size_min_mib: u64,
     make: &'static [&'static str],
-    /// Its checker, which changes nothing, and the bit of its exit code by which that says that there is
-    /// damage.
+    /// Checker of the file system, which changes nothing, and the bit of its exit code that reports damage.
     check: (&'static [&'static str], i32),
     /// Where both come from.
     package: &'static str,
@@ -117,7 +116,7 @@ impl FileSystem {
         self.kind().map_or(1, |kind| kind.size_min_mib)
     }
 
-    /// Whether its mkfs is installed.
+    /// Checks that the mkfs of the file system is installed.
     ///
     /// # Errors
     /// [`NotMeasured`](ErrorKind::NotMeasured) if it is not.
@@ -138,8 +137,8 @@ impl FileSystem {
         if output.status.success() { Ok(()) } else { Err(failed(kind.make, device, said(&output))) }
     }
 
-    /// What the checker of the file system on `device` finds wrong with it; it must have been mounted since a
-    /// power cut, and not be mounted now.
+    /// Runs the checker of the file system on `device` and returns what it finds wrong; the file system must
+    /// have been mounted since a power cut, and not be mounted now.
     ///
     /// # Errors
     /// If there is no file system, or its checker is missing or fails.
@@ -206,7 +205,7 @@ fn failed(argv: &[&str], device: &Path, said: String) -> Error {
     Error::failed(command, said)
 }
 
-/// What to do where mounting could not be tried.
+/// Returns the remedy for a mount that could not be tried.
 const fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::PERM | Errno::ACCESS => "run as root",
@@ -215,7 +214,7 @@ const fn hint(errno: Errno) -> &'static str {
     }
 }
 
-/// What a program said, its complaints first, or how it ended.
+/// Returns the output of a program, stderr first, or its exit status if it printed nothing.
 fn said(output: &Output) -> String {
     let text = [&*output.stderr, &*output.stdout].concat();
     let text = String::from_utf8_lossy(&text);

@@ -1,5 +1,5 @@
-//! What survives a power cut: the commands that a device was given are recorded, every state that a cut may
-//! leave is explored, and each is put before a checker.
+//! Exploration of what survives a power cut: the commands that a device was given are recorded, every state
+//! that a cut may leave is explored, and each is put before a checker.
 //!
 //! ```text
 //!   Device ─► Recorder ─► Recording ─► Explorer ─► State ─► checker

@@ -21,7 +21,7 @@ pub struct Observed<R> {
 enum Node<R> {
     /// All that was read until here led to this.
     Result(R),
-    /// What was read next, and what came after each content.
+    /// The check read a block next; `after` has what came after each content.
     Read { lba: u64, after: HashMap<Content, Node<R>> },
 }
 

@@ -10,11 +10,11 @@ use crate::file_system::FileSystem;
 /// A kind of drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriveProfile {
-    /// Its name, with its figure if it has one: `lying:8`.
+    /// Name of the profile, with its figure if it has one: `lying:8`.
     pub name: String,
     /// One line on what it does.
     pub about: &'static str,
-    /// What it keeps.
+    /// Promise of what a drive with this profile keeps.
     pub promise: Promise,
     /// True if it breaks what its interface promises. A file system may do anything over such a drive.
     pub breaks_contract: bool,
@@ -38,7 +38,7 @@ pub const PROFILES: [(&str, &str); 7] = [
 ];
 
 impl DriveProfile {
-    /// Whether this kernel may mount a file system that such a drive has left.
+    /// Checks that this kernel may mount a file system that such a drive has left.
     ///
     /// # Errors
     /// [`Refused`](ErrorKind::Refused) if that might crash it.

@@ -1,4 +1,4 @@
-//! What the blocks of a drive are for: which file owns them, or which part of the file system they are.
+//! Roles of the blocks of a drive: which file owns them, or which part of the file system they are.
 //!
 //! Files and directories are asked by FIEMAP; the rest is what the file system says of its own layout:
 //! `dumpe2fs` and `debugfs` for ext4, the superblock for XFS (Documentation/filesystems/xfs, section
@@ -24,7 +24,7 @@ use crate::file_system::FileSystem;
 /// Where btrfs keeps its superblocks, and how long each is.
 const BTRFS_SUPERBLOCKS: ([u64; 2], u64) = ([64 << 10, 64 << 20], 4096);
 
-/// Which bytes of a drive belong to what.
+/// Role of each range of bytes of a drive, and the file that owns it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roles {
     /// By first byte: the byte after the last one, the file beneath the mount, and the role.
@@ -32,7 +32,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// What is known of the file system on `device` that is mounted at `mount`. What was written last is
+    /// Returns what is known of the file system on `device` that is mounted at `mount`. Data written last is
     /// known only after a sync.
     pub fn of(mount: &Path, device: &Path, file_system: FileSystem) -> Self {
         let mut roles = Self::default();
@@ -48,9 +48,9 @@ impl Roles {
         roles
     }
 
-    /// What the byte at `offset` of the drive is for: the file that owns it, beneath the mount, and what it
-    /// is: `data`, `directory`, `journal`, `inode table`, `superblock`, `log`, `tree`... None where it is not
-    /// known.
+    /// Returns the use of the byte at `offset` of the drive: the file that owns it, beneath the mount, and
+    /// its role: `data`, `directory`, `journal`, `inode table`, `superblock`, `log`, `tree`... `None` where
+    /// it is not known.
     pub fn role(&self, offset: u64) -> (Option<&Path>, Option<&str>) {
         let range = self.ranges.range(..=offset).next_back().map(|(_, range)| range);
         range
@@ -214,7 +214,7 @@ impl Chunk {
     }
 }
 
-/// What a tool says of a device; nothing if it is not there.
+/// Returns the output of a tool for a device; empty if the tool is not there.
 fn said(program: &str, arguments: &[&str], device: &Path) -> String {
     let output = Command::new(program).args(arguments).arg(device).stdin(Stdio::null()).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())

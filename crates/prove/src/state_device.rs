@@ -47,8 +47,8 @@ impl StateDevice {
         Self { shared: Arc::default(), recording, info, clock }
     }
 
-    /// Which blocks may differ between the states that are to come: `None` of them is left out of what was
-    /// read.
+    /// Sets the blocks that may differ between the states that are to come: none of them is left out of what
+    /// was read.
     pub fn set_varied(&self, varied: HashSet<u64>) {
         self.lock().varied = varied;
     }

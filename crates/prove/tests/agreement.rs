@@ -20,7 +20,7 @@ use crate::history::{BLOCKS, Both, Event, Every, Letter, letters};
 const TEARING: Promise = Promise { atomicity: Atomicity { unit: 0, boundary: 0 }, ..Promise::VOLATILE };
 const BLOCK: u64 = 512;
 
-/// What both blocks hold, by the number of the command; 0 for zeroes.
+/// Content of both blocks, by the number of the command; 0 for zeroes.
 type Held = [u64; BLOCKS];
 
 /// A history, the recording of it, and every state that a cut may have left with what was acknowledged.
@@ -53,7 +53,7 @@ impl Told {
         told
     }
 
-    /// What the command writes.
+    /// Returns the content that the command writes.
     fn content(&self, id: u64) -> u64 {
         let letter = (id as usize).checked_sub(1).map(|index| self.both.commands[index].letter);
         if matches!(letter, Some(Letter::On(Kind::Write { .. }, ..))) { id } else { 0 }

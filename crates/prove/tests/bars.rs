@@ -1,5 +1,5 @@
-//! What is known of SQLite and of plain files after a power cut is found on each file system, and nothing
-//! else is.
+//! Test that what is known of SQLite and of plain files after a power cut is found on each file system, and
+//! nothing else is.
 //!
 //! Each subject is recorded once and a part of its states judged; with `PLUMB_SEED`, as in a soak, 20 inserts
 //! and ten times as many.
@@ -99,7 +99,7 @@ impl Case {
         self.failed_within(profile, 500)
     }
 
-    /// The same in so many states, or ten times as many in a soak.
+    /// Returns the failures found in `states` states, or in ten times as many in a soak.
     fn failed_within(&self, profile: &str, states: u64) -> BTreeSet<Failed> {
         self.watched.failed.lock().unwrap().clear();
         let subject = Arc::clone(&self.watched) as Arc<dyn Subject>;
@@ -129,7 +129,7 @@ impl Case {
     }
 }
 
-/// What a database loses in a mode, with so many inserts.
+/// Returns the number of inserts, and what a database loses in a mode with so many.
 fn database(
     file_system: FileSystem,
     mode: &str,
@@ -237,7 +237,7 @@ struct Honest {
 }
 
 impl Honest {
-    /// What is done, by the number of its acknowledgement.
+    /// Returns the operations, each with the number of its acknowledgement.
     fn operations(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut state = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (1..=3).map(move |number| {

@@ -24,7 +24,7 @@ use crate::recorded_whole;
 
 const BLOCK: u64 = 4096;
 
-/// What a check makes of blocks 0 to 3, of which it reads as many as it wants, and of what is required.
+/// Check of blocks 0 to 3, of which it reads as many as it wants, and of what is required.
 type Look = dyn Fn(&dyn Fn(u64) -> u8, Option<u64>) -> plumb_prove::Result<Outcome> + Send + Sync;
 
 /// A checker of the bare drive that counts how often it runs.

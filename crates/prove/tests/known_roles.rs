@@ -1,4 +1,4 @@
-//! Which blocks of a drive belong to which file, or to which part of its file system.
+//! Test of which blocks of a drive belong to which file, or to which part of its file system.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -89,7 +89,7 @@ fn recorded(file_system: FileSystem, subject: &dyn Subject, directory: &Path) ->
     }
 }
 
-/// What mounts and loop devices this process has.
+/// Returns the mounts of this process that mention `directory`.
 fn left(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let here = mounts.lines().filter(|line| line.contains(&directory.display().to_string()));

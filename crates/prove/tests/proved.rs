@@ -56,7 +56,7 @@ impl Subject for Counter {
     }
 }
 
-/// What is done for each number.
+/// Step that is done for each number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// A block is written with it.

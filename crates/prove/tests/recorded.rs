@@ -1,4 +1,4 @@
-//! What passes a recorder is in the recording, and the recording survives a file.
+//! Test that what passes a recorder is in the recording, and that the recording survives a file.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -11,7 +11,7 @@ use crate::explorer;
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 4;
 
-/// So many writes of four blocks each, of which every second lies over half of the one before.
+/// Records `writes` writes of four blocks each, of which every second lies over half of the one before.
 fn recording(writes: u64) -> Recording {
     let mut recording = Recording::of_blank(Bytes(BLOCK * BLOCKS * writes), Bytes(BLOCK));
     for number in 0..writes {

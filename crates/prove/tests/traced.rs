@@ -1,4 +1,4 @@
-//! What real programs leave to luck, by the calls that strace sees.
+//! Test of what real programs leave to luck, by the calls that strace sees.
 
 use std::path::Path;
 use std::process::Command;

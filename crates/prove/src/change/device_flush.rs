@@ -61,7 +61,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What was explored with flushes before these events, if all was and nothing fails in this way.
+    /// Explores with flushes before these events; returns the result if everything was explored and nothing
+    /// fails in this way.
     fn judged_with(&mut self, places: &[usize], watch: Watch<'_>) -> Option<Judged> {
         let is_over = self.error.is_some() || self.request.is_over() || Instant::now() > self.end;
         if places.is_empty() || is_over {

@@ -1,5 +1,5 @@
-//! What becomes of it without any of the recorded flushes. Only all of them together: one alone may be spared
-//! because of the others. And only where every window that grows by that was explored whole.
+//! Exploration without any of the recorded flushes. All of them are left out together, since one alone may be
+//! spared because of the others; and only where every window that grows by that was explored whole.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

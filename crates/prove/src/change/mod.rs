@@ -1,5 +1,5 @@
-//! What to change so that what fails does not: a sync call of the program, or a flush of the device. Each
-//! change is verified by exploring, and the two kinds are never mixed.
+//! Changes that prevent a failure: a sync call of the program, or a flush of the device. Each change is
+//! verified by exploring, and the two kinds are never mixed.
 //!
 //! - *Sync call*: the program runs again and makes that call; what is recorded then is explored. Preferred,
 //!   since it is what a program can do.

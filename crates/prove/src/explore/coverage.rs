@@ -9,7 +9,7 @@ pub struct Limits {
     /// A window with at most this many pieces at risk (blocks that differ, and atomic writes) is explored
     /// whole.
     pub pieces: u32,
-    /// Of a window with at most this many commands at risk all subsets of commands are explored.
+    /// Largest number of commands at risk in a window for which all subsets of commands are explored.
     pub commands: u32,
     /// At most this many states are shown.
     pub states: u64,

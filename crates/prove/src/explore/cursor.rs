@@ -24,27 +24,27 @@ pub struct State<'a> {
 /// A state on its own, to be checked elsewhere.
 #[derive(Debug, Clone)]
 pub struct OwnedState {
-    /// What was durable.
+    /// Durable image.
     pub durable: Arc<Image>,
     /// The blocks that may differ from that, with what they hold, in order.
     pub changes: Vec<(u64, Content)>,
-    /// What a checker must find.
+    /// Number of the acknowledgement that a checker must find.
     pub required: Option<u64>,
 }
 
 impl OwnedState {
-    /// What a block holds.
+    /// Returns the content of a block.
     pub fn content(&self, lba: u64) -> Content {
         let changed = self.changes.binary_search_by_key(&lba, |(changed, _)| *changed);
         changed.map_or_else(|_| self.durable.content(lba), |place| self.changes[place].1)
     }
 }
 
-/// Which of the pieces survive, with the hash of what that leaves.
+/// Choice of surviving pieces, with the hash of the state that they leave.
 pub(super) struct Cursor<'a> {
     cut: &'a Cut<'a>,
     survives: Vec<bool>,
-    /// What is left in each spot over which several lie; of those in flight together the one that was
+    /// Survivor in each spot over which several pieces lie; of those in flight together, the one that was
     /// submitted last.
     left: Vec<Survivor>,
     /// The spots where several may be the last, since they were in flight together.
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// What survived of the piece does not, or the other way round.
+    /// Inverts the fate of a piece: a surviving piece is lost, and a lost one survives.
     pub(super) fn flip(&mut self, piece: usize) {
         self.survives[piece] = !self.survives[piece];
         let cut = self.cut;
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The same of all pieces of a command.
+    /// Inverts the fate of all pieces of a command.
     pub(super) fn flip_command(&mut self, command: usize) {
         let Whole { pieces, alone, shared } = &self.cut.commands[command];
         self.survives[pieces.clone()].iter_mut().for_each(|survives| *survives = !*survives);
@@ -191,26 +191,26 @@ impl State<'_> {
         spots.map(|(number, spot)| (spot.lba, self.left(number, spot.lba))).collect()
     }
 
-    /// What a block holds.
+    /// Returns the content of a block.
     pub fn content(&self, lba: u64) -> Content {
         let cut = self.cursor.cut;
         let spot = cut.spots.binary_search_by_key(&lba, |spot| spot.lba);
         spot.map_or_else(|_| cut.image.content(lba), |spot| self.left(spot, lba))
     }
 
-    /// What was durable.
+    /// Returns the durable image.
     pub const fn durable(&self) -> &Image {
         self.cursor.cut.image
     }
 
-    /// The same on its own. What was durable is copied once for all states of a moment.
+    /// Returns an owned copy of the state. The durable image is copied once for all states of a moment.
     pub fn to_owned(&self) -> OwnedState {
         let cut = self.cursor.cut;
         let durable = Arc::clone(cut.owned_image.get_or_init(|| Arc::new(cut.image.clone())));
         OwnedState { durable, changes: self.changes(), required: self.required() }
     }
 
-    /// What the cut took.
+    /// Returns the event of the cut and the blocks that it took from each command.
     pub fn choice(&self) -> Choice {
         let cut = self.cursor.cut;
         let mut choice = Choice { event: cut.event, lost: Default::default() };
@@ -223,7 +223,7 @@ impl State<'_> {
         choice
     }
 
-    /// What is left in a spot.
+    /// Returns the content that is left in a spot.
     fn left(&self, spot: usize, lba: u64) -> Content {
         let Cursor { cut, survives, left, .. } = self.cursor;
         let pick = self.picks.iter().find(|(open, _)| *open == spot).map(|(_, pick)| *pick);

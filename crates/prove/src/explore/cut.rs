@@ -1,4 +1,4 @@
-//! What a cut at one moment may leave, prepared for going from one state to the next at little cost.
+//! States that a cut at one moment may leave, prepared for going from one state to the next at little cost.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use super::image::{Image, hash_of};
 use super::replay::Moment;
 use crate::recording::{Command, CommandId, Content, Recording};
 
-/// What survives or not, as a whole: one block of a command, or all blocks of a command that no cut tears.
+/// Unit that survives or is lost as a whole: one block of a command, or all blocks of a command that no cut
+/// tears.
 pub(super) struct Piece {
     pub(super) command: CommandId,
     /// Where, by the places of the spots.
@@ -23,22 +24,22 @@ pub(super) struct Spot {
     pub(super) lba: u64,
     /// The run of blocks over which the same commands lie.
     pub(super) run: usize,
-    /// Its versions, one for each of the run.
+    /// Range of the spot's versions, one for each version of its run.
     versions: Range<usize>,
 }
 
-/// What may be left in a spot.
+/// Version of a block that may be left in a spot.
 pub(super) struct Version {
     /// The piece that it belongs to; `None` if a cut cannot take it.
     pub(super) piece: Option<usize>,
-    /// What the hash changes by if that is what is left.
+    /// Change of the hash if this version is left.
     pub(super) change: u128,
 }
 
 /// A command of which something may be lost.
 pub(super) struct Whole {
     pub(super) pieces: Range<usize>,
-    /// What the hash changes by in the spots where nothing else is at risk, if all of it survives.
+    /// Change of the hash in the spots where nothing else is at risk, if the whole command survives.
     pub(super) alone: u128,
     /// The other spots.
     pub(super) shared: Vec<usize>,
@@ -47,9 +48,9 @@ pub(super) struct Whole {
 /// A moment at which the power may go.
 pub(super) struct Cut<'a> {
     pub(super) recording: &'a Recording,
-    /// What is durable.
+    /// Durable image.
     pub(super) image: &'a Image,
-    /// The same, copied if somebody wanted to keep it.
+    /// Copy of the durable image, made when an owned state is first requested.
     pub(super) owned_image: OnceCell<Arc<Image>>,
     /// The event before which it is.
     pub(super) event: usize,
@@ -59,9 +60,9 @@ pub(super) struct Cut<'a> {
     /// In the order of blocks.
     pub(super) spots: Vec<Spot>,
     versions: Vec<Version>,
-    /// What may be lost, in the order of submission. What makes no difference is left out.
+    /// Pieces that may be lost, in the order of submission. Those that make no difference are left out.
     pub(super) pieces: Vec<Piece>,
-    /// The same by command.
+    /// Pieces that may be lost, by command.
     pub(super) commands: Vec<Whole>,
 }
 
@@ -140,7 +141,7 @@ impl<'a> Cut<'a> {
         &self.recording.commands[id as usize]
     }
 
-    /// What a block holds if this is left there.
+    /// Returns the content of a block if `survivor` is left there.
     pub(super) fn content(&self, lba: u64, survivor: Survivor) -> Content {
         match survivor {
             Survivor::Command(id) => self.command(id).content(lba),
@@ -148,7 +149,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// What may be left in a spot, beside what is stored.
+    /// Returns the versions that may be left in a spot, beside the stored content.
     pub(super) fn versions(&self, spot: usize) -> &[Version] {
         &self.versions[self.spots[spot].versions.clone()]
     }
@@ -160,7 +161,7 @@ impl<'a> Cut<'a> {
         place.map_or(0, |place| self.versions(spot)[place].change)
     }
 
-    /// What is known of the window before any state of it was shown.
+    /// Returns the coverage of the window before any of its states was shown.
     pub(super) fn coverage(&self) -> WindowCoverage {
         WindowCoverage {
             event: self.event,

@@ -1,4 +1,4 @@
-//! What is durable at a moment of a recording.
+//! Durable content of a device at a moment of a recording.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Image {
     hash: u128,
 }
 
-/// What one block adds to the hash of an image. Zeroes add nothing.
+/// Returns what one block adds to the hash of an image. Zeroes add nothing.
 pub(super) fn hash_of(lba: u64, content: Content) -> u128 {
     if content == Content::ZEROES {
         return 0;
@@ -32,7 +32,7 @@ pub(super) fn hash_of_number(number: Option<u64>) -> u128 {
 }
 
 impl Image {
-    /// What a block holds.
+    /// Returns the content of a block.
     pub fn content(&self, lba: u64) -> Content {
         self.blocks.get(&lba).copied().unwrap_or_default()
     }

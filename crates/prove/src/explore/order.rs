@@ -14,7 +14,7 @@ use super::cut::Cut;
 const ORDERS_MAX: usize = 64;
 /// In a window with more commands not every pair of them is left out.
 const PAIRS_MAX: usize = 64;
-/// So many states are drawn in each window.
+/// Number of states drawn in each window.
 const DRAWN: u64 = 256;
 
 /// A window with at most this many pieces is explored whole before others are explored in part.
@@ -162,7 +162,7 @@ fn ways_to_tear(blocks: u64) -> Vec<Keep> {
     ways
 }
 
-/// Of one command, which survives, only these blocks do.
+/// Shows the state in which a surviving command is torn, so that only the blocks that `keep` keeps survive.
 fn torn(
     cursor: &mut Cursor<'_>,
     cut: &Cut<'_>,

@@ -14,7 +14,7 @@ pub(super) struct Moment<'a> {
     pub(super) event: usize,
     /// The commands that a cut may take, of each drive.
     pub(super) windows: &'a [Window<CommandId>],
-    /// What is durable.
+    /// Durable image.
     pub(super) image: &'a Image,
     /// The last acknowledgement.
     pub(super) required: Option<u64>,

@@ -34,7 +34,7 @@ pub(super) struct Attached {
     mount_point: MountPoint,
 }
 
-/// The same for a thread that has no descriptors of others.
+/// Attached device and mount point, for a thread that has no descriptors of others.
 #[derive(Clone)]
 pub(super) struct Place {
     device: StateDevice,

@@ -15,18 +15,18 @@ use crate::subject::Outcome;
 
 const SCHEMA: &str = "plumb/checks/2";
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checked {
     pub(super) outcome: Outcome,
-    /// What it read, of the blocks that may differ between states.
+    /// Blocks that the check read, among those that may differ between states.
     pub(super) read: Vec<(u64, Content)>,
 }
 
 /// The two halves of the hash of a state, and what had to be found in it.
 pub(super) type Key = ([u64; 2], Option<u64>);
 
-/// Of a state.
+/// Returns the key of a state.
 pub(super) const fn key(state: &State<'_>) -> Key {
     let hash = state.hash();
     ([(hash >> 64) as u64, hash as u64], state.required())
@@ -55,7 +55,7 @@ enum Line {
 }
 
 impl Results {
-    /// Those that the judge keeps in a file, or none.
+    /// Opens the file in which the judge keeps results and loads them; returns no results if it keeps none.
     pub(super) fn of(judge: &Judge<'_>) -> Result<Self> {
         let Some(path) = judge.results else { return Ok(Self::default()) };
         let io = cannot::<std::io::Error>(format!("keep the results of checks in {}", path.display()));

@@ -26,7 +26,7 @@ pub(super) struct Switched {
 #[derive(Clone)]
 struct Shown {
     device: Arc<dyn Device>,
-    /// That by which it goes.
+    /// Time source of the device.
     time: Time,
     /// How many were shown before.
     number: u64,
@@ -69,7 +69,7 @@ impl Layered for Switched {
 
 struct SwitchedQueue {
     queue: Box<dyn Queue>,
-    /// What the queue is of.
+    /// Device that the queue belongs to.
     of: Shown,
     switched: Switched,
     options: QueueOptions,

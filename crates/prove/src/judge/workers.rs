@@ -31,10 +31,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A state to check, and who waits for what comes of it.
 type Task = (OwnedState, Sender<Answer>);
 
-/// What came of a state, or why that will not be known.
+/// Result of the check of a state, or the reason why it will not be known.
 type Answer = std::result::Result<Checked, String>;
 
-/// What will come of a state. Tickets are to be waited for in the order in which they were given.
+/// Pending result of a state. Tickets are to be waited for in the order in which they were given.
 pub(super) struct Ticket(Receiver<Answer>);
 
 /// The threads.
@@ -152,7 +152,7 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
     Ok(Checked { outcome, read })
 }
 
-/// What the kernel says from a moment on.
+/// Kernel log from a given moment on.
 struct KernelLog(Option<File>);
 
 impl KernelLog {
@@ -162,7 +162,8 @@ impl KernelLog {
         Self(log.and_then(|mut log| log.seek(SeekFrom::End(0)).map(|_| log).ok()))
     }
 
-    /// What it has said of a disk since, each line after a semicolon. Nothing where it cannot be read.
+    /// Returns the kernel's messages about a disk since then, each line after a semicolon; empty if the log
+    /// cannot be read.
     fn since(&mut self, disk: &str) -> String {
         let (mut said, mut line) = (String::new(), [0; 8192]);
         // One read is one line: `6,339,5140900,-;EXT4-fs (loop3): bad geometry`, and more of it behind a line

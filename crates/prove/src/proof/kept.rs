@@ -19,29 +19,29 @@ pub enum SubjectWords {
     BuiltIn(String),
     /// Programs.
     Command {
-        /// What prepares the place.
+        /// Command that prepares the place.
         setup: Option<String>,
-        /// What does the work.
+        /// Command that does the work.
         run: String,
-        /// What checks.
+        /// Command that checks the result.
         check: String,
         /// How the work acknowledges.
         ack: String,
     },
 }
 
-/// What was recorded of a subject, and what is needed to judge it.
+/// Recording of a subject, and what is needed to judge it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kept {
     /// [`Kept::SCHEMA`].
     pub schema: String,
     /// The subject.
     pub subject: SubjectWords,
-    /// Its file system.
+    /// File system of the subject.
     pub file_system: FileSystem,
     /// How long a check may take, in seconds.
     pub check_timeout: f64,
-    /// What was recorded.
+    /// Recorded work of the subject.
     #[serde(flatten)]
     pub recorded: Recorded,
 }

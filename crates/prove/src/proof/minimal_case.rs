@@ -13,7 +13,7 @@ use crate::recording::{Command, CommandId, Event, Recording};
 use crate::roles::Roles;
 use crate::session::Recorded;
 
-/// So much of what happened before the cut is drawn.
+/// Maximum number of items drawn from what happened before the cut.
 const ITEMS_MAX: usize = 80;
 
 /// When an event happened, in seconds; the last one's time for the end.
@@ -83,8 +83,8 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
     (command.range.lba.0..command.range.end().0).filter(changes).count() as u64
 }
 
-/// What the blocks are for, as the file system has it where nothing is lost. Where it cannot be asked nothing
-/// is known.
+/// Returns the roles of the blocks as the file system has them where nothing is lost; empty where it cannot
+/// be queried.
 fn roles_at(request: &Request<'_>, event: usize) -> Roles {
     let judge = &request.judge;
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
@@ -139,8 +139,8 @@ impl Case<'_> {
         calls.max_by(|one, other| one.from.total_cmp(&other.from)).map(|call| call.label.clone())
     }
 
-    /// What happened from the acknowledgement before that which had to be found, or before the first lost
-    /// command, until the cut.
+    /// Returns what happened from the acknowledgement before the one that had to be found, or before the
+    /// first lost command, until the cut.
     fn timeline(&self, fates: &BTreeMap<CommandId, Fate>) -> Vec<TimelineItem> {
         let events = &self.recording.events;
         let until = self.choice.event.min(events.len());

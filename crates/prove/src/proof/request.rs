@@ -1,4 +1,4 @@
-//! What is to be proved, and the exploration of a recording within its budget.
+//! Request for a proof, and the exploration of a recording within its budget.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};

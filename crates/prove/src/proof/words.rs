@@ -1,4 +1,4 @@
-//! What is said of a proof: the result in one sentence, and what it does not prove.
+//! Wording of a proof: the result in one sentence, and what it does not prove.
 
 use plumb_report::document::ProofDocument;
 use plumb_report::document::proof::RecordingFacts;

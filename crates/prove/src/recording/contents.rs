@@ -6,8 +6,8 @@ use plumb_block::Bytes;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-/// What a logical block holds, as a number: equal numbers are equal bytes. It means something only with the
-/// [`Contents`] that gave it.
+/// Content of a logical block, as a number: equal numbers are equal bytes. The number means something only
+/// with the [`Contents`] that gave it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content(pub u32);
 
@@ -22,7 +22,7 @@ pub struct Contents {
     block: usize,
     /// The first half of the SHA-256 of each.
     known: HashMap<[u8; 16], Content>,
-    /// Those after [`Content::ZEROES`], one after the other.
+    /// Contents after [`Content::ZEROES`], one after the other.
     bytes: Vec<u8>,
     zeroes: Vec<u8>,
 }

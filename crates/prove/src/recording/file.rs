@@ -46,7 +46,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// What is left of a file, and how many lines of it were read.
+/// Remainder of a file, and the number of lines that were read.
 struct Lines<'a> {
     rest: &'a [u8],
     line: usize,
@@ -75,7 +75,7 @@ impl Recording {
         self.write(out).map(drop).map_err(cannot("write the recording"))
     }
 
-    /// What tells it from every other recording: the checksum of its file, in hexadecimal digits.
+    /// Returns the identifier of the recording: the checksum of its file, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let digest = self.write(io::sink());
         digest.map_or_else(|_| String::new(), |digest| plumb_state::hex::encode(digest.as_ref()))

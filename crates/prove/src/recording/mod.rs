@@ -1,4 +1,5 @@
-//! What a device was asked, what it answered, and what an application acknowledged meanwhile, in one order.
+//! Commands that a device was given, its answers, and what an application acknowledged meanwhile, in one
+//! order.
 
 mod contents;
 mod file;
@@ -15,15 +16,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CommandId(pub u32);
 
-/// What happened.
+/// Event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// The device was handed a command.
     Submitted(CommandId),
-    /// It did it.
+    /// The device completed the command.
     Completed(CommandId),
-    /// It failed, or gave no answer.
+    /// The command failed, or the device gave no answer.
     Failed(CommandId),
     /// The application said that what it calls by this number is done: from here on it must survive.
     Acknowledged(u64),
@@ -34,17 +35,17 @@ pub enum Event {
 /// A write, discard or flush. Reads are not recorded: they change nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// What.
+    /// Operation of the command.
     pub op: Op,
     /// Where; without blocks for a flush.
     pub range: LbaRange,
-    /// Of a write, what each block is to hold; empty otherwise.
+    /// Content that each block of a write is to hold; empty for other commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,
 }
 
 impl Command {
-    /// What the command leaves in block `lba`, which is one of its own.
+    /// Returns the content that the command leaves in block `lba`, which is one of its own.
     pub fn content(&self, lba: u64) -> Content {
         let index = lba.checked_sub(self.range.lba.0).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| self.contents.get(index)).copied().unwrap_or_default()
@@ -63,14 +64,14 @@ pub struct Recording {
     pub further_drives: Vec<u64>,
     /// The commands, in the order in which they were submitted.
     pub commands: Vec<Command>,
-    /// What happened, and when by the recorder's clock.
+    /// Events, with their times by the recorder's clock.
     pub events: Vec<(Nanos, Event)>,
-    /// What blocks were written with.
+    /// Contents with which blocks were written.
     pub contents: Contents,
 }
 
 impl Recording {
-    /// Of a blank device: all zeroes, and nothing asked yet.
+    /// Creates the recording of a blank device: all zeroes, and no commands yet.
     pub fn of_blank(size: Bytes, logical_block: Bytes) -> Self {
         Self {
             size: size.round_down(logical_block),
@@ -82,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// Of which of its drives this is a block, from 0.
+    /// Returns the index of the drive to which this block belongs, from 0.
     pub fn drive_of(&self, lba: u64) -> usize {
         self.further_drives.partition_point(|first| *first <= lba)
     }

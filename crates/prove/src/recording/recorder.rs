@@ -32,14 +32,14 @@ impl Recorder {
         Self { recording: Arc::new(Mutex::new(recording)), clock, in_flight_min: Nanos(0) }
     }
 
-    /// The same, and each command is in flight for at least so long. A device that answers at once would hide
+    /// Keeps each command in flight for at least `in_flight_min`. A device that answers at once would hide
     /// what a file system sends side by side. By the real clock only.
     #[must_use]
     pub fn with_in_flight_min(self, in_flight_min: Nanos) -> Self {
         Self { in_flight_min, ..self }
     }
 
-    /// The same of several drives, the further ones of which begin at these blocks.
+    /// Records several drives, the further ones of which begin at these blocks.
     #[must_use]
     pub fn with_further_drives(self, further_drives: Vec<u64>) -> Self {
         self.lock().further_drives = further_drives;
@@ -59,7 +59,7 @@ impl Recorder {
         recording.events.len()
     }
 
-    /// What was recorded until now.
+    /// Returns what was recorded until now.
     pub fn recording(&self) -> Recording {
         self.lock().clone()
     }
@@ -101,7 +101,7 @@ struct RecordedQueue {
     recorder: Recorder,
     /// By our own tag, since those of the submitter may come twice.
     in_flight: HashMap<Tag, InFlight>,
-    /// What the device has answered before its time.
+    /// Completions that the device returned before their time.
     held: Vec<Completion>,
     next: u64,
 }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::recording::{Event, Recorder};
 use crate::subject::{AckBy, Lines};
 
-/// What was acknowledged. After something wrong nothing counts any more.
+/// Acknowledgements of an application. After something wrong nothing counts any more.
 pub(super) struct Acknowledgements {
     recorder: Recorder,
     state: Mutex<State>,
@@ -62,7 +62,7 @@ impl Acknowledgements {
         self.lock().last
     }
 
-    /// What was wrong with one.
+    /// Returns the error for what was wrong with an acknowledgement, if anything was.
     pub(super) fn problem(&self) -> Option<Error> {
         Some(Error::failed("the acknowledgements", self.lock().problem.as_ref()?))
     }

@@ -17,8 +17,8 @@ use crate::error::Result;
 use crate::recording::{Recorder, Recording};
 use crate::state_device::StateDevice;
 
-/// So long each command is in flight at least: as on a slow flash drive, so that what is sent side by side is
-/// recorded so.
+/// Minimum time that each command is in flight: as on a slow flash drive, so that commands sent side by side
+/// are recorded so.
 const IN_FLIGHT_MIN: Nanos = Nanos::micros(200);
 
 /// A drive in memory that is recorded.
@@ -29,7 +29,7 @@ pub(super) struct Drive {
     pub(super) began: SystemTime,
 }
 
-/// It as a block device.
+/// Drive attached as a block device.
 pub(super) struct Attached {
     /// Beside ublk it is there for the control file alone.
     by_loop: Attachment,
@@ -37,7 +37,7 @@ pub(super) struct Attached {
 }
 
 impl Drive {
-    /// Of `size`, and of the log of the cache behind that.
+    /// Creates a blank drive of `size`, and the log of the cache behind that.
     pub(super) fn blank(size: Bytes, logical_block: Bytes, cache: Option<CacheOnOneDrive>) -> Self {
         let (clock, began) = (Arc::new(RealClock::start()), SystemTime::now());
         let size = Bytes(size.round_down(logical_block).0 + cache.map_or(0, |cache| cache.size.0));

@@ -1,4 +1,4 @@
-//! Whether this machine can record, found out before anything is made.
+//! Check whether this machine can record, made before anything is created.
 
 use std::fs::OpenOptions;
 
@@ -8,10 +8,10 @@ use plumb_linux::space::space_at;
 use super::recorded::RecordOptions;
 use crate::error::{Error, Result};
 
-/// What a mount point and the records of an attachment take at most.
+/// Maximum space that a mount point and the records of an attachment take.
 const FREE_MIN: Bytes = Bytes::kib(64);
 
-/// Whether all is there that a recording needs.
+/// Checks that everything that a recording needs is there.
 ///
 /// # Errors
 /// [`NotMeasured`](crate::ErrorKind::NotMeasured), with what to do.

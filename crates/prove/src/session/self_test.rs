@@ -1,5 +1,5 @@
-//! Whether this machine records side by side what is sent side by side: found out with a drive of its own
-//! before the recording that counts.
+//! Self-test of whether this machine records side by side what is sent side by side: made with a drive of its
+//! own before the recording that counts.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;

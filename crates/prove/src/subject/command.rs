@@ -54,7 +54,7 @@ impl FromStr for AckBy {
 }
 
 impl AckBy {
-    /// As a report has it.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ControlFile => "control-file",
@@ -95,11 +95,11 @@ impl Program {
 /// Programs as a subject.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// What does the work.
+    /// Program that does the work.
     pub run: Program,
-    /// What checks: a line for /bin/sh.
+    /// Command that checks the result: a line for /bin/sh.
     pub check: String,
-    /// What prepares the place, if anything does.
+    /// Command that prepares the place, if there is one.
     pub setup: Option<String>,
     /// How long each may take.
     pub timeout: Duration,
@@ -176,7 +176,7 @@ impl Lines {
         found
     }
 
-    /// The same of the last line, which may have no end.
+    /// Parses the last line, which may have no end, as `take` parses the lines before it.
     pub(crate) fn end(&mut self) -> Option<std::result::Result<u64, String>> {
         let line = std::mem::take(&mut self.rest);
         let line = String::from_utf8_lossy(&line);

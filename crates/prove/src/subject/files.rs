@@ -43,8 +43,8 @@ const LARGE: usize = 16 << 10;
 
 /// A program is free to remove it, whatever it holds.
 const TEMPORARY: &str = "temporary";
-/// Of the protocols in which one file must never be newer than another: the one that is written first, and
-/// the other.
+/// Names of the files in the protocols in which one file must never be newer than another: the one that is
+/// written first, and the other.
 const ORDERED: [&str; 2] = ["first", "second"];
 
 /// A name, what is done at first, and what is done in each round: steps with commas between. In the name of a
@@ -104,7 +104,7 @@ const NAMES: [&str; PROTOCOLS.len()] = {
     names
 };
 
-/// What a name stands for.
+/// Entry that a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     Directory,
@@ -118,7 +118,7 @@ type Tree = BTreeMap<String, Entry>;
 pub(super) struct Files {
     name: String,
     protocol: &'static Protocol,
-    /// What there is before the first step and after each.
+    /// Contents of the place before the first step and after each.
     trees: Vec<Tree>,
 }
 
@@ -153,7 +153,7 @@ fn numbered(text: &str, round: u64) -> String {
     text.replace('#', &round.to_string())
 }
 
-/// What version `version` of a file holds: its name and the version, over and over.
+/// Returns the content of version `version` of a file: its name and the version, over and over.
 fn content(name: &str, version: u64, bytes: usize) -> Vec<u8> {
     format!("{name} {version} ").bytes().cycle().take(bytes).collect()
 }
@@ -168,7 +168,7 @@ fn steps(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
     protocol[2].split(',')
 }
 
-/// What there is at a place.
+/// Reads all names at a place, with their entries.
 fn tree(place: &Path) -> io::Result<Tree> {
     let names = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: Vec<String> = names.collect::<io::Result<_>>()?;
@@ -249,7 +249,7 @@ impl Files {
         Some((class, format!("{name} {what}")))
     }
 
-    /// Whether the second of two files is newer than the first, where that must not be.
+    /// Returns a failure if the second of two files is newer than the first, where that must not be.
     fn out_of_order(found: &Tree) -> Option<(FailureClass, String)> {
         let version = |name: &str| {
             let Some(Entry::File(held)) = found.get(name) else { return None };
@@ -297,7 +297,7 @@ impl Subject for Files {
     }
 }
 
-/// What stands under these names at a place.
+/// Reads the entries that stand under these names at a place.
 fn found<'a>(place: &Path, names: impl Iterator<Item = &'a String>) -> io::Result<Tree> {
     let mut found = Tree::new();
     for name in names {

@@ -20,7 +20,7 @@ pub(super) struct History {
     pub(super) row_bytes: u64,
 }
 
-/// What a transaction does.
+/// Operation of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transaction {
     Insert(u64),
@@ -51,7 +51,7 @@ impl History {
         (1..).zip(inserts.chain((1..=self.deletes).map(Transaction::Delete)))
     }
 
-    /// What a row holds: its number, over and over.
+    /// Returns the text of a row: its number, over and over.
     pub(super) fn text(self, row: u64) -> Vec<u8> {
         format!("row {row} ").bytes().cycle().take(self.row_bytes as usize).collect()
     }

@@ -1,5 +1,5 @@
-//! What is put to the test: what does the work on the drive, and what says after a power cut whether all of
-//! it is there.
+//! Subjects that are put to the test: what does the work on the drive, and what says after a power cut
+//! whether all of it is there.
 
 mod command;
 mod files;
@@ -24,7 +24,7 @@ pub use options::Values;
 
 use crate::error::{Error, Result};
 
-/// What a checker found.
+/// Result of a checker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -60,7 +60,7 @@ impl Outcome {
 /// acknowledgement alone: a state that holds the same in all blocks that a check has read is not checked
 /// again.
 pub trait Subject: Send + Sync {
-    /// Its name in reports, as it is typed.
+    /// Returns the name of the subject in reports, as it is typed.
     fn name(&self) -> String;
 
     /// Makes what the work begins with. It is synced afterwards, and no cut happens before.

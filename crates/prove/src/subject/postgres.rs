@@ -22,10 +22,10 @@ use crate::error::{Error, Result};
 
 /// How long it may take to make a cluster, or to check one.
 const TIME_MAX: Duration = Duration::from_secs(300);
-/// What stands before the rows in the answer of the check.
+/// Text before the rows in the answer of the check.
 const ROWS: &str = "\"rows=";
 
-/// What each line begins with: where Debian has the programs of each version, and how a server is started.
+/// Beginning of each line: where Debian has the programs of each version, and how a server is started.
 const PROLOGUE: &str = r#"set -e
 export LC_ALL=C PATH="$PATH:$(ls -dv /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 command -v postgres >/dev/null || { echo 'PostgreSQL is not there: install postgresql'; exit 127; }
@@ -86,7 +86,7 @@ impl Postgres {
         })
     }
 
-    /// What /bin/sh is given.
+    /// Builds the line that /bin/sh is given.
     fn line(&self, body: &str) -> String {
         let History { inserts, deletes, row_bytes } = self.history;
         // The shortest word has 6 letters.

@@ -27,13 +27,13 @@ pub(super) struct Process<'a> {
     pub(super) place: &'a Path,
     /// A variable.
     pub(super) variable: (&'a str, &'a OsStr),
-    /// What of its output is handed on.
+    /// Part of the program's output that is handed on.
     pub(super) ack: AckBy,
     pub(super) timeout: Duration,
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What became of a program.
+/// Exit status of a program, and the end of its output.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -72,7 +72,7 @@ impl Process<'_> {
         }
     }
 
-    /// The same, where it has to succeed.
+    /// Runs the program, which has to succeed.
     pub(super) fn run_well(&self, hand_on: &mut dyn FnMut(&[u8])) -> Result<()> {
         let ended = self.run(hand_on)?;
         if ended.status.success() { Ok(()) } else { Err(self.failed(&ended.to_string())) }
@@ -118,7 +118,7 @@ impl Process<'_> {
         Ok((command, pipes, guard))
     }
 
-    /// Of a script its first line is its name.
+    /// Returns an error for the program. The name of a script is its first line.
     pub(super) fn failed(&self, what: &str) -> Error {
         let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
         Error::failed(format!("`{name}`"), what)

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 
 /// The file of the database.
 const DATABASE: &str = "plumb.redb";
-/// Its only table: the number of a row, and its text.
+/// Only table of the database: the number of a row, and its text.
 const ENTRY: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("entry");
 
 /// redb with one kind of commit.

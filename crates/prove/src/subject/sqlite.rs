@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// The file of the database.
 const DATABASE: &str = "plumb.sqlite";
-/// What stands in memory on a Linux machine, if it is there.
+/// Directory that is in memory on a Linux machine, if it is there.
 const MEMORY: &str = "/dev/shm";
 
 /// How many outcomes are kept.
@@ -36,7 +36,7 @@ pub(super) struct Sqlite {
     journal: String,
     synchronous: String,
     history: History,
-    /// What was found in files with these contents. States that differ elsewhere in the file system are many.
+    /// Outcomes found in files with these contents. States that differ elsewhere in the file system are many.
     known: Mutex<HashMap<Key, Outcome>>,
 }
 

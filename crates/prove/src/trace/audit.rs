@@ -1,4 +1,4 @@
-//! Which files a program syncs, and what it leaves to luck.
+//! Audit of which files a program syncs, and of what it leaves to luck.
 //!
 //! POSIX promises for fsync(2) of a file its data, and for fsync(2) of a directory its entries. Linux file
 //! systems often do more (ext4, xfs and btrfs keep the name of a new file whose fsync returned); what rests
@@ -13,7 +13,7 @@ use plumb_block::Nanos;
 
 use super::strace::{Argument, Call, kind};
 
-/// What is left to luck.
+/// Lapse by which a program leaves something to luck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lapse {
     /// Data was written and never made durable.
@@ -41,9 +41,9 @@ pub enum Lapse {
 /// Something that is left to luck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// Kind of the lapse.
     pub lapse: Lapse,
-    /// Of which file.
+    /// File that the lapse concerns.
     pub path: PathBuf,
     /// The call after which something is missing, from 0.
     pub call: usize,
@@ -51,7 +51,7 @@ pub struct Finding {
     pub at: Nanos,
 }
 
-/// What is known of a program from its calls so far.
+/// State of the audit of a program, from its calls so far.
 #[derive(Debug, Default)]
 pub struct Audit {
     /// Only what is beneath counts.
@@ -59,11 +59,11 @@ pub struct Audit {
     /// Where each thread works, which is where the program began unless something else was seen.
     working: BTreeMap<u32, PathBuf>,
     calls: usize,
-    /// What is left to luck unless something follows, by file: data, names, and syncs that failed.
+    /// Findings that stand unless something follows, by file: data, names, and syncs that failed.
     unsynced: BTreeMap<PathBuf, Finding>,
     entries: BTreeMap<PathBuf, Finding>,
     failed: BTreeMap<PathBuf, Finding>,
-    /// What was left to luck whatever follows.
+    /// Findings that stand whatever follows.
     found: Vec<Finding>,
     synced: BTreeMap<PathBuf, u64>,
     not_seen: BTreeMap<&'static str, u64>,
@@ -72,7 +72,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Of files beneath this directory, an absolute path, where the program begins to work.
+    /// Creates an audit of the files beneath this directory, an absolute path, where the program begins to
+    /// work.
     pub fn beneath(directory: &Path) -> Self {
         Self { beneath: directory.to_owned(), ..Self::default() }
     }
@@ -88,7 +89,7 @@ impl Audit {
         &self.not_seen
     }
 
-    /// What is left to luck if the program has made all of its calls.
+    /// Returns what is left to luck if the program has made all of its calls.
     pub fn findings(&self) -> Vec<Finding> {
         let open = [&self.unsynced, &self.entries, &self.failed].into_iter().flat_map(BTreeMap::values);
         let mut all: Vec<Finding> = self.found.iter().chain(open).cloned().collect();
@@ -123,8 +124,9 @@ impl Audit {
         Finding { lapse, path: path.to_owned(), call: self.calls, at: call.at }
     }
 
-    /// What a call changes: the plainest name of a call of its kind, and the last path that it was given, or
-    /// wrote to. None if it changes nothing beneath the directory of this audit. Its result does not matter.
+    /// Returns what a call changes: the plainest name of a call of its kind, and the last path that it was
+    /// given, or wrote to. `None` if it changes nothing beneath the directory of this audit. Its result does
+    /// not matter.
     pub(super) fn changed(&self, call: &Call) -> Option<(&'static str, PathBuf)> {
         let kind = kind(call);
         let path = match kind {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Audit, Finding, Lapse, Traced};
 
-/// What a program synced, and what it left to luck.
+/// Document of what a program synced, and of what it left to luck.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceDocument {
     /// [`TraceDocument::SCHEMA`].
@@ -24,7 +24,7 @@ pub struct TraceDocument {
     pub failed_writes: Option<u64>,
     /// How many fsync(2), fdatasync(2) and syncfs(2) failed. sync(2) reports no errors.
     pub failed_syncs: u64,
-    /// What it left to luck, in the order of its calls.
+    /// Findings of what the program left to luck, in the order of its calls.
     pub findings: Vec<TraceFinding>,
     /// How often each file or directory was synced with success; by path beneath the directory, which itself
     /// is `.`.
@@ -40,11 +40,11 @@ pub struct TraceFinding {
     /// `data-not-synced`, `directory-not-synced`, `renamed-before-sync`, `failed-sync-ignored`,
     /// `failed-sync-retried` or `failure-not-seen`.
     pub kind: String,
-    /// Of which file, beneath the directory.
+    /// File that the finding concerns, beneath the directory.
     pub path: String,
     /// When the call was made after which something is missing, in seconds since the program was started.
     pub at: f64,
-    /// What it is, in one sentence.
+    /// Description of the finding, in one sentence.
     pub sentence: String,
 }
 
@@ -52,8 +52,8 @@ impl TraceDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/prove-trace/1";
 
-    /// What the calls of a program come to. One that ended with an error has not ignored the fsync that
-    /// failed, and promised nothing of what it had not synced by then.
+    /// Builds the document from the calls of a program. One that ended with an error has not ignored the
+    /// fsync that failed, and promised nothing of what it had not synced by then.
     pub fn of(traced: &Traced, succeeded: bool) -> Self {
         let root = &*traced.root;
         let mut audit = Audit::beneath(root);
@@ -107,7 +107,7 @@ impl TraceDocument {
 }
 
 impl Lapse {
-    /// Its kind in the document, and the sentence.
+    /// Returns the kind of the lapse in the document, and the sentence.
     fn told(&self) -> (&'static str, String) {
         match self {
             Self::DataNotSynced { bytes } => {

@@ -13,7 +13,7 @@ use super::{Audit, Finding, Lapse, Traced};
 /// With more names than that in one directory a change names none of them.
 const NAMES_MAX: usize = 3;
 
-/// What is synced.
+/// Object that is synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sync {
     /// The file that the call wrote to, or named last.
@@ -32,7 +32,7 @@ pub struct Injection {
     /// The file that it named last or wrote to, beneath the root. In the name `#` stands for any number, and
     /// `*` is any name.
     pub path: PathBuf,
-    /// What is synced.
+    /// Object that is synced.
     pub sync: Sync,
 }
 
@@ -123,7 +123,7 @@ pub fn candidates(traced: &Traced, acknowledged: &[Nanos]) -> Vec<Injection> {
     all
 }
 
-/// What would mend a finding.
+/// Returns the sync call that would mend a finding, with its rank.
 fn mended(audit: &Audit, traced: &Traced, finding: &Finding) -> Option<(u8, &'static str, Sync, PathBuf)> {
     let rank = rank(&finding.lapse)?;
     let call = traced.calls.get(finding.call)?;

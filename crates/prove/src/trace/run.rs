@@ -28,11 +28,11 @@ use super::strace::{CALLS, Lines};
 use super::{Audit, Call, Injection, Sync};
 use crate::error::{Error, ErrorKind, Result, cannot};
 
-/// What the FIFO is to hold: the least there is, which is a page.
+/// Capacity of the FIFO: the least there is, which is a page.
 const PIPE: usize = 4096;
 /// The column of the result, in FIFOs. With arguments of up to half of that strace still waits.
 const PADDED: usize = 6;
-/// As many blanks end the part of a line that tells of a call which has returned.
+/// Number of blanks that end the part of a line that tells of a call which has returned.
 const BLANKS: usize = 64;
 /// The calls of a program that has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,11 +15,11 @@ pub struct Call {
     pub at: Nanos,
     /// How long it took, if that was traced.
     pub took: Nanos,
-    /// Its name.
+    /// Name of the system call.
     pub name: String,
-    /// What it was given.
+    /// Arguments of the call.
     pub arguments: Vec<Argument>,
-    /// What it returned, or the name of the error.
+    /// Value that the call returned, or the name of the error.
     pub result: Result<i64, String>,
     /// The path behind the descriptor that it returned.
     pub opened: Option<PathBuf>,
@@ -31,7 +31,8 @@ impl Call {
         matches!(kind(self), "fsync" | "syncfs") && self.result.is_err()
     }
 
-    /// What it syncs beneath `root`; an empty path for all that there is. None if it syncs nothing there.
+    /// Returns the path that the call syncs beneath `root`; an empty path for all that there is. `None` if it
+    /// syncs nothing there.
     pub(super) fn synced(&self, root: &Path) -> Option<PathBuf> {
         match (kind(self), self.arguments.first()) {
             ("sync", _) => Some(PathBuf::new()),
@@ -43,7 +44,7 @@ impl Call {
     }
 }
 
-/// What a system call was given.
+/// Argument of a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     /// A descriptor; its path, where it has one.
@@ -80,7 +81,7 @@ pub(super) fn kind(call: &Call) -> &'static str {
     CALLS.iter().find(|(_, names)| is_one(names)).map_or("", |(kind, _)| kind)
 }
 
-/// What the lines of a trace told until now.
+/// State of parsing the lines of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
     /// By thread: the beginning of a call during which another thread made one.

@@ -37,17 +37,17 @@ const GRACE: Duration = Duration::from_millis(200);
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before the next try to verify.
 const RETRY: Duration = Duration::from_millis(500);
-/// So many cycles in a row that say nothing end a campaign.
+/// Number of cycles in a row that say nothing after which a campaign ends.
 const NOT_COUNTED_MAX: usize = 3;
 
-/// What a campaign is.
+/// Settings of a campaign.
 #[derive(Debug, Clone)]
 pub struct Campaign {
-    /// What the writer is told: the target as it is named where it runs, and the rest.
+    /// Arguments of the writer: the target as it is named where it runs, and the rest.
     pub writer: Vec<String>,
     /// Where writer and verification run.
     pub machine: Machine,
-    /// What cuts the power.
+    /// Switch that cuts the power.
     pub switch: PowerSwitch,
     /// Where everything is kept.
     pub directory: PathBuf,
@@ -71,7 +71,7 @@ pub enum CycleResult {
     Clean,
     /// Something is missing or wrong.
     Loss,
-    /// It says nothing about the drive.
+    /// The cycle says nothing about the drive.
     NotCounted,
     /// The drive did not come back.
     NoReturn,
@@ -80,7 +80,7 @@ pub enum CycleResult {
 /// One cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cycle {
-    /// Its number, from 1.
+    /// Number of the cycle, from 1.
     pub number: u64,
     /// How it ended.
     pub result: CycleResult,
@@ -92,7 +92,7 @@ pub struct Cycle {
     pub seconds: f64,
     /// Writes that had to be there.
     pub required: u64,
-    /// What is wrong.
+    /// Classes of what is wrong.
     pub classes: Vec<ClassCount>,
 }
 
@@ -105,9 +105,9 @@ pub struct CampaignDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// What is tested and how, as it was typed; a campaign goes on only with the same.
+    /// Settings: what is tested and how, as it was typed; a campaign goes on only with the same ones.
     pub settings: Vec<String>,
-    /// What cuts the power, in words.
+    /// Description of what cuts the power, in words.
     pub power: String,
     /// True if drives lose their power by that.
     pub is_power_cut: bool,
@@ -131,13 +131,13 @@ pub struct CampaignDocument {
     resumed_at: usize,
 }
 
-/// What a writer or a verification lets its witness know.
+/// Message from a writer or a verification to its witness.
 enum Heard {
     /// The region is filled.
     Filled,
-    /// What was found.
+    /// The verification is done; this was found.
     Verified(Box<VerifyDocument>),
-    /// It is over.
+    /// The session is over.
     Closed,
 }
 
@@ -145,7 +145,7 @@ enum Heard {
 struct Session<'a> {
     child: Child,
     heard: Receiver<Heard>,
-    /// What it says on stderr.
+    /// File with what the child says on stderr.
     log: PathBuf,
     stop: &'a AtomicBool,
 }
@@ -228,7 +228,7 @@ impl Campaign {
         [&self.machine.launcher[..], &self.writer, &rest].concat()
     }
 
-    /// What is in the directory, or a new document.
+    /// Reads the document in the directory, or makes a new one.
     fn resumed(&self) -> Result<CampaignDocument> {
         let path = self.directory.join("campaign.json");
         let mut document: CampaignDocument = match fs::read(&path) {
@@ -407,18 +407,19 @@ impl Campaign {
     }
 }
 
-/// What became of a cut.
+/// Outcome of a cut.
 enum Cut {
-    /// It was made, so many seconds after the filling if that was by the clock.
+    /// The cut was made, so many seconds after the filling if that was by the clock.
     Done(Option<f64>),
     /// The user wanted an end before.
     Stopped,
-    /// It says nothing about the drive: why.
+    /// The cut says nothing about the drive, for this reason.
     NotCounted(String),
 }
 
 impl Session<'_> {
-    /// What is heard next within so long; none if nothing is, or it was stopped.
+    /// Waits at most `within` for the next message; returns `None` if there is none, or if the campaign was
+    /// stopped.
     fn wait(&self, within: Duration) -> Option<Heard> {
         let end = Instant::now() + within;
         while !self.stop.load(Ordering::Acquire) {

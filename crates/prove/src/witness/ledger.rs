@@ -1,4 +1,5 @@
-//! What each block must hold by the record of a run, and what is said of one that holds something else.
+//! Ledger of what each block must hold by the record of a run, and what is said of one that holds something
+//! else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +14,18 @@ use crate::error::{Error, Result};
 
 /// How many wrong blocks are told of one by one.
 const EXAMPLES_MAX: usize = 16;
-/// Of how many other runs is kept that blocks were found.
+/// Maximum number of other runs for which it is kept that blocks were found.
 const OTHERS_MAX: usize = 10_000;
 /// A tear leaves at least so many bytes in a row that are not as written; damaged bits do not.
 const TEAR_BYTES: usize = 64;
 
-/// What is known of a write.
+/// Knowledge about a write.
 #[derive(Debug, Clone, Copy)]
 struct Write {
-    /// It is older than all writes from this number on: the first that was not issued when it was answered.
+    /// Number of the first write that was not issued when this one was answered: this one is older than all
+    /// from there on.
     older_than: u64,
-    /// The same of the moment at which it was known to be durable.
+    /// Number of the first write that was not issued when this one was known to be durable.
     durable_before: u64,
     durable_at: Nanos,
 }
@@ -39,11 +41,11 @@ struct Missing {
     first: Option<(Lba, Option<Stamp>)>,
 }
 
-/// What each block must hold, and what was found.
+/// Ledger of what each block must hold, and of what was found.
 pub struct Ledger {
     plan: Plan,
     writes: Vec<Write>,
-    /// Of each block the newest durable write and the newest but one, each plus one; 0 for none.
+    /// Newest durable write of each block and the newest but one, each plus one; 0 for none.
     required: Vec<[u32; 2]>,
     /// Writes that may be on their way to the medium: they may leave their blocks unreadable.
     at_risk: Vec<(u64, LbaRange)>,
@@ -230,7 +232,7 @@ impl Ledger {
         });
     }
 
-    /// What was found in all.
+    /// Returns the document of all that was found.
     pub fn into_document(mut self) -> VerifyDocument {
         let mut counts: BTreeMap<Class, ClassCount> = BTreeMap::new();
         for (class, blocks) in std::mem::take(&mut self.blocks) {

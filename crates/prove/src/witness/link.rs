@@ -47,7 +47,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// As it is typed.
+    /// Parses the link as it is typed.
     pub fn typed(typed: &str) -> Self {
         match (typed, typed.strip_prefix("unix:")) {
             ("-", _) => Self::Stdio,
@@ -78,7 +78,7 @@ struct Connection {
     _end: End,
 }
 
-/// What ends with a connection.
+/// Resources that end with a connection.
 #[derive(Default)]
 struct End {
     stream: Option<UnixStream>,
@@ -150,7 +150,7 @@ impl Drop for End {
 /// A connection to a witness that is made again when it is lost.
 pub struct Link {
     peer: Peer,
-    /// What is said first on each connection.
+    /// Facts that are sent first on each connection.
     facts: Option<RunFacts>,
     connection: Option<Connection>,
     /// The batch that is not confirmed, and when it was sent.

@@ -51,10 +51,10 @@ pub use record::serve;
 pub use verify::{Class, ClassCount, Example, VerifyDocument, fetch, verify};
 pub use writer::{Ended, Until, write};
 
-/// What of a run does not change.
+/// Facts of a run that do not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
-    /// What is written.
+    /// Plan of what is written.
     pub plan: Plan,
     /// The target as it was typed.
     pub target: String,
@@ -65,19 +65,19 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
-    /// What the drive is known by.
+    /// Returns the name by which the drive is known: its identity, or the target if it has none.
     pub fn drive(&self) -> &str {
         self.identity.as_deref().unwrap_or(&self.target)
     }
 }
 
-/// What the writer saw. The order of events is that in which it saw them.
+/// Event that the writer saw. The order of events is that in which it saw them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// This write was answered as done; durable by itself if it had FUA.
     Written {
-        /// Its number in the plan.
+        /// Number of the write in the plan.
         write: u64,
         /// The first write that was not issued yet.
         next: u64,
@@ -98,18 +98,18 @@ pub enum Event {
 /// Events that are recorded together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// Its number in the run, from 1.
+    /// Number of the batch in the run, from 1.
     pub number: u64,
     /// Once it is confirmed, writes below this number may be issued.
     pub lease: u64,
-    /// What was seen since the batch before.
+    /// Events that were seen since the batch before.
     pub events: Vec<Event>,
     /// Why the writer ended, if it did: no write was issued afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
 
-/// What a witness hears and says, and what it records.
+/// Message that a witness receives, sends or records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
@@ -122,10 +122,10 @@ pub enum Message {
     Fetch {
         /// The target as it was typed.
         target: String,
-        /// What names the drive.
+        /// Identity that names the drive.
         identity: Option<String>,
     },
-    /// What a verification has found, to be recorded.
+    /// Result of a verification, to be recorded.
     Verified(Box<VerifyDocument>),
     /// The answer: all batches to this number are durable at the witness, and so is what was said last.
     Confirmed(u64),
@@ -133,7 +133,7 @@ pub enum Message {
     Refused(String),
 }
 
-/// It is refused, by this side or the other: the reason.
+/// Returns the error for a refusal, by this side or the other, with the reason.
 pub(super) fn refused(why: impl Into<String>) -> Error {
     Error::new(ErrorKind::NotMeasured, why)
 }

@@ -1,5 +1,5 @@
-//! What a run writes: all of it follows from a few figures, so that whoever verifies knows every byte without
-//! having been told.
+//! Plan of what a run writes: all of it follows from a few figures, so that whoever verifies knows every byte
+//! without having been told.
 //!
 //! First the region is filled from its beginning to its end, and flushed. Then come writes at random places,
 //! half of them in the first eighth of the region, so that blocks are often written again.
@@ -19,14 +19,14 @@ use crate::error::{Error, Result};
 
 /// The longest write of the filling.
 const FILL: Bytes = Bytes::mib(1);
-/// So many blocks take 1 GiB of memory to verify.
+/// Maximum number of blocks of a run; so many take 1 GiB of memory to verify.
 const BLOCKS_MAX: u64 = 1 << 26;
-/// So many writes are in one run, so that its record fits into memory.
+/// Maximum number of writes in one run, so that its record fits into memory.
 pub(super) const WRITES_MAX: u64 = 1 << 26;
-/// Of so many batches of events the answer fits a pipe.
+/// Maximum number of batches of events for which the answer fits a pipe.
 const WINDOW_MAX: u64 = 1024;
 
-/// What a run writes.
+/// Plan of what a run writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The seed, which names the run: every block carries it.

@@ -46,7 +46,7 @@ impl Machine {
 /// A power switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerSwitch {
-    /// What it does, in words for reports.
+    /// Description of what the switch does, in words for reports.
     pub words: &'static str,
     /// True if drives lose their power by it; not known of a command, which is taken at its word.
     pub is_power_cut: bool,
@@ -76,8 +76,8 @@ impl PowerSwitch {
         }
     }
 
-    /// What was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`, `drive:NAME`,
-    /// `qemu:SOCKET`. Drives have their sockets in `directory`.
+    /// Parses the switch as it was typed: `ipmi:USER@HOST` (the password is in `IPMI_PASSWORD`), `sysrq`,
+    /// `drive:NAME`, `qemu:SOCKET`. Drives have their sockets in `directory`.
     ///
     /// # Errors
     /// What was expected.
@@ -158,7 +158,7 @@ impl PowerSwitch {
         }
     }
 
-    /// Whether the power is off, where the switch tells; else it is taken at its word.
+    /// Returns true if the power is off, where the switch tells; otherwise the switch is taken at its word.
     ///
     /// # Errors
     /// If the drive does not answer.

@@ -25,7 +25,7 @@ const LINE_MAX: u64 = 1 << 20;
 /// All that is known of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// What of it does not change.
+    /// Facts of the run that do not change.
     pub facts: RunFacts,
     /// All batches, from number 1 on without a gap.
     pub batches: Vec<Batch>,
@@ -110,7 +110,7 @@ struct RecordFile {
 }
 
 impl RecordFile {
-    /// What its first line says; none if that was never whole.
+    /// Reads the facts of the run from the first line; `None` if that line was never whole.
     fn facts(&self) -> Result<Option<RunFacts>> {
         let file = File::open(&self.path).map_err(cannot(format!("read {}", self.path.display())))?;
         match receive(&mut BufReader::new(file)) {

@@ -1,4 +1,4 @@
-//! What is there after the cut, compared with what the witness knows, and the document of it.
+//! Comparison of what is there after the cut with what the witness knows, and the document of it.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +35,7 @@ pub enum Class {
     Unreadable,
 }
 
-/// As it stands in reports.
+/// Formats the class as it stands in reports.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{self:?}").to_lowercase())
@@ -58,7 +58,7 @@ pub struct ClassCount {
 pub struct Example {
     /// In which way.
     pub class: Class,
-    /// Its first byte on the target.
+    /// First byte of the block on the target.
     pub offset: Bytes,
     /// The durable write that had to be there; null if none had to.
     pub write: Option<u64>,
@@ -74,7 +74,7 @@ pub struct Example {
     pub found_offset: Option<Bytes>,
 }
 
-/// What a verification has found, as `plumb prove verify --json` prints it.
+/// Result of a verification, as `plumb prove verify --json` prints it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifyDocument {
     /// [`VerifyDocument::SCHEMA`].
@@ -87,12 +87,12 @@ pub struct VerifyDocument {
     pub run: String,
     /// The target as the writer had it.
     pub target: String,
-    /// What names the drive, compared before anything else; null of a file.
+    /// Identity that names the drive, compared before anything else; null for a file.
     pub identity: Option<String>,
     /// Writes of which the witness knows that they were answered.
     pub acknowledged: u64,
-    /// Those that the device said were durable, by FUA or a flush: these had to be there, or what replaced
-    /// them.
+    /// Number of writes that the device said were durable, by FUA or a flush: these had to be there, or what
+    /// replaced them.
     pub required: u64,
     /// Blocks that were read and compared.
     pub blocks_read: u64,
@@ -102,7 +102,7 @@ pub struct VerifyDocument {
     pub unreadable_at_risk: u64,
     /// When the witness heard of something last, in seconds since the run began.
     pub recorded_until: f64,
-    /// What is wrong; empty if nothing is.
+    /// Classes of what is wrong; empty if nothing is.
     pub classes: Vec<ClassCount>,
     /// How many seconds before that the oldest missing write was acknowledged as durable; null if none is
     /// missing.
@@ -135,7 +135,7 @@ impl VerifyDocument {
         self.blocks_unreached == 0
     }
 
-    /// The same with level and headline, which follow from the rest.
+    /// Returns the document with level and headline, which follow from the rest.
     pub(super) fn concluded(mut self) -> Self {
         let counts = self.classes.iter().map(|count| match count.writes {
             0 => format!("{} blocks {}", count.blocks, count.class),

@@ -60,14 +60,14 @@ struct Writer<'a> {
     flushing: Option<u64>,
     /// The writes below this are followed by a flush that was submitted, if they are to be.
     flushed_before: u64,
-    /// What the witness has not been sent.
+    /// Events that the witness has not been sent.
     events: Vec<Event>,
     /// Writes below this may be issued.
     lease: u64,
     /// The batch that was sent last, and its lease while it is not confirmed.
     batch: u64,
     unconfirmed: Option<u64>,
-    /// What was seen, and why it ended once it has.
+    /// Counts of what was seen, and the reason why the writer ended once it has.
     seen: Ended,
     has_ended: bool,
     has_said_why: bool,
