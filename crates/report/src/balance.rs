@@ -94,7 +94,7 @@ impl Balance {
         .collect()
     }
 
-    /// What the only part of a balance with one part is.
+    /// Describes the only part of a balance that has one part.
     fn only(&self) -> &'static str {
         match (self.write, self.device > 0.0, self.dirty > 0.0) {
             (true, true, _) => "written to the devices",

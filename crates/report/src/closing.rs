@@ -21,7 +21,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Of this directory.
+    /// Creates a record for `directory`.
     pub const fn of(directory: Option<RunDirectory>) -> Self {
         Self { directory, fails: false }
     }
@@ -31,7 +31,7 @@ impl Record {
         self.directory.as_ref().map(RunDirectory::path)
     }
 
-    /// The same for whoever reads the document.
+    /// Returns [`path`](Self::path) as text, for readers of the document.
     pub fn shown(&self) -> Option<String> {
         Some(self.path()?.display().to_string())
     }

@@ -13,17 +13,17 @@ use crate::printable::printable;
 use crate::quantity::{NONE, count, duration, mebibytes, or_dash, percent, rate, ratio, three_digits};
 use crate::terminal::{Cell, Ink, Table};
 
-/// What every report of interleaved blocks says beside its result.
+/// Note that every report of interleaved blocks gives beside its result.
 const HOLDS_FOR: &str = "The unit is the block: all that one block measured is one value, and a ratio is of blocks of one round. The \
     interval holds the ratios that a permutation test does not reject, over the orders that could have been drawn. A ratio \
     further from the others than those of practice were from each other counts as one at that distance.";
 
-/// The same where the levels ran at the same time.
+/// Note that replaces [`HOLDS_FOR`] where the levels ran at the same time.
 const HOLDS_FOR_TOGETHER: &str = "The unit is the block, and a ratio is of the blocks of one round, which ran at the same time: they compete \
     for what they share. The interval holds the ratios that a permutation test does not reject, where either level may come out ahead in \
     each round.";
 
-/// What stands before each title about a workload; nothing if there is only one.
+/// Returns the prefix of each title about a workload; empty if there is only one workload.
 pub(crate) fn before_title(document: &ComparisonDocument) -> String {
     if document.name.is_empty() { String::new() } else { format!("{}: ", printable(&document.name)) }
 }
@@ -77,8 +77,8 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
     sections
 }
 
-/// What blocks say while there are more to come: the median of each level, and of each difference the
-/// sentence of its outcome.
+/// Returns the interim results while more blocks are to come: the median of each level, and for each
+/// difference the sentence of its outcome.
 pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     let figure = &document.figure;
     let median = |level: &crate::document::comparison::LevelResult| {
@@ -90,7 +90,7 @@ pub fn standing(document: &ComparisonDocument) -> Vec<String> {
     lines
 }
 
-/// What practice predicts, where the budget holds so many rounds.
+/// Describes the prediction from practice, for a budget that holds `planned` rounds.
 pub fn predicted(prediction: &Prediction, planned: u64) -> String {
     let Prediction { difference, power, rounds, times_as_long, seconds, smallest_detectable } = prediction;
     let longer = match *times_as_long > 1.0 {
@@ -110,7 +110,7 @@ pub fn predicted(prediction: &Prediction, planned: u64) -> String {
     )
 }
 
-/// What to say first: of several workloads what all of them come to.
+/// Builds the headline; for several workloads, from the results of all of them.
 fn headline(document: &ComparisonDocument) -> Headline {
     let exceeded = document.chapters().iter().any(|chapter| chapter.level == "warning");
     let labels: BTreeSet<&'static str> = document.chapters().iter().map(label).collect();
@@ -143,7 +143,7 @@ fn label(document: &ComparisonDocument) -> &'static str {
     }
 }
 
-/// What the headline means.
+/// Explains the meaning of the headline.
 fn meaning(document: &ComparisonDocument) -> String {
     let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
     let mut meaning = Vec::new();
@@ -237,7 +237,7 @@ fn ratios(document: &ComparisonDocument) -> Table {
         .table()
 }
 
-/// What a term of an explanation is called.
+/// Returns the display name of a term of an explanation.
 pub(crate) fn term_words(term: &Term) -> &'static str {
     match term.term.as_str() {
         "depth" => "depth",

@@ -12,13 +12,13 @@ use crate::terminal::tables::measured;
 /// One large figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// What it is.
+    /// Label of the figure.
     pub(crate) label: &'static str,
     /// The figure.
     pub(crate) value: String,
-    /// Its unit.
+    /// Unit of the figure.
     pub(crate) unit: String,
-    /// What to compare it with.
+    /// Note that says what to compare the figure with.
     pub(crate) note: String,
 }
 
@@ -39,9 +39,9 @@ impl Figure {
 /// A name and a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fact {
-    /// What it is.
+    /// Name of the fact.
     pub(crate) name: &'static str,
-    /// Its value, with its unit.
+    /// Value of the fact, with its unit.
     pub(crate) value: String,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     if figures.is_empty() { load_figures(document) } else { figures }
 }
 
-/// Of the first method that was measured, and of direct writes.
+/// Returns the figures of the first method that was measured, and of direct writes.
 fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some((_, target, latency)) = measured(document).next() {
@@ -113,7 +113,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     figures
 }
 
-/// What all targets reached together.
+/// Returns the figures of all targets together.
 fn load_figures(document: &RunDocument) -> Vec<Figure> {
     let total = &document.total;
     let moved = |label, iops, bytes| {
@@ -157,7 +157,8 @@ pub(crate) fn command(document: &RunDocument) -> String {
     }
 }
 
-/// What was named, each once: files by their absolute paths, as far as it is known where they were named.
+/// Returns the named places, each once: files by their absolute paths, as far as it is known where they were
+/// named.
 pub(crate) fn places(document: &RunDocument) -> Vec<String> {
     let directory = document.environment.directory.as_deref();
     let absolute = |name: &str| match directory {

@@ -1,4 +1,4 @@
-//! What the terminal and the page print alike: statistics, the two sides of a load, the head.
+//! Parts that the terminal and the page print alike: statistics, the two sides of a load, the head.
 
 use plumb_measure::run::TimeseriesRow;
 use plumb_measure::{FlushesOf, Latency, SERIES_BUCKET, StorageSide};

@@ -21,7 +21,7 @@ pub(crate) fn virtual_machine() -> RunDocument {
     document("virtual-machine")
 }
 
-/// What a phase of a check measured, by its name.
+/// Returns the results of a phase of a check, by its name.
 pub(crate) fn phase<'a>(document: &'a mut RunDocument, name: &str) -> &'a mut Sides {
     let at = document.labels().iter().position(|label| label == name);
     &mut document.targets[at.unwrap_or_else(|| panic!("no phase {name}"))].sides

@@ -11,7 +11,7 @@ use crate::document::{
 use crate::terminal::{self, Style};
 use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
 
-/// What a report is made as.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Text for a terminal.
@@ -106,14 +106,14 @@ pub enum RenderError {
     NoSuchFormat {
         /// The format.
         format: Format,
-        /// Of what.
+        /// Object that has no such format.
         what: &'static str,
-        /// What there is.
+        /// Formats that exist for the object.
         expected: &'static str,
     },
 }
 
-/// What is rendered.
+/// Object to be rendered.
 #[derive(Debug, Clone, Copy)]
 pub enum Rendered<'a> {
     /// A run of a load, or a check.

@@ -8,7 +8,7 @@ use crate::levels;
 use crate::quantity::{count, duration, mebibytes, rate};
 use crate::rules;
 
-/// What a reader should know if nothing else is read.
+/// Result that a reader should know if nothing else is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// The severity of the worst finding above info; `None` if there is none.
@@ -19,10 +19,10 @@ pub struct Headline {
     /// The worst finding's sentence; without one, why the run is not complete, or what it has to say: what an
     /// fsync reaches for a check, what was reached for a load.
     pub verdict: String,
-    /// What that means, what was counted, what is not known, and how many more findings there are.
+    /// Meaning of the verdict, what was counted, what is not known, and how many more findings there are.
     pub meaning: String,
-    /// What spoils the figures, by the verdicts, or that nothing was found; part of `meaning`. Empty if
-    /// nothing was measured.
+    /// Statement of what spoils the figures, by the verdicts, or that nothing was found; part of `meaning`.
+    /// Empty if nothing was measured.
     pub quality: String,
     /// Why the run is not complete, if it is not and the verdict says something else.
     pub incomplete: Option<String>,
@@ -134,12 +134,12 @@ pub(crate) fn incomplete(complete: bool, because: Option<&str>) -> Option<String
     (!complete).then(|| capital(&sentence(why.unwrap_or("it did not run to its end"))))
 }
 
-/// What an fsync reaches, as far as can be seen.
+/// Describes how far an fsync reaches, as far as can be seen.
 fn reach(document: &RunDocument) -> String {
     document.path.as_ref().map_or_else(|| SURVEY_ELSEWHERE.to_owned(), levels::reach)
 }
 
-/// What was reached, in one sentence.
+/// Summarizes the results in one sentence.
 fn summary(document: &RunDocument) -> String {
     let side = &document.total.application;
     if document.spans.len() > 1 && side.operations > 0 {
@@ -236,7 +236,7 @@ fn seen_as(asked: &[(u64, &str)], flushes: Option<FlushCount>) -> String {
     }
 }
 
-/// What writes are worth that nobody asked to be flushed.
+/// Describes what writes are worth if nobody requested that they be flushed.
 fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     let wrote = document.targets.iter().filter(|target| target.sides.write.ios > 0);
     let at: Option<Vec<&str>> = wrote
@@ -257,8 +257,8 @@ fn unsynced(document: &RunDocument, flushes: Option<FlushCount>) -> String {
     }
 }
 
-/// What spoils the figures, in a few words from each verdict about their quality. The cached loads of a check
-/// are there to be compared with the others.
+/// Describes what spoils the figures, in a few words from each verdict about their quality. The cached loads
+/// of a check are there to be compared with the others.
 fn quality(document: &RunDocument) -> String {
     let spoils = |finding: &Finding| {
         let expected = document.is_check() && finding.id == "page-cache";

@@ -14,14 +14,14 @@ use crate::wording;
 /// From how many layers side by side on, equal ones are drawn as one.
 pub const FOLD_ABOVE: usize = 4;
 
-/// Whether a flush that the application asks for arrives at a layer.
+/// Arrival at a layer of a flush that the application requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arrival {
     /// Every way down ends above.
     No,
     /// Some layer above does not say what it does.
     Unsure,
-    /// It does.
+    /// The flush arrives.
     Yes,
 }
 
@@ -30,7 +30,7 @@ pub enum Arrival {
 pub struct Node {
     /// Indices into the path's layers; never empty.
     pub members: Vec<usize>,
-    /// What of a flush reaches it.
+    /// Arrival of a flush at the level.
     pub arrival: Arrival,
 }
 
@@ -86,10 +86,10 @@ pub fn acknowledged_at(path: &WritePath) -> Option<usize> {
     held.or_else(|| path.layers.len().checked_sub(1).filter(|last| *last > 0))
 }
 
-/// What is known of data once fsync has returned.
+/// State of data once fsync has returned, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synced {
-    /// It is durable in this layer.
+    /// The data is durable in this layer.
     Durable(usize),
     /// The flush ends in a layer, or in memory, although something volatile is held.
     Lost,
@@ -97,7 +97,7 @@ pub enum Synced {
     Unknown,
 }
 
-/// What the path says of data once fsync has returned.
+/// Returns the state of data once fsync has returned, according to the path.
 pub fn synced(path: &WritePath) -> Synced {
     if let Some(index) = path.durable_at.fsync.as_deref().and_then(|name| named(path, name)) {
         return Synced::Durable(index);
@@ -163,7 +163,7 @@ pub fn is_lost(path: Option<&WritePath>) -> bool {
     path.is_some_and(|path| synced(path) == Synced::Lost)
 }
 
-/// What is wrong with the path, worst first: why a flush does not arrive, in one sentence with what mends it.
+/// Returns the worst problem of the path: why a flush does not arrive, in one sentence with the remedy.
 /// `None` where the survey found no danger.
 pub fn cause(path: &WritePath) -> Option<&Finding> {
     path.findings.iter().find(|finding| finding.severity == Severity::Danger)

@@ -13,9 +13,9 @@ use crate::printable::printable;
 use crate::quantity::{bytes, count, duration, mebibytes, or_dash, percent, rate, three_digits};
 use crate::terminal::Table;
 
-/// So many sizes of a direction are shown.
+/// Maximum number of sizes shown for a direction.
 const SIZES_MAX: usize = 6;
-/// So many callers of syncs are shown to everybody.
+/// Maximum number of callers of syncs shown to everybody.
 const CALLERS_MAX: usize = 12;
 
 /// The report of `document`.
@@ -145,8 +145,8 @@ fn depths(document: &ObservationDocument) -> Table {
         .table()
 }
 
-/// What a live view says beside rates and times: of each device that was asked for something, and of the
-/// first callers of syncs.
+/// Returns the lines that a live view shows beside rates and times: for each device that received requests,
+/// and for the first callers of syncs.
 pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<String> {
     let device = |device: &ObservedDevice| {
         let (ios, bytes_all) =
@@ -300,7 +300,7 @@ fn how(document: &ObservationDocument) -> Vec<String> {
     lines
 }
 
-/// Whether events and counters say the same of a device.
+/// Describes whether the events and the counters of a device agree.
 fn agreement(device: &ObservedDevice) -> Option<String> {
     let counters = device.counters.as_ref()?;
     let name = &device.name;

@@ -12,7 +12,7 @@ use crate::printable::printable;
 use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digits};
 use crate::terminal::{Style, Table};
 
-/// What is said of every pair.
+/// Note on every pair.
 const NOT_INTERLEAVED: &str = "Not interleaved: what else changed between the two is in every difference, and one value of each tells no \
     chance from change. `plumb compare A1 A2 --against B1 B2` gives intervals.";
 
@@ -23,7 +23,7 @@ pub struct ObservationPair {
     pub schema: String,
     /// Always false: they were made one after the other.
     pub interleaved: bool,
-    /// What is to be kept in mind.
+    /// Note to keep in mind.
     pub note: String,
     /// The figures: of devices and of syncs by process.
     pub rows: Vec<PairRow>,
@@ -32,9 +32,9 @@ pub struct ObservationPair {
 /// A figure of both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairRow {
-    /// Of a device, or of a process and its call.
+    /// Name of the device, or of the process and its call.
     pub of: String,
-    /// Which.
+    /// Name of the figure.
     pub figure: String,
     /// In what it is.
     pub unit: PairUnit,
@@ -59,7 +59,7 @@ pub enum PairUnit {
     Seconds,
     /// A share of 1.
     Share,
-    /// So many.
+    /// The value is a count.
     Count,
 }
 
@@ -89,7 +89,7 @@ impl ObservationPair {
         Self { schema: Self::SCHEMA.to_owned(), interleaved: false, note: NOT_INTERLEAVED.to_owned(), rows }
     }
 
-    /// As indented JSON, ending in a newline.
+    /// Returns the figures as indented JSON, ending in a newline.
     ///
     /// # Errors
     /// If a figure cannot be written as JSON.
@@ -97,7 +97,7 @@ impl ObservationPair {
         crate::document::json::pretty(self)
     }
 
-    /// As a table for a terminal.
+    /// Returns the figures as a table for a terminal.
     pub fn to_text(&self, style: Style) -> String {
         let rows = self.rows.chunk_by(|one, next| one.of == next.of);
         let rows = rows.flat_map(|rows| rows.iter().enumerate());

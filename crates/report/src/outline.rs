@@ -11,15 +11,15 @@ use crate::terminal::Table;
 
 /// A report.
 pub(crate) struct Outline<'a> {
-    /// What was typed behind `plumb`.
+    /// Command typed after `plumb`.
     pub(crate) command: &'static str,
-    /// What it was done to.
+    /// Object of the command.
     pub(crate) of: &'a str,
     pub(crate) headline: Headline,
     /// The figures that matter most.
     pub(crate) figures: Vec<Figure>,
     pub(crate) sections: Vec<Section>,
-    /// What the facts are about.
+    /// Title that says what the facts are about.
     pub(crate) facts_title: &'static str,
     pub(crate) facts: Vec<Fact>,
     pub(crate) environment: &'a Environment,
@@ -40,18 +40,18 @@ impl Section {
         Self { title: title.into(), items, is_detail: false }
     }
 
-    /// The same for those who want to know everything.
+    /// Marks the part as one for readers who want to know everything.
     pub(crate) fn detail(self) -> Self {
         Self { is_detail: true, ..self }
     }
 }
 
-/// What a part of the report says.
+/// Element of a part of the report.
 pub(crate) enum Item {
     Table(Table),
     /// A line of its own.
     Line(String),
-    /// What follows from the line before it.
+    /// Remedy that follows from the line before it.
     Remedy(String),
     /// A command to copy.
     Command(String),

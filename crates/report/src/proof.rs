@@ -15,7 +15,7 @@ use crate::terminal::{Cell, Ink, Table};
 
 /// More commands than this are not named one by one.
 const NAMED: usize = 3;
-/// What every report of a proof says beside its result.
+/// Note that every report of a proof gives beside its result.
 pub(crate) const HOLDS_FOR: &str = "Proved means: of this recording, on a drive of this profile, every state that a power cut \
     may leave was explored, and this checker found nothing wrong in any. It says nothing of another run of the program, of \
     another drive, or of what the checker does not look at.";
@@ -64,7 +64,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
     ]
 }
 
-/// What to say first.
+/// Builds the headline of a proof.
 pub(crate) fn headline(document: &ProofDocument) -> Headline {
     let states = &document.states;
     let (severity, label) = match document.level.as_str() {
@@ -183,7 +183,7 @@ pub(crate) fn change(document: &ProofDocument, failure: &Failure) -> String {
     printable(&format!("{kind}: {} Verified: with it {after}.", sentence(&change.sentence)))
 }
 
-/// What the checker said of the minimal case, and of which promise.
+/// Returns the checker's message about the minimal case, and the promise that it concerns.
 pub(crate) fn words(failure: &Failure) -> String {
     let required = match failure.required {
         Some(required) => format!("acknowledgement {required} had to be found"),
@@ -193,7 +193,7 @@ pub(crate) fn words(failure: &Failure) -> String {
     printable(&format!("{}: {required}, and the check found: {said}", capital(failure.class.meaning())))
 }
 
-/// What fails, a row for each class; `None` if nothing does.
+/// Returns the failures, a row for each class; `None` if there are none.
 pub(crate) fn failures(document: &ProofDocument) -> Option<Table> {
     Table::of(&document.failures)
         .left("in which way", |failure| Cell::inked(Ink::Red, failure.class.meaning()))
@@ -266,7 +266,7 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
     format!("{} windows{parts}; {states}.", count(all.windows))
 }
 
-/// What protects nothing here.
+/// Describes the states that fail if all device flushes are left out together.
 pub(crate) fn flushes(document: &ProofDocument) -> Option<String> {
     let left = document.flushes.as_ref()?;
     Some(format!(

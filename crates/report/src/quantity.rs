@@ -4,7 +4,7 @@
 
 use plumb_block::Bytes;
 
-/// What stands where a figure is not known.
+/// Placeholder for a figure that is not known.
 pub const NONE: &str = "–";
 
 /// Three significant digits, without trailing zeroes behind the point: `52.4`, `8.33`, `412`.
@@ -102,7 +102,7 @@ pub fn throughput_parts(bytes_per_second: f64) -> (String, &'static str) {
     (rate(bytes_per_second / unit), name)
 }
 
-/// The same in one: `18.3 GB/s`.
+/// Returns the throughput with its unit as one text: `18.3 GB/s`.
 pub fn throughput(bytes_per_second: f64) -> String {
     let (value, unit) = throughput_parts(bytes_per_second);
     format!("{value} {unit}")

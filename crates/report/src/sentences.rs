@@ -1,4 +1,4 @@
-//! What is said of a run beside its tables, the same on the terminal and on the page.
+//! Sentences about a run beside its tables, the same on the terminal and on the page.
 
 use crate::balance::Balance;
 use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
@@ -6,9 +6,10 @@ use crate::figures::spread;
 use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
 
-/// Of what reached the devices wholly, nothing needs to be said.
+/// Share of the application's bytes moved by the devices, below which the balance is described.
 const TOLD_BELOW: f64 = 0.95;
-/// Nor of so much more as a journal writes.
+/// Share of the application's bytes that the devices may move in addition, as for a journal, before the
+/// balance is described.
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet
@@ -97,7 +98,7 @@ pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
     }
 }
 
-/// What is asked of the target and how, in a few words: under its name.
+/// Describes the requests to the target in a few words, for the line under its name.
 pub(crate) fn description(document: &RunDocument, target: &RunTarget) -> String {
     let Some(job) = document.job_of(target) else { return String::new() };
     let depth = target.sides.depth.map_or_else(String::new, |depth| format!(", {} in flight", count(depth)));

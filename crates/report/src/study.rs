@@ -81,7 +81,7 @@ fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
         .table()
 }
 
-/// What was reported, as its report has it.
+/// Formats the reported value, as its report has it.
 fn reported(row: &StudyRow) -> String {
     let more = if row.reported_at_least { " or more" } else { "" };
     or_dash(row.reported, |reported| format!("{}{more}", value(row.unit, reported)))

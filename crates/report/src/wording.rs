@@ -1,4 +1,4 @@
-//! What things are called in a report: one word for each, the same in every format.
+//! Names of things in a report: one word for each, the same in every format.
 
 use plumb_block::SyncMethod;
 use plumb_path::{Cache, Flush, Fua, Layer, LayerKind};
@@ -41,7 +41,7 @@ pub const fn cache(cache: Cache) -> &'static str {
     }
 }
 
-/// What becomes of a FLUSH, in a word.
+/// Returns the word for what becomes of a FLUSH.
 pub const fn flush(flush: Flush) -> &'static str {
     match flush {
         Flush::Forwarded => "forwarded",
@@ -51,8 +51,8 @@ pub const fn flush(flush: Flush) -> &'static str {
     }
 }
 
-/// What becomes of FUA at `layer`, in a word. Where a flush ends because there is nothing that it could
-/// empty, so does FUA, and no harm is done. Applications and the page cache have no FUA.
+/// Returns the word for what becomes of FUA at `layer`. Where a flush ends because there is nothing that it
+/// could empty, so does FUA, and no harm is done. Applications and the page cache have no FUA.
 pub fn fua(layer: &Layer) -> &'static str {
     match layer.fua {
         _ if matches!(layer.kind, LayerKind::Application | LayerKind::PageCache) => NONE,

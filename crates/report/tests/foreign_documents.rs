@@ -96,7 +96,7 @@ fn is_of_first_items(pointer: &str) -> bool {
     pointer.split('/').filter_map(|part| part.parse::<usize>().ok()).all(|index| index < 2)
 }
 
-/// What stands in for a value in turn.
+/// Returns the values that replace a value in turn.
 fn damages() -> Vec<Value> {
     let mut damages = vec![Value::Null, json!([]), json!({}), json!(u64::MAX), json!(-1), json!(1e308)];
     damages.extend(["", "\u{202e}\u{0}<b>", "ffff\u{fffd}…"].map(Value::from));

@@ -16,7 +16,7 @@ fn page<'a>(of: impl Into<Rendered<'a>>) -> String {
     render(of, Format::Html, Style::default()).expect("a page")
 }
 
-/// What the browser made of a page: its document, and what it said.
+/// Result of a page in the browser: its document, and its messages.
 struct Seen {
     dom: String,
     said: String,

@@ -13,7 +13,7 @@ const CHECK: &str = "report/check";
 const PROVE: &str = "report/prove";
 const MANIFEST: &str = "measure/manifest";
 
-/// What `plumb load --json` prints for a sample.
+/// Returns the output of `plumb load --json` for a sample.
 fn printed(name: &str) -> Value {
     json_of(&common::load_recording(name))
 }

@@ -37,7 +37,7 @@ fn path(kernel: &str, name: &str) -> WritePath {
     survey.paths.into_iter().next().expect("a path")
 }
 
-/// What each phase of a check measured, with its method if it is one.
+/// Returns the results of each phase of a check, with its method if it is one.
 fn phases(document: &mut RunDocument) -> impl Iterator<Item = (Option<SyncMethod>, &mut Sides)> {
     let spans = &document.spans;
     document.targets.iter_mut().map(|target| (spans[target.span].jobs[0].method, &mut target.sides))

@@ -24,7 +24,7 @@ pub struct ComparisonDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// What differs between the levels: `buffering`, or `workload`.
+    /// Factor that differs between the levels: `buffering`, or `workload`.
     pub factor: String,
     /// The levels; the others are compared with the first.
     pub levels: Vec<LevelResult>,
@@ -45,9 +45,9 @@ pub struct ComparisonDocument {
     pub measured: Vec<Block>,
     /// The write path beneath the targets; null if it is not known.
     pub path: Option<WritePath>,
-    /// What the rules found in the blocks.
+    /// Findings of the rules in the blocks.
     pub verdicts: Vec<Finding>,
-    /// What was asked for, in plumb's own language (TOML), a span for each level.
+    /// Requested workload in plumb's own language (TOML), with a span for each level.
     pub workload: String,
     /// The seed of all random choices.
     pub seed: u64,
@@ -57,14 +57,14 @@ pub struct ComparisonDocument {
     pub incomplete_because: Option<String>,
     /// True if something failed that should not: a flush, a device.
     pub failed: bool,
-    /// What is worth saying beside the figures.
+    /// Remarks that supplement the figures.
     pub notes: Vec<String>,
     /// Where and how it was made.
     pub environment: Environment,
     /// Where the recording is; null if it is not kept.
     pub run_directory: Option<String>,
-    /// Of several workloads each, a whole comparison that is judged alone; what stands beside this is of the
-    /// first, but for how all of them ended. Left out of one.
+    /// Complete comparison of each workload, judged alone, if there are several; the fields beside it are
+    /// those of the first, except for how all of them ended. Left out if there is only one workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chapters: Vec<ComparisonDocument>,
 }
@@ -108,7 +108,7 @@ impl ComparisonDocument {
 /// One level.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelResult {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
     /// The median of each figure over the blocks. It has no interval: blocks of one level alone drift, and
     /// only ratios do not.
@@ -124,7 +124,7 @@ pub struct LevelResult {
 /// A point of a distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Within {
-    /// So many seconds.
+    /// Time of an operation, in seconds.
     pub seconds: f64,
     /// The share of operations that took no longer: 0.99.
     pub share: f64,
@@ -150,7 +150,7 @@ pub struct Contrast {
     pub compared: String,
     /// The level that it is compared with.
     pub against: String,
-    /// What the blocks say of the figure that decides.
+    /// Outcome for the figure that decides.
     pub outcome: Outcome,
     /// The ratio of that figure; null if there are too few blocks.
     pub ratio: Option<Estimate>,
@@ -159,11 +159,12 @@ pub struct Contrast {
     pub smallest_detectable: Option<f64>,
     /// The ratio of each figure that both have, each interval for itself.
     pub ratios: BTreeMap<String, Estimate>,
-    /// What makes the time from one operation to the next another, term by term; empty if it was not counted.
+    /// Terms that explain the difference in the time from one operation to the next; empty if it was not
+    /// counted.
     pub explanation: Vec<Term>,
 }
 
-/// What an experiment says of two levels.
+/// Outcome of an experiment for two levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -183,11 +184,11 @@ pub enum Outcome {
 /// A term of the explanation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Term {
-    /// Which: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels sync),
-    /// `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `queueing`, `processor`, `processor-wait`,
-    /// `remainder`.
+    /// Name of the term: `depth`, `sync-count`, `flushes-per-sync`, `flush-count` (where not both levels
+    /// sync), `flush-cost`, `sync-calls`, `device-ios`, `device-io-cost`, `queueing`, `processor`,
+    /// `processor-wait`, `remainder`.
     pub term: String,
-    /// Its part of the difference; those of all terms add up to 1. Null if the difference is small, or much
+    /// Share of the difference; the shares of all terms add up to 1. Null if the difference is small, or much
     /// smaller than a term.
     pub share: Option<f64>,
     /// The difference that it makes, in seconds from one operation to the next; negative if it saves time.
@@ -199,11 +200,11 @@ pub struct Term {
 /// A limit that was set, and whether it holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitResult {
-    /// As typed.
+    /// Limit as typed.
     pub limit: String,
     /// The level of which the ratio is.
     pub compared: String,
-    /// Whether the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not
+    /// True if the whole interval is beyond the limit; null if the limit is inside it, or the ratio is not
     /// known.
     pub exceeded: Option<bool>,
 }
@@ -231,21 +232,22 @@ pub struct DesignFacts {
     pub block_seconds: Option<f64>,
     /// How long each block ran before that, in seconds; null of recorded runs.
     pub warmup_seconds: Option<f64>,
-    /// What practice predicted; null of recorded runs, and before practice was over.
+    /// Prediction from practice; null for recorded runs, and before practice was over.
     #[serde(default)]
     pub prediction: Option<Prediction>,
 }
 
-/// What an experiment would find, and how long it would have to be, from how much blocks of practice differ.
+/// Prediction, from how much blocks of practice differ, of what an experiment would find and how long it
+/// would have to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// The difference that is to be found, as a share: 0.03 is a ratio of 1.03.
     pub difference: f64,
     /// How often it is to be found: 0.8.
     pub power: f64,
-    /// So many rounds do it.
+    /// Number of rounds needed.
     pub rounds: u64,
-    /// Of blocks so many times as long: above 1 where no more rounds are run.
+    /// Factor by which the blocks have to be longer: above 1 where no more rounds are run.
     pub times_as_long: f64,
     /// The budget that they take, practice included, in seconds.
     pub seconds: f64,
@@ -262,21 +264,21 @@ pub struct LookFacts {
     pub error: f64,
 }
 
-/// What one block measured.
+/// Measurements of one block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// The place of its level in `levels`.
     pub level: usize,
-    /// Its round, from 1; 0 is practice, which does not count.
+    /// Round of the block, from 1; 0 is practice, which does not count.
     pub round: u64,
     /// How long it was measured, in seconds.
     pub seconds: f64,
     /// How long the rate took to settle within it, in seconds; null if it never did or the block was too
     /// short to say.
     pub settled_after: Option<f64>,
-    /// Its figures, by name.
+    /// Figures of the block, by name.
     pub figures: BTreeMap<String, f64>,
-    /// What was counted.
+    /// Counts of the block.
     pub counts: Counts,
     /// Operations per second in parts of the block that are alike in length, in order; empty of recorded
     /// runs.
@@ -284,7 +286,7 @@ pub struct Block {
     pub rates: Vec<f64>,
 }
 
-/// What was counted, all targets together. Times are sums over operations and requests, in seconds.
+/// Counts of all targets together. Times are sums over operations and requests, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// The length of the window.
@@ -328,7 +330,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted on all targets of a span.
+    /// Returns the counts of all targets of a span.
     pub fn of(sides: &Sides) -> Self {
         let application = &sides.application;
         let seconds = application.seconds;
@@ -377,7 +379,7 @@ impl Counts {
         }
     }
 
-    /// Of both together; what is not known of one is not known.
+    /// Returns the sum of both; a count that is not known for one is not known for the sum.
     pub fn plus(self, other: Self) -> Self {
         let count = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
         let time = |one: Option<f64>, other: Option<f64>| Some(one? + other?);

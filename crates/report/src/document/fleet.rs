@@ -14,7 +14,7 @@ use super::sides::Sides;
 pub struct FleetDocument {
     /// [`FleetDocument::SCHEMA`].
     pub schema: String,
-    /// What the hosts were asked for: `load`, `check`, `survey`, `policy show`.
+    /// Command given to the hosts: `load`, `check`, `survey`, `policy show`.
     pub command: String,
     /// The severity of the worst verdict: `none`, `info`, `warning` or `danger`.
     pub level: String,
@@ -24,19 +24,19 @@ pub struct FleetDocument {
     pub partial: bool,
     /// The hosts, in the order in which they were named.
     pub hosts: Vec<FleetHost>,
-    /// What the hosts that did all did together: percentiles of all operations, and rates that are the sums
-    /// of those of the hosts, each over the time that it ran; null but for a load.
+    /// Combined results of the hosts that did everything requested: percentiles of all operations, and rates
+    /// that are the sums of those of the hosts, each over the time that it ran; null except for a load.
     pub total: Option<Sides>,
-    /// What the others had measured until they were lost or ended, which is no part of `total`; null if that
-    /// is nothing.
+    /// Measurements of the other hosts until they were lost or ended, not part of `total`; null if there are
+    /// none.
     pub unfinished: Option<Sides>,
     /// Seconds from the common start until the first host was done; null but for a load.
     pub first_done: Option<f64>,
     /// Until the last was.
     pub last_done: Option<f64>,
-    /// The same load on more and more hosts; empty if that was not asked for.
+    /// Results of the same load on more and more hosts; empty if that was not requested.
     pub scale: Vec<ScaleStep>,
-    /// What is wrong or worth knowing: of the hosts together, and of each.
+    /// Findings that are wrong or worth knowing: of the hosts together, and of each.
     pub verdicts: Vec<Finding>,
     /// The load in plumb's own language (TOML); empty for other commands.
     pub workload: String,
@@ -44,7 +44,7 @@ pub struct FleetDocument {
     pub seed: u64,
     /// Why it is partial: which hosts did not do all, and each reason.
     pub incomplete_because: Option<String>,
-    /// What is worth saying beside the figures.
+    /// Remarks that supplement the figures.
     pub notes: Vec<String>,
     /// Where the controller ran.
     pub environment: Environment,
@@ -55,7 +55,7 @@ pub struct FleetDocument {
 /// One host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FleetHost {
-    /// As it was named.
+    /// Name of the host, as given.
     pub name: String,
     /// True if it did all that it was asked for.
     pub ok: bool,
@@ -71,13 +71,13 @@ pub struct FleetHost {
     pub start_late: Option<f64>,
     /// Seconds from the common start until its load was done.
     pub done_after: Option<f64>,
-    /// Whether all of its targets are on devices of its own; null where that is not known.
+    /// True if all targets of the host are on its own devices; null where that is not known.
     pub local: Option<bool>,
     /// The severity of what it found.
     pub level: Option<String>,
-    /// Its result in one sentence.
+    /// Result of the host in one sentence.
     pub headline: Option<String>,
-    /// What its load measured; of a host that was lost what it had sent until then.
+    /// Measurements of the host's load; for a lost host, those that it had sent until then.
     pub total: Option<Sides>,
     /// The document that the command printed there; null for a load, whose figures are in `total`.
     pub document: Option<Value>,
@@ -94,7 +94,7 @@ pub struct ScaleStep {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// What each of them reached, as a share of what each reached in the first step.
+    /// Performance of each host as a share of what each reached in the first step.
     pub efficiency: Option<f64>,
 }
 
@@ -102,7 +102,8 @@ impl FleetDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/fleet/1";
 
-    /// What was measured together: by the hosts that did all, or, where none did, by all until they ended.
+    /// Returns the combined measurements of the hosts that did everything or, if none did, of all until they
+    /// ended.
     pub fn measured(&self) -> Option<&Sides> {
         self.total.as_ref().or(self.unfinished.as_ref())
     }
@@ -118,7 +119,7 @@ impl FleetDocument {
         host.ok == self.total.is_some()
     }
 
-    /// What each of these hosts moved, in bytes per second on average; zero without one.
+    /// Returns the average rate of the counted hosts, in bytes per second for each; zero if there are none.
     pub fn each_bytes_per_second(&self) -> f64 {
         let rates: Vec<f64> = self.counted().map(|(_, total)| total.application.bytes_per_second).collect();
         rates.iter().sum::<f64>() / rates.len().max(1) as f64

@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// As indented JSON, ending in a newline.
+/// Returns the document as indented JSON, ending in a newline.
 pub(crate) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut text = serde_json::to_string_pretty(document)?;
     text.push('\n');
@@ -40,7 +40,7 @@ pub(crate) fn pretty(document: &impl Serialize) -> Result<String, serde_json::Er
 }
 
 impl RunDocument {
-    /// What is written of it: the JSON document that its schema names.
+    /// Returns the JSON document that is written for the run: the one that its schema names.
     pub fn as_json(&self) -> JsonView<'_> {
         match self.is_check() {
             true => JsonView::Check(Box::new(self.into())),
@@ -48,7 +48,7 @@ impl RunDocument {
         }
     }
 
-    /// As indented JSON, ending in a newline.
+    /// Returns the document as indented JSON, ending in a newline.
     ///
     /// # Errors
     /// If a figure cannot be written as JSON.

@@ -1,4 +1,4 @@
-//! What targets are called in reports, and which of them are shown as a sum.
+//! Names of targets in reports, and the choice of those that are shown as a sum.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use super::run::{RunDocument, RunTarget};
 use super::sides::Sides;
 
 impl RunDocument {
-    /// What is shown as a sum beside the targets: of each span that has several, with what to call it. Spans
-    /// run one after the other, so that a sum over several of them would be a mean of unlike things.
+    /// Returns the sums shown beside the targets: one for each span that has several targets, with its label.
+    /// Spans run one after the other, so that a sum over several of them would be a mean of unlike things.
     pub(crate) fn sums(&self) -> Vec<(String, &Sides)> {
         let several = |span: usize| self.targets.iter().filter(|target| target.span == span).nth(1).is_some();
         let spans = self.spans.iter().enumerate().filter(|(index, _)| several(*index));
@@ -34,8 +34,8 @@ impl RunDocument {
         self.targets.iter().map(shares).collect()
     }
 
-    /// What to call each target, so that no two are called the same: its name, with its job and its span
-    /// where the name alone is not enough. All phases of a check have one target, so they go by their jobs.
+    /// Returns a label for each target, no two of them equal: its name, with its job and its span where the
+    /// name alone is not enough. All phases of a check have one target, so they are named by their jobs.
     pub fn labels(&self) -> Vec<String> {
         let mut alike: HashMap<&str, usize> = HashMap::new();
         for target in &self.targets {
@@ -63,7 +63,8 @@ impl RunDocument {
         labels
     }
 
-    /// What tells a target from others of its name: its job, and its span if there are several.
+    /// Returns the text that distinguishes a target from others of its name: its job, and its span if there
+    /// are several.
     fn place_of(&self, target: &RunTarget) -> String {
         let job = self.job_of(target).filter(|job| job.name != target.name && !job.name.is_empty());
         let job = job.map_or_else(String::new, |job| format!(", {}", job.name));
@@ -73,12 +74,12 @@ impl RunDocument {
         }
     }
 
-    /// What to call the target at `index`: one of the [`labels`](Self::labels).
+    /// Returns the label of the target at `index`: one of the [`labels`](Self::labels).
     pub fn label_of(&self, index: usize) -> String {
         self.labels().into_iter().nth(index).unwrap_or_else(|| format!("target {index}"))
     }
 
-    /// What was named on the command line, each name once.
+    /// Returns the names given on the command line, each name once.
     pub fn names(&self) -> Vec<&str> {
         if !self.target.is_empty() {
             return vec![&self.target];

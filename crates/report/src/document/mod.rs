@@ -1,4 +1,4 @@
-//! What a run learnt: its document, and its recording with distributions and time series.
+//! Results of a run: its document, and its recording with distributions and time series.
 //!
 //! Every run is a [`RunDocument`]: a write path, spans that followed one another, in each of them jobs that
 //! ran at the same time, and for each target of a job what the application and the storage saw. A check is

@@ -16,7 +16,7 @@ pub struct ObservationDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// What was observed, as typed.
+    /// Observed target, as typed.
     pub target: String,
     /// How long, in seconds.
     pub seconds: f64,
@@ -33,15 +33,15 @@ pub struct ObservationDocument {
     pub sync_latency: Option<Latency>,
     /// Why they were not; null if they were.
     pub syncs_unknown_because: Option<String>,
-    /// What the kernel counted for the observed process; null if it was not one process.
+    /// Kernel's counters of the observed process; null if it was not one process.
     pub process: Option<ProcessIo>,
-    /// What observing cost.
+    /// Cost of observing.
     pub cost: ObservationCost,
     /// True if it ran as long as was asked.
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
-    /// What is worth saying beside the figures.
+    /// Remarks that supplement the figures.
     pub notes: Vec<String>,
     /// A workload of the same kind, in plumb's own language (TOML); empty if nothing was seen that one can be
     /// made of.
@@ -58,7 +58,7 @@ pub struct ObservationDocument {
 pub enum Source {
     /// Each by itself, through the kernel's tracing.
     Events,
-    /// As the difference of counters: no latencies of single requests, no sizes, no syncs.
+    /// Difference of counters: no latencies of single requests, no sizes, no syncs.
     #[default]
     Counters,
 }
@@ -79,11 +79,11 @@ pub struct ObservedDevice {
     pub trim: ObservedDirection,
     /// Flushes that the device was handed; null where the kernel does not count them.
     pub flushes: Option<u64>,
-    /// The same for each second.
+    /// Flushes that the device received, per second.
     pub flushes_per_second: Option<f64>,
     /// How long the device took for a flush; null if there was none, or flushes were not seen one by one.
     pub flush_latency: Option<Latency>,
-    /// Of all writes those that were durable when they completed; null if they were not seen one by one.
+    /// Writes that were durable when they completed; null if they were not seen one by one.
     pub fua_writes: Option<u64>,
     /// Reads and writes that were merged into another one before they were issued.
     pub merges: u64,
@@ -91,12 +91,12 @@ pub struct ObservedDevice {
     pub queue_depth: Option<QueueDepth>,
     /// When reads, writes and trims came, all together; null if they were not seen one by one, or too few.
     pub arrivals: Option<Arrivals>,
-    /// What /proc/diskstats counted in the same time; null if the device came or went.
+    /// Counters of /proc/diskstats over the same time; null if the device came or went.
     pub counters: Option<DeviceCounters>,
-    /// Whether the events and the counters say the same; null if there were no events, or if requests were on
-    /// their way when it began or ended.
+    /// True if the events and the counters agree; null if there were no events, or if requests were in flight
+    /// when observation began or ended.
     pub counters_agree: Option<bool>,
-    /// What completed in each part of the time.
+    /// Completions in each part of the time.
     pub over_time: Vec<OverTime>,
 }
 
@@ -115,7 +115,8 @@ pub struct ObservedDirection {
     pub io_bytes_mean: Option<f64>,
     /// How many were of each size, in the order of sizes; empty if they were not seen one by one.
     pub sizes: Vec<SizeCount>,
-    /// Which share of them began where one of the last few had ended; null if they were not seen one by one.
+    /// Share of the requests that began where one of the last few had ended; null if they were not seen one
+    /// by one.
     pub sequential: Option<f64>,
     /// The first byte that was touched; null if none was, or it was not seen.
     pub from_byte: Option<u64>,
@@ -145,7 +146,7 @@ pub struct SizeCount {
 pub struct QueueDepth {
     /// The mean over the time.
     pub mean: f64,
-    /// The same over the time in which it had any; 0 if it never had.
+    /// Mean over the time in which the device had any request; 0 if it never had.
     pub busy_mean: f64,
     /// The most.
     pub max: u64,
@@ -175,7 +176,7 @@ pub struct Bursts {
     pub pause_mean: f64,
 }
 
-/// What completed in a part of the time.
+/// Completions in one part of the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverTime {
     /// When it began, in seconds since the start.
@@ -200,7 +201,7 @@ pub struct ObservedSync {
     /// The process; 0 if it had ended before it could be looked up: then its name is that of the event of its
     /// start, or `ended`.
     pub process: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// The call: `fsync`, `fdatasync`, `sync_file_range`, `msync`, `syncfs`, `sync`; or [`NO_CALL`].
     pub call: String,
@@ -212,20 +213,20 @@ pub struct ObservedSync {
     pub counted: bool,
     /// Calls that ended.
     pub count: u64,
-    /// The same for each second.
+    /// Calls that ended, per second.
     pub per_second: f64,
-    /// Those that failed.
+    /// Calls that failed.
     pub errors: u64,
     /// How long they took; null if none ended.
     pub latency: Option<Latency>,
 }
 
-/// What the kernel counted for a process (proc(5), /proc/PID/io).
+/// Kernel's counters of a process (proc(5), /proc/PID/io).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessIo {
     /// The process.
     pub process: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// Bytes that it asked to read, also of those that were in memory; null with the following ones if they
     /// may not be read.
@@ -238,13 +239,13 @@ pub struct ProcessIo {
     pub write_bytes: Option<u64>,
 }
 
-/// What observing cost.
+/// Cost of observing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationCost {
     /// Processor time of plumb, in seconds. What the kernel needed to put events down is part of the programs
     /// that caused them, and is not in it.
     pub cpu_seconds: f64,
-    /// The same as a share of one processor.
+    /// Processor time as a share of one processor.
     pub cpu_share: f64,
     /// Events that were read.
     pub events: u64,

@@ -24,13 +24,13 @@ pub struct ProofDocument {
     pub headline: String,
     /// Why it is not proved although no state fails; empty if it is, or if one does.
     pub not_proved_because: Vec<String>,
-    /// What was put to the test, such as `sqlite:journal=delete,synchronous=full`, or the command as typed.
+    /// Tested subject, such as `sqlite:journal=delete,synchronous=full`, or the command as typed.
     pub subject: String,
     /// The file system, with its options if any were given; `none` for the bare drive.
     pub file_system: String,
     /// The drive profile.
     pub drive: String,
-    /// What was recorded.
+    /// Facts about the recording.
     pub recording: RecordingFacts,
     /// How many states.
     pub states: StateCounts,
@@ -38,12 +38,11 @@ pub struct ProofDocument {
     pub coverage: CoverageCounts,
     /// Each window, in order.
     pub windows: Vec<WindowResult>,
-    /// What fails, one entry for each class, the worst first.
+    /// Failures, one entry for each class, the worst first.
     pub failures: Vec<Failure>,
-    /// The same recording under other drive profiles.
+    /// Results of the same recording under other drive profiles.
     pub profiles: Vec<ProfileResult>,
-    /// What protects nothing here: all recorded flushes left out together, if every window thus enlarged was
-    /// exhaustive.
+    /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
     /// The seed of all random choices.
     pub seed: u64,
@@ -51,7 +50,7 @@ pub struct ProofDocument {
     pub complete: bool,
     /// Why not.
     pub incomplete_because: Option<String>,
-    /// What is worth saying beside the figures.
+    /// Remarks that supplement the figures.
     pub notes: Vec<String>,
     /// Where and how it was made.
     pub environment: Environment,
@@ -64,7 +63,7 @@ impl ProofDocument {
     pub const SCHEMA: &str = "plumb/prove/1";
 }
 
-/// What was recorded, and how.
+/// Facts about the recording: what was recorded, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingFacts {
     /// How long it took, in seconds.
@@ -95,7 +94,7 @@ pub struct RecordingFacts {
 pub struct StateCounts {
     /// States that a cut may leave, as they were enumerated.
     pub explored: u64,
-    /// Of these, how many differ in contents or in what must be found.
+    /// Number of explored states that differ in contents or in what must be found.
     pub distinct: u64,
     /// For how many of these the checker ran; the result of the others follows from what it had read.
     pub checked: u64,
@@ -117,7 +116,7 @@ pub struct CoverageCounts {
 }
 
 impl CoverageCounts {
-    /// Those of `windows`.
+    /// Counts the coverage of `windows`.
     pub fn of(windows: &[WindowResult]) -> Self {
         let count = |of| windows.iter().filter(|window| window.coverage == of).count() as u64;
         Self {
@@ -129,7 +128,7 @@ impl CoverageCounts {
     }
 }
 
-/// What was explored of one window.
+/// Results of exploring one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowResult {
     /// When it begins, in seconds.
@@ -161,13 +160,13 @@ pub enum Coverage {
     Exhaustive,
 }
 
-/// What kind of failure a state shows.
+/// Kind of failure that a state shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureClass {
     /// Something acknowledged is missing.
     LostAcknowledged,
-    /// What is there cannot be read, or was never written.
+    /// Data that is present cannot be read, or was never written.
     Corrupt,
     /// The file system cannot be mounted.
     Unmountable,
@@ -190,12 +189,12 @@ impl FailureClass {
         Self::Checker,
     ];
 
-    /// As it stands in the document.
+    /// Returns the name of the class in the document.
     pub const fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// What it means for whoever lost power, in a few words.
+    /// Returns the meaning of the failure for a user who lost power, in a few words.
     pub const fn meaning(self) -> &'static str {
         self.words().1
     }
@@ -219,7 +218,7 @@ pub struct Failure {
     pub class: FailureClass,
     /// How many states.
     pub states: u64,
-    /// What the checker said of the minimal case.
+    /// Checker's message about the minimal case.
     pub words: String,
     /// The acknowledgement that had to be found in it.
     pub required: Option<u64>,
@@ -244,37 +243,37 @@ pub struct MinimalCase {
     pub dropped: Vec<CommandRole>,
     /// The commands of which a part is lost.
     pub torn: Vec<CommandRole>,
-    /// What happened before the cut, for a drawing.
+    /// Events before the cut, for a drawing.
     pub timeline: Vec<TimelineItem>,
 }
 
 /// A command, and what it was for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandRole {
-    /// Its number in the recording.
+    /// Number of the command in the recording.
     pub command: u64,
     /// `write`, `discard`, `write-zeroes`.
     pub op: String,
-    /// Its first byte on the drive.
+    /// Offset of the command's first byte on the drive.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length of the command, in bytes.
     pub length: u64,
     /// The blocks of the drive that are lost of it.
     pub lost: Vec<u64>,
     /// The file that owns the blocks, beneath the mount; null if it is not known or none does.
     pub file: Option<String>,
-    /// What the blocks are: `data`, `journal`, `inode table`, `directory`; null if it is not known.
+    /// Role of the blocks: `data`, `journal`, `inode table`, `directory`; null if it is not known.
     pub role: Option<String>,
     /// The system call during which it was sent, and the process; null if none was, or none was traced.
     pub caused_by: Option<String>,
-    /// Of a torn command, how many bytes of it survive; null of a dropped one.
+    /// Number of bytes of a torn command that survive; null for a dropped one.
     pub survives: Option<u64>,
 }
 
 /// One thing in a drawing of what happened around a cut.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineItem {
-    /// What kind of thing.
+    /// Lane in which the item is drawn.
     pub lane: Lane,
     /// When it began, in seconds.
     pub from: f64,
@@ -282,7 +281,7 @@ pub struct TimelineItem {
     pub until: Option<f64>,
     /// In a few words: `acknowledged 3`, `unlink t.db-journal`, `t.db (data), 4 KiB`.
     pub label: String,
-    /// What became of it; null of what is no command.
+    /// Fate of the command; null if the item is not a command.
     pub fate: Option<Fate>,
 }
 
@@ -290,34 +289,34 @@ pub struct TimelineItem {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
-    /// What the subject promised.
+    /// Promises of the subject.
     Acknowledgement,
-    /// What it asked of the kernel.
+    /// System calls of the subject.
     SystemCall,
-    /// What the drive was asked to write.
+    /// Writes that the drive received.
     #[default]
     Write,
-    /// What it was asked to forget, or to fill with zeroes.
+    /// Requests to the drive to discard data, or to fill it with zeroes.
     Discard,
     /// When it was asked to make all of it durable.
     Flush,
 }
 
-/// What became of a command in a state.
+/// Fate of a command in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
     /// A flush or FUA had made it durable.
     Durable,
-    /// It was at risk, and survived.
+    /// The command was at risk, and survived.
     Survived,
-    /// It was lost whole.
+    /// The whole command was lost.
     Dropped,
     /// A part of it was lost.
     Torn,
 }
 
-/// Which kind of change. The two are never mixed.
+/// Kind of a change. The two are never mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
@@ -331,7 +330,7 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifiedBy {
-    /// The same recording was explored again.
+    /// The verification explored the same recording again.
     SameRecording,
     /// The program ran again, and the new recording was explored.
     NewRun,
@@ -340,9 +339,9 @@ pub enum VerifiedBy {
 /// A change that removes a failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Which kind.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// What to do, in one sentence.
+    /// Instruction in one sentence.
     pub sentence: String,
     /// How that was verified.
     pub verified_by: VerifiedBy,
@@ -352,7 +351,7 @@ pub struct Change {
     pub failing_after: u64,
 }
 
-/// The same recording under one drive profile.
+/// Result of the same recording under one drive profile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileResult {
     /// The profile.
@@ -369,7 +368,7 @@ pub struct ProfileResult {
     pub not_judged_because: Option<String>,
 }
 
-/// What became of the states without any of the recorded flushes.
+/// Results for the states without any of the recorded flushes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlushesLeftOut {
     /// How many flushes were left out.

@@ -21,7 +21,7 @@ use super::recorded_check::RecordedCheck;
 use super::run::RunDocument;
 use super::study::StudyDocument;
 
-/// What a run directory holds.
+/// Contents of a run directory.
 #[derive(Debug, Clone)]
 pub enum Recorded {
     /// A run of a load, or a check.
@@ -32,7 +32,7 @@ pub enum Recorded {
     Comparison(Box<ComparisonDocument>),
     /// A study.
     Study(Box<StudyDocument>),
-    /// What many hosts did.
+    /// Results of many hosts.
     Fleet(Box<FleetRecording>),
     /// An observation.
     Observation(Box<ObservationDocument>),
@@ -41,33 +41,33 @@ pub enum Recorded {
 /// A run with its distributions and time series.
 #[derive(Debug, Clone)]
 pub struct RunRecording {
-    /// What was learnt.
+    /// Results of the run, as a document.
     pub document: RunDocument,
-    /// What was kept of each target, in the order of the document's.
+    /// Recordings of the targets, in the order of the document's.
     pub targets: Vec<TargetRecording>,
 }
 
-/// What many hosts did, with its distributions.
+/// Results of many hosts, with their distributions.
 #[derive(Debug, Clone)]
 pub struct FleetRecording {
-    /// What was learnt.
+    /// Results of the fleet, as a document.
     pub document: FleetDocument,
-    /// What was kept of the load of each host, in the order of the document's.
+    /// Recordings of the load of each host, in the order of the document's.
     pub hosts: Vec<TargetRecording>,
 }
 
-/// What was kept of one target.
+/// Recorded data of one target.
 #[derive(Debug, Clone, Default)]
 pub struct TargetRecording {
     /// The distributions of latency.
     pub histograms: BTreeMap<Part, Histogram>,
     /// Reads, writes and trims together over time.
     pub series: Vec<TimeseriesRow>,
-    /// What else was kept over time.
+    /// Other rows that were recorded over time.
     pub tracks: BTreeMap<Part, Vec<TimeseriesRow>>,
 }
 
-/// What of a target: which latencies, or what happened over time.
+/// Part of a target's recording: latencies of one kind, or events over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Reads.
@@ -86,7 +86,7 @@ pub enum Part {
     WriteIntended,
     /// Trims, since their intended start.
     TrimIntended,
-    /// What the devices beneath were handed: reads and writes. Over time alone.
+    /// Reads and writes that the underlying devices received. Over time alone.
     Storage,
     /// Transactions of an application that shows no operations of its own. Over time alone.
     Transaction,
@@ -107,7 +107,7 @@ impl Part {
         Self::Transaction,
     ];
 
-    /// As it stands in a tag.
+    /// Returns the name of the part as it stands in a tag.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -141,10 +141,10 @@ pub fn series_name(target: usize) -> String {
 /// A run directory could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It does not read as a run.
+    /// The directory does not read as a run.
     #[error(transparent)]
     Unreadable(#[from] plumb_measure::Error),
-    /// It is a run of a kind that this version cannot report.
+    /// The run is of a kind that this version cannot report.
     #[error(
         "{directory}: the result is a `{found}`: expected {}, {}, {}, {}, {}, {} or {}; another version of plumb may know it",
         CheckDocument::SCHEMA,
@@ -170,8 +170,8 @@ impl OpenError {
 }
 
 impl Recorded {
-    /// What was recorded in `directory`, by this version or an earlier one; `None` if it ended before its
-    /// first result.
+    /// Opens the recording in `directory`, made by this version or an earlier one; returns `None` if the run
+    /// ended before its first result.
     ///
     /// # Errors
     /// If the directory is not a run, or its result is of no known kind.

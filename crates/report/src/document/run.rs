@@ -57,26 +57,26 @@ pub struct RunDocument {
     pub targets: Vec<RunTarget>,
     /// All targets together.
     pub total: Sides,
-    /// What ran at the same time, in order; at least one.
+    /// Spans in order, each of jobs that ran at the same time; at least one.
     pub spans: Vec<RunSpan>,
     /// The transactions of an application; null for a load of operations alone.
     pub transactions: Option<Transactions>,
-    /// What the devices beneath were handed, phase by phase and without a gap: the sum is what an outside
-    /// observer of /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
+    /// Requests that the underlying devices received, phase by phase and without a gap: the sum is what an
+    /// outside observer of /proc/diskstats sees. Empty where no device can be observed, or nobody kept it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounting: Vec<Account>,
     /// By how much a latency may be too long, in seconds; null if that was not measured.
     pub latency_resolution_seconds: Option<f64>,
-    /// Of how many operations the latency may be longer than that, because the completions they were waited
-    /// for with came late: by 4 ms at most.
+    /// Number of operations whose latency may be too long by more than `latency_resolution_seconds`, because
+    /// the completions they were waited for with came late: by 4 ms at most.
     pub latencies_late: u64,
     /// How latencies are taken, and which way they err.
     pub latency_resolution: String,
-    /// What is worth saying beside the figures.
+    /// Remarks that supplement the figures.
     pub notes: Vec<String>,
-    /// What was asked for, in plumb's own language (TOML): it can be run again.
+    /// Requested workload in plumb's own language (TOML): it can be run again.
     pub workload: String,
-    /// What is wrong or worth knowing: the findings of the survey and the verdicts of the measurement.
+    /// Findings of the survey and verdicts of the measurement.
     pub verdicts: Vec<Finding>,
     /// Where all this was measured.
     pub environment: Environment,
@@ -93,7 +93,7 @@ pub struct TargetPath {
     pub path: WritePath,
 }
 
-/// What the devices beneath the target were handed while one phase ran, all devices summed.
+/// Requests that the devices beneath the target received during one phase, summed over all devices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// The phase, including its preparation and its recording.
@@ -113,7 +113,7 @@ pub struct Account {
     pub write_bytes: u64,
 }
 
-/// What an application did, transaction by transaction.
+/// Transactions that an application performed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transactions {
     /// How many completed.
@@ -131,7 +131,7 @@ pub struct Transactions {
 /// Calls of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallLatency {
-    /// Which: `fsync`, `rename`.
+    /// Name of the call: `fsync`, `rename`.
     pub name: String,
     /// How long they took.
     pub latency: Latency,
@@ -140,13 +140,13 @@ pub struct CallLatency {
 /// One target of one job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTarget {
-    /// As typed.
+    /// Name of the target, as typed.
     pub name: String,
-    /// What was opened: an absolute path, or a scheme.
+    /// Opened object: an absolute path, or a scheme.
     pub opened: String,
-    /// Its place in `spans`.
+    /// Index of the target's span in `spans`.
     pub span: usize,
-    /// Its job's place in the `jobs` of that span.
+    /// Index of the target's job in the `jobs` of that span.
     pub job: usize,
     /// How large it is.
     pub size: u64,
@@ -160,19 +160,19 @@ pub struct RunTarget {
     /// Why it could not be measured, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
-    /// What the device says about itself.
+    /// Facts that the device states about itself.
     pub device: DeviceFacts,
-    /// What was asked of it, and what became of that.
+    /// Requests to the target, and their results.
     #[serde(flatten)]
     pub sides: Sides,
 }
 
-/// What a device says about itself. Each null is: it does not say.
+/// Facts that a device states about itself. Null means that the device does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFacts {
-    /// Whether it has a volatile write cache that is on.
+    /// True if the device has a volatile write cache that is on.
     pub volatile_cache: Option<bool>,
-    /// Whether it has FUA of its own.
+    /// True if the device has FUA of its own.
     pub fua_native: Option<bool>,
     /// The time of one turn, in seconds, if the drive itself states that it turns.
     pub revolution_seconds: Option<f64>,
@@ -211,7 +211,7 @@ pub struct Environment {
     /// Why not by io_uring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_because: Option<String>,
-    /// What root would have shown in addition, one line each; empty when run as root.
+    /// Findings that root would have shown in addition, one line each; empty when run as root.
     #[serde(default)]
     pub root_would_add: Vec<String>,
 }
@@ -224,7 +224,7 @@ impl RunDocument {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/load/1";
 
-    /// What is true of every latency here.
+    /// Statement that holds for every latency of the document.
     pub const LATENCY_RESOLUTION: &str = "One reading of the clock serves a batch of completions and is taken after \
         they were reaped: latencies are never too short, and too long by at most the time since the queue was last \
         looked at.";

@@ -3,7 +3,7 @@
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide, Verified};
 use serde::{Deserialize, Serialize};
 
-/// What was asked of a target and what became of it: the application's side by direction, and the storage's.
+/// Requests to a target and their results: the application's side by direction, and the storage's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sides {
     /// Reads, writes and trims together.
@@ -29,7 +29,7 @@ pub struct Sides {
     pub threads: Option<u64>,
     /// The most that were in flight at once.
     pub in_flight_max: u64,
-    /// What the devices beneath were handed in the same seconds; targets on one device share it.
+    /// Requests that the underlying devices received in the same seconds; targets on one device share it.
     pub storage: Option<StorageSide>,
     /// Why `storage` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,14 +38,14 @@ pub struct Sides {
     pub dirty_bytes_after: Option<u64>,
     /// How well the schedule was kept; null without one.
     pub schedule: Option<ScheduleResult>,
-    /// What reading back found; null without verification.
+    /// Results of reading back; null without verification.
     pub verified: Option<Verified>,
     /// Processor time of the workers; null if it is not known.
     pub cpu: Option<CpuSeconds>,
     /// Why `cpu` is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_unknown_because: Option<String>,
-    /// What the surroundings did meanwhile.
+    /// Influence of the surroundings during the measurement.
     pub quality: Quality,
 }
 
@@ -66,7 +66,7 @@ pub struct DirectionResult {
     pub latency_from_intended_start: Option<Latency>,
     /// Operations that failed.
     pub errors: u64,
-    /// Those by how they failed.
+    /// Failed operations by kind of failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors_by: Vec<ErrorCount>,
 }

@@ -1,4 +1,4 @@
-//! What runs at the same time within a run: its jobs, its warm-up, its steadiness.
+//! Jobs that run at the same time within a run, with their warm-up and steadiness.
 
 use plumb_block::{Caching, SyncMethod};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::sides::{CpuSeconds, Sides};
 pub struct RunSpan {
     /// How long the jobs ran before they were measured, in seconds.
     pub warmup: f64,
-    /// Whether the rate had settled when measuring began; null if the warm-up was of a given length.
+    /// True if the rate had settled when measuring began; null if the warm-up was of a given length.
     pub settled: Option<bool>,
     /// The length of the window, in seconds.
     pub duration: f64,
@@ -22,7 +22,7 @@ pub struct RunSpan {
     pub steady: Option<SteadyState>,
     /// The depth that was looked for; null if none was.
     pub latency_target: Option<LatencyTargetResult>,
-    /// What each processor did in the window; empty if that is not known.
+    /// Time of each processor in the window, by use; empty if that is not known.
     pub processors: Vec<ProcessorSeconds>,
     /// All targets of the span together.
     pub total: Sides,
@@ -31,9 +31,9 @@ pub struct RunSpan {
 /// One job: what was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunJob {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What it does, in words: `random writes of 8 KiB`.
+    /// Description of the job, in words: `random writes of 8 KiB`.
     pub description: String,
     /// The way to make a write durable whose cost it measures: one writer, who waits for each. Null for other
     /// jobs.
@@ -44,15 +44,15 @@ pub struct RunJob {
     pub block_bytes: Option<u64>,
     /// Threads on each of its targets.
     pub threads: u32,
-    /// Whether the page cache stands between.
+    /// Use of the page cache by the job.
     pub caching: Caching,
     /// True if operations start on a schedule, rather than when an earlier one has completed.
     pub scheduled: bool,
-    /// What a flush is; null if the job asks for none.
+    /// Method of flushing; null if the job requests no flushes.
     pub flush: Option<FlushMethod>,
     /// Every how many writes one is to be durable when it completes; null if none is.
     pub durable_write_every: Option<u32>,
-    /// What is written, in words: `noise that does not compress`.
+    /// Written content, in words: `noise that does not compress`.
     pub content: String,
     /// True if what is written compresses or repeats, so that a path that reduces data has less to do.
     pub reducible: bool,
@@ -60,7 +60,7 @@ pub struct RunJob {
     pub cpu: Option<CpuSeconds>,
 }
 
-/// What a flush is.
+/// Method of flushing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushMethod {
@@ -81,17 +81,17 @@ pub enum FlushMethod {
 pub struct SteadyState {
     /// The rounds in the order in which they ran.
     pub rounds: Vec<Round>,
-    /// Whether the last five span at most 20 % of their mean and their fitted line at most 10 %; null with
-    /// fewer.
+    /// True if the last five rounds span at most 20 % of their mean and their fitted line at most 10 %; null
+    /// with fewer rounds.
     pub steady: Option<bool>,
 }
 
 /// One round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// Its length.
+    /// Length of the round, in seconds.
     pub seconds: f64,
-    /// Its rate.
+    /// Rate of the round, in operations per second.
     pub iops: f64,
 }
 
@@ -104,7 +104,7 @@ pub struct LatencyTargetResult {
     pub percentile: f64,
     /// The depth that was found; null if not even one request at a time kept it.
     pub depth: Option<u32>,
-    /// What was tried, in order.
+    /// Depths that were tried, in order.
     pub tried: Vec<DepthTried>,
 }
 
@@ -113,16 +113,16 @@ pub struct LatencyTargetResult {
 pub struct DepthTried {
     /// Requests in flight of each thread.
     pub depth: u32,
-    /// Its rate.
+    /// Rate at the depth, in operations per second.
     pub iops: f64,
-    /// Its latency at the percentile, in seconds; null if nothing completed.
+    /// Latency at the percentile, in seconds; null if nothing completed.
     pub latency: Option<f64>,
 }
 
-/// What one processor did, in seconds.
+/// Time of one processor by use, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorSeconds {
-    /// Its number.
+    /// Number of the processor.
     pub number: u32,
     /// In programs.
     pub user: f64,

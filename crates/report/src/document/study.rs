@@ -15,7 +15,7 @@ pub struct StudyDocument {
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
-    /// What was measured: `simulated drives`, or the target.
+    /// Measured object: `simulated drives`, or the target.
     pub on: String,
     /// One for each field report.
     pub studies: Vec<Study>,
@@ -34,34 +34,34 @@ pub struct StudyDocument {
 /// A field report, and what it comes to here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// As it is typed: `A`.
+    /// Name of the study, as typed: `A`.
     pub name: String,
-    /// What it is about.
+    /// Subject of the study.
     pub title: String,
     /// The title of the field report.
     pub source: String,
-    /// What the field report found.
+    /// Finding of the field report.
     pub finding: String,
-    /// What that comes to here, and why.
+    /// Answer to what the finding comes to here, and why.
     pub answer: String,
     /// Figure by figure.
     pub rows: Vec<StudyRow>,
-    /// What happened over time.
+    /// Series of values over time.
     pub series: Vec<StudySeries>,
-    /// What is modelled, and what must not be concluded.
+    /// Notes on what is modelled, and what must not be concluded.
     pub notes: Vec<String>,
 }
 
 /// One figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyRow {
-    /// What the row belongs to: the figures of the field report, or a question of its readers.
+    /// Group of the row: the figures of the field report, or a question of its readers.
     pub question: String,
-    /// Of what.
+    /// Figure that the row is about.
     pub figure: String,
-    /// What both values are.
+    /// Unit of both values.
     pub unit: StudyUnit,
-    /// What was reported; null if nothing was.
+    /// Reported value; null if nothing was reported.
     pub reported: Option<f64>,
     /// True if so much or more was reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,18 +69,18 @@ pub struct StudyRow {
     /// Why nothing was reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_unknown_because: Option<String>,
-    /// What it is here; null if it could not be had.
+    /// Our value; null if it could not be obtained.
     pub ours: Option<f64>,
     /// Why it could not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours_unknown_because: Option<String>,
     /// Ours over reported; null if one of both is not known, or nothing was reported but zero.
     pub ratio: Option<f64>,
-    /// What was expected of ours; null if nothing was.
+    /// Expected range of our value; null if nothing was expected.
     pub expected: Option<Expected>,
-    /// Whether it came out so; null if nothing was expected, or ours is not known.
+    /// True if our value came out as expected; null if nothing was expected, or our value is not known.
     pub came_out: Option<bool>,
-    /// What makes it so.
+    /// Reason for the result.
     pub why: String,
     /// Choices that ours rests on and that the field report does not tell: windows, sizes, orders. Empty if
     /// there are none.
@@ -92,8 +92,8 @@ impl StudyRow {
     /// Ours is near what was reported within this factor.
     pub const NEAR: f64 = 1.5;
 
-    /// Whether ours is near what was reported, or above if that is a lower bound; `None` if it cannot be
-    /// told.
+    /// Returns true if our value is near the reported one, or above it if that is a lower bound; `None` if
+    /// that cannot be determined.
     pub fn is_near(&self) -> Option<bool> {
         let ratio = if self.reported == self.ours { self.ours.map(|_| 1.0) } else { self.ratio };
         // Nothing is near to none.
@@ -109,13 +109,13 @@ impl StudyRow {
         self.came_out != Some(false) && self.is_near() != Some(false)
     }
 
-    /// So much was reported.
+    /// Sets the reported value.
     pub fn reported(mut self, value: f64) -> Self {
         (self.reported, self.reported_unknown_because) = (Some(value), None);
         self.judged()
     }
 
-    /// So much or more was reported.
+    /// Sets the reported value, as a lower bound.
     pub fn reported_at_least(mut self, value: f64) -> Self {
         self.reported_at_least = true;
         self.reported(value)
@@ -127,12 +127,12 @@ impl StudyRow {
         self
     }
 
-    /// So much it is here.
+    /// Sets our value.
     pub fn ours(self, value: f64) -> Self {
         self.ours_or(Some(value), "")
     }
 
-    /// So much it is here; `None` if it could not be had, because.
+    /// Sets our value; `None` if it could not be obtained, for the reason `because`.
     pub fn ours_or(mut self, value: Option<f64>, because: &str) -> Self {
         let value = value.filter(|value| value.is_finite());
         self.ours = value;
@@ -146,7 +146,7 @@ impl StudyRow {
         self.judged()
     }
 
-    /// What makes it so.
+    /// Sets the reason for the result.
     pub fn why(mut self, why: impl Into<String>) -> Self {
         self.why = why.into();
         self
@@ -160,7 +160,7 @@ impl StudyRow {
     }
 }
 
-/// What is expected of a figure. Each end belongs to it; null is no end.
+/// Expected range of a figure. Both ends are included; null means that there is no end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// At least.
@@ -169,7 +169,7 @@ pub struct Expected {
     pub high: Option<f64>,
 }
 
-/// What a value is.
+/// Unit of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StudyUnit {
@@ -188,12 +188,12 @@ pub enum StudyUnit {
     Count,
 }
 
-/// What happened over time.
+/// Values over time, as one line of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudySeries {
     /// The chart that it is a line of.
     pub chart: String,
-    /// Of what.
+    /// Name of the line.
     pub name: String,
     /// Operations a second.
     pub points: Vec<StudyPoint>,

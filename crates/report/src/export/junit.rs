@@ -23,7 +23,7 @@ struct Suites<'a> {
 struct Case {
     name: String,
     class: &'static str,
-    /// What failed, in a line and in full.
+    /// Failure, in a line and in full.
     failure: Option<(String, String)>,
     /// Why nothing is known.
     skipped: Option<String>,

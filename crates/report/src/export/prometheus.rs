@@ -82,7 +82,7 @@ fn states(out: &mut Metrics, document: &FleetDocument) {
     });
 }
 
-/// What is told of each host beside its figures.
+/// Name, help text and value of a metric of each host beside its figures.
 type OfHost = (&'static str, &'static str, fn(&FleetHost) -> Option<f64>);
 
 const OF_HOSTS: [OfHost; 2] = [
@@ -92,7 +92,7 @@ const OF_HOSTS: [OfHost; 2] = [
     }),
 ];
 
-/// What was measured, with its place in the document and the labels of its metrics.
+/// Measured results, with their place in the document and the labels of their metrics.
 struct Measured<'a> {
     index: usize,
     sides: &'a Sides,
@@ -236,7 +236,7 @@ fn figures(out: &mut Metrics, family: &str, loads: &[Measured<'_>]) {
     });
 }
 
-/// What each direction of `loads` did, as far as it was used.
+/// Returns the results of each direction of `loads`, as far as it was used.
 fn used<'a>(
     loads: &'a [Measured<'a>],
 ) -> impl Iterator<Item = (&'a Measured<'a>, (&'static str, &'a DirectionResult))> {

@@ -1,5 +1,4 @@
-//! What the page's charts are drawn from: few enough points for a small file, none that would change a
-//! picture.
+//! Data of the page's charts, reduced to few enough points for a small file without changing a picture.
 
 use plumb_measure::Histogram;
 use plumb_measure::run::TimeseriesRow;
@@ -17,20 +16,20 @@ pub(super) struct Chart {
     pub(super) anchor: String,
     /// True if it is of shares within a time, as nines, or of what happened over time.
     pub(super) is_share: bool,
-    /// What its values are: `count`, or `seconds` of latency.
+    /// Unit of the values: `count`, or `seconds` of latency.
     pub(super) unit: &'static str,
     /// The title of its upright axis.
     pub(super) title: &'static str,
-    /// Its lines.
+    /// Lines of the chart.
     pub(super) lines: Vec<Line>,
 }
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Line {
-    /// What it is of.
+    /// Name of the line.
     pub(super) name: String,
-    /// Which of the styles it has.
+    /// Index of the line's style.
     pub(super) style: usize,
     /// Seconds, ascending: of a distribution how long it took, of a time series when it was.
     pub(super) x: Vec<f64>,
@@ -79,7 +78,8 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// What is shown of a step of a time series: some neighbouring rows, and how many seconds they are of.
+/// Function that computes the shown value of a step of a time series, from some neighbouring rows and the
+/// number of seconds that they cover.
 pub(super) type Shown = fn(&[TimeseriesRow], f64) -> Option<f64>;
 
 /// Operations per second.

@@ -12,19 +12,19 @@ use crate::{quantity, sentences, wording};
 
 /// The time series of more targets than this would make the page large.
 const TARGETS_MAX: usize = 8;
-/// What is drawn of the distributions of each target.
+/// Distributions that are drawn for each target.
 const PARTS: [Part; 5] = [Part::Read, Part::Write, Part::Trim, Part::Sync, Part::Durable];
 
 /// The place of a chart in the page.
 pub(super) struct ChartView {
     pub(super) anchor: String,
-    /// What it is of.
+    /// Subject of the chart.
     pub(super) name: String,
-    /// What is shown, and from where to where it goes.
+    /// Description of what is shown, and of its range.
     pub(super) words: String,
-    /// The same for those who do not see it.
+    /// Description for readers who do not see the chart.
     pub(super) aria: String,
-    /// Its lines.
+    /// Legend of the chart's lines.
     pub(super) legend: Vec<Key>,
 }
 
@@ -98,7 +98,7 @@ fn part_name(document: &RunDocument, index: usize, part: Part) -> String {
     }
 }
 
-/// What stands above the time series.
+/// Returns the text above the time series.
 pub(super) fn series_words(document: &RunDocument) -> String {
     let words = "What happened in each tenth of a second, or in wider steps if the run was long; of a wider step p50 is a mean \
                  and p99 the highest. Every chart has its own scale, from zero. Storage is what the block devices beneath \

@@ -15,7 +15,7 @@ use crate::quantity::duration;
 
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
 pub(super) const WIDTH: f64 = 400.0;
-/// So much of it is for names.
+/// Part of [`WIDTH`] that is for names.
 pub(super) const NAMES: f64 = 132.0;
 pub(super) const ROW: f64 = 22.0;
 const FONT: f64 = 11.0;
@@ -34,7 +34,7 @@ pub(super) struct ComparisonPage {
 struct Chapter {
     /// Before the title of each drawing; empty if there is only one workload.
     name: String,
-    /// Of each contrast its name, the forest plot and the waterfall.
+    /// Name, forest plot and waterfall of each contrast.
     contrasts: Vec<(String, String, String)>,
     blocks: String,
     /// The distributions of all levels; empty where none was kept.
@@ -87,7 +87,7 @@ pub(super) fn lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// What a section says.
+/// Renders the content of a section.
 fn body(section: &Section) -> String {
     let item = |item: &Item| match item {
         Item::Table(of) => table::table(of, ""),
@@ -174,7 +174,7 @@ fn forest(contrast: &Contrast, figure: &str) -> String {
     drawing(&out, height, "Ratios with their intervals; the table below has the figures")
 }
 
-/// What each term adds to the time from one operation to the next.
+/// Draws what each term adds to the time from one operation to the next.
 fn waterfall(contrast: &Contrast) -> String {
     if contrast.explanation.is_empty() {
         return String::new();

@@ -2,7 +2,7 @@
 
 /// The widest of the system fonts needs this part of the font size for a letter, on average.
 pub(in crate::html) const LETTER: f64 = 0.62;
-/// The same for bold letters.
+/// Average width of a bold letter in the widest of the system fonts, as a part of the font size.
 pub(in crate::html) const BOLD: f64 = 0.72;
 
 /// `text`, cut to what fits into `width`.

@@ -1,4 +1,4 @@
-//! What every page has around its figures: head, the line to run it again, scripts.
+//! Frame around the figures of every page: head, the line to run it again, scripts.
 
 use super::chart_data::{Chart, embeddable};
 use super::glyph;
@@ -18,7 +18,7 @@ const CHART_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
 pub(super) struct Frame {
     /// `plumb check`.
     pub(super) what: &'static str,
-    /// What it was done to, ready to print.
+    /// Target of the command, ready to print.
     pub(super) target: String,
     /// Host and time, ready to print.
     pub(super) masthead: Vec<String>,
@@ -26,10 +26,10 @@ pub(super) struct Frame {
     pub(super) figures: Vec<Figure>,
     /// The command line, ready to print.
     pub(super) command: String,
-    /// What all random choices followed from, where there were any.
+    /// Seed of all random choices, where there were any.
     pub(super) seed: Option<u64>,
     pub(super) facts: Vec<Fact>,
-    /// What the charts are drawn from, as JSON.
+    /// Data of the charts, as JSON.
     pub(super) data: String,
 }
 

@@ -12,7 +12,7 @@ use crate::wording;
 pub(super) struct Sign {
     /// The class that colours it.
     pub(super) class: &'static str,
-    /// What the state is of: `cache`, `flush`, `FUA`.
+    /// Subject of the state: `cache`, `flush`, `FUA`.
     pub(super) of: &'static str,
     /// The state in a word.
     pub(super) word: &'static str,

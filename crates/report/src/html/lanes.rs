@@ -12,7 +12,7 @@ use crate::quantity::duration;
 /// More rows than this are not drawn.
 const ROWS: usize = 40;
 const FONT: f64 = 12.0;
-/// So many bars of a lane stand side by side.
+/// Number of bars of a lane that are drawn side by side.
 const ABREAST: usize = 4;
 
 /// A row: something that happened, or how much was left out.
@@ -98,7 +98,7 @@ pub(super) fn draw(case: &MinimalCase, width: Width) -> String {
     )
 }
 
-/// Which of `items` are drawn: those that are lost, those beside them, and the last ones before the cut.
+/// Selects the `items` to draw: those that are lost, those beside them, and the last ones before the cut.
 fn rows<'a>(items: &[&'a TimelineItem]) -> Vec<Row<'a>> {
     let mut kept = vec![items.len() <= ROWS; items.len()];
     let mut left = ROWS;

@@ -1,4 +1,4 @@
-//! What the template of the page is filled with: every field is ready to print.
+//! Content of the page's template: every field is ready to print.
 
 use askama::Template;
 use plumb_path::Rule;
@@ -42,7 +42,7 @@ pub(super) struct Page {
     lines: Vec<String>,
     verdict_count: String,
     verdicts: Vec<VerdictView>,
-    /// What the rules of the verdicts mean.
+    /// Rules of the verdicts, for their explanations.
     rules: Vec<&'static Rule>,
     root: Vec<String>,
     workload: String,

@@ -23,7 +23,7 @@ pub(super) struct StudyPage {
     chapters: Vec<Chapter>,
 }
 
-/// What is said of one field report; every field is ready to print.
+/// Content about one field report; every field is ready to print.
 struct Chapter {
     name: String,
     title: String,
@@ -68,7 +68,8 @@ fn chapter(study: &Study, all: &mut Vec<Chart>) -> Chapter {
     }
 }
 
-/// What was reported (open) and ours (filled) of each figure, as far from one another as their ratio says.
+/// Draws the reported value (open) and ours (filled) of each figure, as far from one another as their ratio
+/// says.
 fn beside(rows: &[StudyRow]) -> String {
     let both: Vec<(&StudyRow, f64)> = rows.iter().filter_map(|row| Some((row, row.ratio?.ln()))).collect();
     if both.is_empty() {

@@ -1,7 +1,7 @@
 //! The styles of the lines of a chart: no two have the same colour, dashes or marker, so that no difference
 //! rests on colour alone. `report.css` has the colours, `report.js` draws the same markers.
 
-/// So many lines can be told apart in one chart.
+/// Number of lines that can be told apart in one chart.
 pub(super) const STYLES: usize = 8;
 
 /// The dashes of each style, on and off in pixels.

@@ -6,7 +6,7 @@
 use super::escape::escape;
 use crate::terminal::{Cell, Ink, Side, Table};
 
-/// What stands with one group of rows.
+/// Text and elements that accompany one group of rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     /// Behind its name, as text.

@@ -28,8 +28,8 @@ pub(super) fn verdict_count(verdicts: &[Finding]) -> String {
     sentence(&counts.collect::<Vec<_>>().join(", "))
 }
 
-/// What the rules of `verdicts` mean, each once; a recording of another version may name rules that are not
-/// known.
+/// Returns the rules that explain `verdicts`, each once; a recording of another version may name rules that
+/// are not known.
 pub(super) fn explanations(verdicts: &[Finding]) -> Vec<&'static Rule> {
     let mut known: Vec<&Rule> = Vec::new();
     for rule in verdicts.iter().filter_map(|finding| rules::find(&finding.id)) {

@@ -6,7 +6,7 @@ use super::pen::Ink;
 use super::table::Table;
 use super::{Style, hang};
 
-/// What `rule` means, how it is found, what to do, and where to read more.
+/// Explains what `rule` means, how it is found, what to do, and where to read more.
 pub fn explain(rule: &Rule, style: Style) -> String {
     let mut out = format!("{}\n", style.ink(Ink::Bold, &rule.id));
     let parts =

@@ -16,7 +16,7 @@ pub(super) fn head(title: &str, facts: &[String], headline: &Headline, style: St
     out
 }
 
-/// That the run is not complete, where the verdict says something else.
+/// Returns a line that says that the run is not complete, where the verdict says something else.
 pub(super) fn incomplete_line(headline: &Headline, style: Style) -> String {
     let line = headline.incomplete.as_ref().map(|why| {
         let text = format!("Not complete: {}", printable(why));
@@ -25,7 +25,7 @@ pub(super) fn incomplete_line(headline: &Headline, style: Style) -> String {
     line.unwrap_or_default()
 }
 
-/// What was done, where and when, and an empty line.
+/// Returns a line that says what was done, where and when, followed by an empty line.
 pub(super) fn title_line(title: &str, facts: &[String], style: Style) -> String {
     let width = style.columns();
     let facts = facts.join(", ");

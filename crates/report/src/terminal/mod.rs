@@ -48,9 +48,9 @@ pub enum Verbosity {
 }
 
 impl Style {
-    /// What a file gets: 100 columns, no colour, UTF-8, everything.
+    /// Style of a file: 100 columns, no colour, UTF-8, everything.
     pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true, verbosity: Verbosity::Verbose };
-    /// What gets narrower than this is not laid out any better.
+    /// Minimum width: anything narrower is not laid out any better.
     pub const WIDTH_MIN: usize = 40;
 
     /// The columns to lay out for.

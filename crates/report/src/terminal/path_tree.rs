@@ -36,7 +36,7 @@ pub(super) fn path_tree(path: &WritePath, style: Style) -> String {
     out
 }
 
-/// What is to be said where it is not known that fsync makes data durable.
+/// Returns the text to show where it is not known that fsync makes data durable.
 pub(crate) fn unsettled(path: &WritePath) -> Option<(Ink, &str)> {
     match (levels::synced(path), levels::cause(path)) {
         (Synced::Durable(_), _) => None,
@@ -63,7 +63,7 @@ pub(crate) fn path_table(path: &WritePath, wide: bool) -> Table {
     tree.table
 }
 
-/// What stands before a layer's name, and before those of the layers below it.
+/// Text before a layer's name, and before the names of the layers below it.
 #[derive(Clone, Copy)]
 struct Lead<'a> {
     own: &'a str,

@@ -7,7 +7,7 @@ use super::Style;
 /// How a piece of text is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
-    /// As the terminal has it.
+    /// Default text of the terminal.
     Plain,
     /// For headings.
     Bold,

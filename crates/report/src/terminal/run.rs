@@ -123,7 +123,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
     out
 }
 
-/// What was named, if it is little.
+/// Returns the names of the targets: up to three, otherwise the first and how many more there are.
 fn names(document: &RunDocument) -> String {
     let names: Vec<String> = document.names().into_iter().map(printable).collect();
     match names.as_slice() {

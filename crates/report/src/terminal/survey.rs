@@ -13,7 +13,7 @@ use crate::levels::{self, Synced};
 use crate::printable::printable;
 use crate::wording;
 
-/// What the signs and words of the tree mean.
+/// Meaning of the signs and words of the tree.
 const LEGEND: [&str; 4] = [
     "↓ a flush from above arrives here, ✕ it has ended above, ? whether it arrives is not known.",
     "cache: what the layer holds of acknowledged data. Volatile: a power cut empties it; protected: it survives one; none: \

@@ -4,7 +4,7 @@ use super::Style;
 use super::pen::Ink;
 use super::wrap::{columns, wrap};
 
-/// Which side a column's text is set to.
+/// Side to which a column's text is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Words.
@@ -16,7 +16,7 @@ pub enum Side {
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says.
+    /// Text of the cell.
     pub text: String,
     /// How it is set.
     pub ink: Ink,
@@ -157,7 +157,8 @@ impl Table {
         out
     }
 
-    /// The same; where it is too wide, the last column is set in lines that hang below each other.
+    /// Returns the table as text; where it is too wide, the last column is set in lines that hang below each
+    /// other.
     pub fn show_wrapped(&self, style: Style) -> String {
         let before: usize = self.widths().iter().rev().skip(1).map(|width| width + APART).sum();
         let room = style.columns().saturating_sub(INDENT + before).max(LAST_MIN);

@@ -28,7 +28,7 @@ const COLUMNS: [Column; 8] = [
     ("max", |side| or_dash(side.latency, |latency| duration(latency.max))),
     ("flushes", |side| or_dash(side.flushes, count)),
 ];
-/// What is left out on narrow terminals, the least telling first.
+/// Columns that are left out on narrow terminals, the least telling first.
 const DISPENSABLE: [&str; 6] = ["p99.9", "max", "mean I/O", "p50", "flushes", "p99"];
 
 /// A target that measures the cost of a durable write, with the method.
@@ -106,8 +106,8 @@ fn methods_table(measured: &[Measured<'_>], unit: DurationUnit, across: bool) ->
     Table::of_figures(rows)
 }
 
-/// What became of the flushes of one method, or why it was not measured. Flushes of all programs are not set
-/// against its writes.
+/// Describes the outcome of the flushes of one method, or why it was not measured. Flushes of all programs
+/// are not set against its writes.
 fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -> String {
     let name = wording::method(method);
     let (sides, path) = (&target.sides, document.path_of(target));
@@ -132,7 +132,7 @@ fn flush_words(document: &RunDocument, method: SyncMethod, target: &RunTarget) -
     format!("{writes}, {} device flushes, {per:.2} for each{why}{each}.", count(flushes.count))
 }
 
-/// What is measured together, with its name and its rows.
+/// Name and rows of a group that is measured together.
 pub(crate) type Group = (String, Vec<SideRow>);
 
 /// The table of `groups`. While it is too wide, the least telling columns are left out, one after the other.

@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Of a quadratic one these millions of characters would take hours.
+    /// A quadratic algorithm would take hours for these millions of characters.
     #[test]
     fn a_word_of_megabytes_is_set_line_by_line() {
         let text = format!("a {} b", "\u{fc}".repeat(4_000_000));

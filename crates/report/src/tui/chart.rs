@@ -70,7 +70,7 @@ fn dataset<'a>(view: &LiveView, line: &Shown<'a>) -> Dataset<'a> {
     Dataset::default().marker(marker).graph_type(graph).style(paint(view, line)).data(line.points)
 }
 
-/// Which line is which, in one line of text.
+/// Returns a key to the lines of the chart, in one line of text.
 pub(super) fn key(view: &LiveView) -> Line<'static> {
     let mut spans = Vec::new();
     for line in shown(view) {

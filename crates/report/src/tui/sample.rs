@@ -1,4 +1,4 @@
-//! What a live view is fed with: running totals, as often as somebody looks.
+//! Input of a live view: running totals, as often as somebody looks.
 
 use plumb_measure::Latency;
 
@@ -9,15 +9,15 @@ pub struct LiveSample {
     pub elapsed: f64,
     /// How long it will run in all, in seconds, cool-down included; `None` if that is not known.
     pub expected: Option<f64>,
-    /// What it is doing.
+    /// Current phase of the load.
     pub phase: LivePhase,
     /// The targets, always the same in the same order.
     pub targets: Vec<LiveTarget>,
-    /// What else there is to say, a line each.
+    /// Further remarks, a line each.
     pub remarks: Vec<String>,
 }
 
-/// What a load is doing.
+/// Phase of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LivePhase {
     /// Making files, filling them, preconditioning: nothing counts yet.
@@ -38,14 +38,14 @@ pub enum LivePhase {
 /// One target.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveTarget {
-    /// What to call it.
+    /// Name of the target.
     pub name: String,
-    /// What the workers saw.
+    /// Operations as seen by the workers.
     pub application: LiveApplication,
     /// Seconds from its start until its figures were taken, where they come at times of their own; `None` if
     /// they are of the look.
     pub taken_at: Option<f64>,
-    /// What the devices beneath were handed; `None` where that cannot be counted.
+    /// Requests that the underlying devices received; `None` where they cannot be counted.
     pub storage: Option<LiveStorage>,
     /// True if those are handed the requests of other targets as well, so that its figures are of all of
     /// them.
@@ -136,7 +136,7 @@ pub(super) struct Rates {
     pub(super) storage: Option<StorageRates>,
 }
 
-/// The same of its storage.
+/// Rates of a target's storage between two looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct StorageRates {
     pub(super) iops: f64,

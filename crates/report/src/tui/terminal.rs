@@ -23,7 +23,7 @@ use super::view::LiveView;
 #[derive(Debug, thiserror::Error)]
 #[error("the terminal cannot be {done}")]
 pub struct TerminalError {
-    /// What was tried: `drawn on`.
+    /// Attempted action: `drawn on`.
     done: &'static str,
     source: io::Error,
 }
@@ -33,7 +33,7 @@ type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 /// A terminal that shows a live view for as long as the value lives.
 pub struct LiveTerminal {
     terminal: Terminal<CrosstermBackend<Stderr>>,
-    /// Whether a panic has to restore the terminal: not once this is dropped.
+    /// True if a panic has to restore the terminal; false once this is dropped.
     shown: Arc<AtomicBool>,
 }
 
@@ -80,8 +80,8 @@ impl LiveTerminal {
         Ok(())
     }
 
-    /// Whether the load was asked to stop (q or Ctrl-C) since the last call. Waits at most `wait` for a key;
-    /// a change of size ends the wait too, so that the view is soon drawn again.
+    /// Returns true if the load was requested to stop (q or Ctrl-C) since the last call. Waits at most `wait`
+    /// for a key; a change of size ends the wait too, so that the view is soon drawn again.
     ///
     /// # Errors
     /// If the terminal cannot be read.

@@ -3,8 +3,8 @@
 use super::sample::{LiveSample, Rates, rates};
 use crate::terminal::Style;
 
-/// So many points of each line are kept. When they are used up, neighbours are joined, so that the whole run
-/// stays in view however long it is.
+/// Maximum number of points kept for each line. When they are used up, neighbours are joined, so that the
+/// whole run stays in view however long it is.
 const POINTS_MAX: usize = 600;
 
 /// The live view of one load.
@@ -66,7 +66,7 @@ impl LiveView {
         self.stopping = true;
     }
 
-    /// What it is doing, in a word or two.
+    /// Returns the current phase, in a word or two.
     pub(super) fn phase(&self) -> &'static str {
         match &self.last {
             _ if self.stopping => "stopping",

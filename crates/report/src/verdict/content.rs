@@ -1,4 +1,4 @@
-//! What was written, and whether it was ever made durable.
+//! Rules about the written content, and whether it was ever made durable.
 
 use plumb_path::Severity;
 

@@ -1,4 +1,4 @@
-//! What the rules look at: the targets of a run, the measured windows, and the flow of bytes through them.
+//! Evidence for the rules: the targets of a run, the measured windows, and the flow of bytes through them.
 
 use plumb_measure::{Latency, Quality, StorageSide};
 
@@ -11,24 +11,24 @@ pub(super) struct Evidence<'a> {
     /// All of it.
     pub(super) document: &'a RunDocument,
     labels: Vec<String>,
-    /// What was measured, in the order of the document.
+    /// Measured phases, in the order of the document.
     pub(super) phases: Vec<Phase<'a>>,
-    /// What moved bytes while both sides were counted.
+    /// Flows that moved bytes while both sides were counted.
     pub(super) flows: Vec<Flow>,
 }
 
 /// One measured window.
 #[derive(Debug)]
 pub(super) struct Phase<'a> {
-    /// What to call it.
+    /// Name of the phase.
     pub(super) name: String,
-    /// Its length.
+    /// Length of the phase, in seconds.
     pub(super) seconds: f64,
     /// Operations each second.
     pub(super) iops: f64,
-    /// What the surroundings did meanwhile.
+    /// Influence of the surroundings during the phase.
     pub(super) quality: &'a Quality,
-    /// What the devices were handed, if that is known.
+    /// Requests that the devices received, if that is known.
     pub(super) storage: Option<&'a StorageSide>,
     /// True if it read.
     pub(super) reads: bool,
@@ -41,7 +41,7 @@ pub(super) struct Phase<'a> {
 /// Bytes in one direction, seen from both sides.
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// What to call it.
+    /// Name of the flow.
     pub(super) name: String,
     /// True if the page cache stood between.
     pub(super) cached: bool,
@@ -56,7 +56,7 @@ pub(super) struct Flow {
 }
 
 impl<'a> Evidence<'a> {
-    /// Of a run.
+    /// Collects the evidence of a run.
     pub(super) fn of(document: &'a RunDocument) -> Self {
         let labels = document.labels();
         let (mut phases, mut all_flows) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::rules;
 pub const STRAGGLER_SHARE: f64 = 0.7;
 /// A host that starts later than this is told of, if it is more than a hundredth of the run.
 const SKEW_SECONDS: f64 = 0.02;
-/// So many hosts are named.
+/// Number of hosts that are named.
 const NAMED: usize = 3;
 
 /// Judges a document: adds what the rules find of the hosts together to `of_hosts`, what each host found, and
@@ -112,17 +112,18 @@ fn skew(document: &FleetDocument) -> Option<Finding> {
     Some(finding("start-skew", Severity::Info, sentence, hosts.iter().map(told).collect()))
 }
 
-/// What several hosts found.
+/// Finding that several hosts share.
 struct Shared<'a> {
     hosts: Vec<&'a str>,
-    /// That of the first of them, with the sentences of all as evidence.
+    /// Finding of the first host, with the sentences of all as evidence.
     found: Finding,
     /// True if the others say something else.
     differs: bool,
 }
 
-/// What several hosts found alike once, with their names. What loses data is told of each host in its own
-/// words, for its remedy is its own; anything else in those of the first host, which says so.
+/// Joins findings that several hosts share, with the names of the hosts. A finding of data loss is given for
+/// each host in its own words, for its remedy is its own; any other is in the words of the first host, and
+/// says so.
 fn together(of_hosts: &[(String, Finding)]) -> Vec<Finding> {
     let mut all: Vec<Shared<'_>> = Vec::new();
     for (host, found) in of_hosts {

@@ -19,7 +19,7 @@ const SYNCS_MIN: u64 = 10;
 /// Fewer flushes than this for each sync means that some are missing; the rest is the slack of two readings.
 const COMPLETE_FROM: f64 = 0.95;
 
-/// What a target asked to be made durable, and what its devices were handed.
+/// Data that a target requested to be made durable, and requests that its devices received.
 struct Account<'a> {
     label: &'a str,
     target: &'a RunTarget,
@@ -30,18 +30,18 @@ struct Account<'a> {
     asked: u64,
     /// Flushes that were counted. Where those of all programs are counted, the run had no more.
     flushes: FlushCount,
-    /// Whether the counters show flushes at all.
+    /// Ability of the counters to show flushes at all.
     counters: Counters,
 }
 
-/// Whether the counters of devices can show flushes.
+/// Ability of device counters to show flushes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counters {
     Count,
     /// They did not see direct requests either, so what stays at zero proves nothing. The heads of NVMe
     /// multipath count nothing on older kernels.
     Blind,
-    /// These devices count no flushes of their own.
+    /// The devices count no flushes of their own.
     Flushless,
 }
 
@@ -106,7 +106,8 @@ impl Account<'_> {
     }
 }
 
-/// What a check measures are durable writes; of others it is not known how much of each sync is one.
+/// Returns the word for syncs: a check measures durable writes; for other jobs it is not known how much of
+/// each sync is one.
 fn syncs_word(job: &RunJob) -> &'static str {
     if job.method.is_some() { "durable writes" } else { "syncs" }
 }
@@ -267,7 +268,7 @@ pub(super) fn none_seen(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(severity, format!("{subject}: {why}."), lines))
 }
 
-/// What the path says about flushes that were not seen.
+/// Explains from the path why flushes were not seen.
 fn explained(path: &WritePath, absorbing: Option<&Layer>) -> (Severity, String) {
     let quiet = path.layers.iter().find(|layer| layer.flush == Flush::Unknown && !is_bottom(layer));
     match (absorbing, quiet) {

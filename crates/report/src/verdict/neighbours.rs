@@ -1,4 +1,4 @@
-//! What others did meanwhile: programs on the same devices, machines on the same host.
+//! Activity of others during the measurement: programs on the same devices, machines on the same host.
 
 use plumb_measure::{Quality, StorageSide};
 use plumb_path::Severity;
@@ -9,16 +9,16 @@ use crate::quantity::{bytes, count, percent};
 
 /// Others moved more than this share of all bytes, or asked for more than this share of all flushes.
 const FOREIGN_ABOVE: f64 = 0.05;
-/// And more than this: some journal is always written.
+/// Minimum number of bytes that others moved for it to count: some journal is always written.
 const FOREIGN_MIN: u64 = 1 << 20;
-/// And at least so many.
+/// Minimum number of flushes that others requested for it to count.
 const FLUSHES_MIN: u64 = 10;
 /// A file system may write as much metadata as data: that is not others'.
 const WITH_JOURNAL: u64 = 2;
 /// The hypervisor took more than this share of the processor time.
 const STEAL_ABOVE: f64 = 0.02;
 
-/// What other programs did on the devices of a window, at least.
+/// Activity of other programs on the devices of a window, at least.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Foreign {
     bytes: u64,

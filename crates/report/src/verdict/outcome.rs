@@ -1,4 +1,4 @@
-//! What the rules have in common: the result of a rule, the layers that it looks at, names in a sentence.
+//! Common parts of the rules: the result of a rule, the layers that it looks at, names in a sentence.
 
 use plumb_path::{Finding, Layer, Severity, WritePath};
 

@@ -1,4 +1,4 @@
-//! Whether there were enough operations for the figures that are shown.
+//! Rule about whether there were enough operations for the figures that are shown.
 
 use plumb_measure::Latency;
 use plumb_path::Severity;

@@ -1,4 +1,4 @@
-//! Whether the rate had settled: over the rounds that were asked for, after the warm-up, and within each
+//! Rules about whether the rate had settled: over the requested rounds, after the warm-up, and within each
 //! window.
 
 use plumb_path::Severity;
@@ -57,8 +57,8 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(Verdict::new(Severity::Info, sentence, lines.collect()))
 }
 
-/// What the rate of the phase did, as verbs; empty if it was steady. A fitted line is told by its ends, none
-/// below zero.
+/// Describes the changes of the phase's rate, as verbs; empty if it was steady. A fitted line is described by
+/// its ends, none below zero.
 fn restless(phase: &Phase<'_>) -> Vec<String> {
     let quality = phase.quality;
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! What the time was spent on: waiting for syncs, and what these wait for, or the load generator itself.
+//! Use of the time: waiting for syncs, and what these wait for, or the load generator itself.
 
 use plumb_block::Nanos;
 use plumb_path::Severity;
@@ -95,8 +95,9 @@ pub(super) fn waiting_on_flushes(evidence: &Evidence<'_>) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// What a sync of `target` waits for, from the device up. `of_worker` is the worker's time for each sync.
-/// Every part is a mean and is cut to what is left of the sync, so that together they are all of it.
+/// Returns the parts of a sync of `target` by what it waits for, from the device up. `of_worker` is the
+/// worker's time for each sync. Every part is a mean and is cut to what is left of the sync, so that together
+/// they are all of it.
 fn parts(evidence: &Evidence<'_>, target: &RunTarget, of_worker: f64) -> Vec<Part> {
     let sides = &target.sides;
     let Some(sync) = &sides.sync.latency else { return Vec::new() };

@@ -13,7 +13,7 @@ const DEPTHS: [(&str, u32); 7] =
 /// One job.
 #[derive(Debug, Clone)]
 pub struct FioJob<'a> {
-    /// Its name.
+    /// Name of the job.
     pub name: &'a str,
     /// The number of its group.
     pub group: u32,
@@ -23,7 +23,7 @@ pub struct FioJob<'a> {
     pub seconds: f64,
     /// The sum of the times of its clones, in milliseconds.
     pub runtime_ms: u64,
-    /// What was asked for.
+    /// Requested options.
     pub options: Map<String, Value>,
     /// Percent of its time in the program.
     pub user_percent: f64,
@@ -151,7 +151,7 @@ impl FioDirection {
 }
 
 impl Samples {
-    /// Of these values.
+    /// Computes the statistics of `values`.
     pub fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::default();

@@ -32,7 +32,8 @@ fn at_rank(bins: &BTreeMap<u64, u64>, rank: u64) -> u64 {
     found.or_else(|| bins.last_key_value()).map_or(0, |(value, _)| *value)
 }
 
-/// What fio calls `clat_ns` and the like; with `list` its percentiles, with `plus` its bins.
+/// Builds the object that fio calls `clat_ns` and the like; with `list` its percentiles, with `plus` its
+/// bins.
 pub fn object(histogram: Option<&Histogram>, list: Option<&[f64]>, plus: bool) -> Value {
     let Some(histogram) = histogram.filter(|histogram| histogram.count() > 0) else {
         return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
@@ -57,7 +58,8 @@ pub fn object(histogram: Option<&Histogram>, list: Option<&[f64]>, plus: bool) -
     value
 }
 
-/// What fio calls `clat_ns` and the like, of a distribution that was not kept: from its figures alone.
+/// Builds the object that fio calls `clat_ns` and the like from figures alone, for a distribution that was
+/// not kept.
 pub fn of_figures(latency: &Latency) -> Value {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let listed = [("50.000000", latency.p50), ("99.000000", latency.p99), ("99.900000", latency.p999)];

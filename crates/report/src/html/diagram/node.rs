@@ -10,15 +10,15 @@ use crate::wording;
 
 const FONT: f64 = 12.5;
 const STATE_FONT: f64 = 11.8;
-/// What a state takes at least, its sign included.
+/// Minimum width of a state, its sign included.
 const STATE: f64 = 116.0;
 
 /// Where a node is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rect {
-    /// Its left edge.
+    /// Left edge of the node.
     pub(super) x: f64,
-    /// Its upper edge.
+    /// Upper edge of the node.
     pub(super) y: f64,
     /// From left to right.
     pub(super) width: f64,
@@ -47,7 +47,7 @@ impl Shape {
         }
     }
 
-    /// What it takes from top to bottom.
+    /// Returns the height from top to bottom.
     pub(super) const fn height(self) -> f64 {
         match self {
             Self::Line => 42.0,
@@ -155,7 +155,7 @@ fn words(out: &mut String, shape: Shape, rect: Rect, name: &str, kind: &str, sig
     }
 }
 
-/// What is shown when the pointer rests on a node.
+/// Returns the text that is shown when the pointer rests on a node.
 fn hover(path: &WritePath, node: &Node) -> String {
     let layer = &path.layers[node.members[0]];
     let names: Vec<String> =

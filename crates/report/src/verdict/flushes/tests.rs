@@ -172,8 +172,8 @@ fn a_loop_device_over_a_drive_without_a_cache_accuses_nobody() {
     assert_eq!(none_seen(&document).unwrap().severity, Severity::Info);
 }
 
-/// What a cache writes to a volatile backing device, and flushes later by itself, is no drop where its log
-/// need not be flushed.
+/// Verifies that data which a cache writes to a volatile backing device, and flushes later by itself, is not
+/// a drop where the log of the cache need not be flushed.
 #[test]
 fn a_cache_whose_log_need_not_be_flushed_accuses_nobody() {
     let over = |mut document: RunDocument, flush: Flush| {
