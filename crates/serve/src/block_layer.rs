@@ -1,6 +1,6 @@
-//! What the kernel's block layer asks of a device that is to be a block device of this machine, and the grid
-//! of logical blocks that its requests are held against. Taken when it is made one: a change of size is not
-//! followed.
+//! Requirements of the kernel's block layer for a device that is to be a block device of this machine, and
+//! the grid of logical blocks that its requests are checked against. Taken when the device is made one: a
+//! change of size is not followed.
 
 use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
@@ -25,7 +25,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Of a device, from which at most `limit` is asked at a time. `how` says what is to be done with it.
+    /// Creates the grid of a device, from which at most `limit` is requested at a time. `how` says what is to
+    /// be done with the device.
     ///
     /// # Errors
     /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less

@@ -19,7 +19,7 @@ const PAUSES: u32 = 30;
 /// How many waits at most sleep at once before looking again is tried anew.
 const SLEEPS_MAX: u32 = 1023;
 
-/// Whether busy polling has paid of late.
+/// Record of whether busy polling has paid of late.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
     /// How many more waits sleep at once.
@@ -29,7 +29,7 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// What `look` finds within a moment, if it is worth looking at all.
+    /// Returns what `look` finds within a moment, if it is worth looking at all.
     pub(crate) fn poll<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if self.sleeps > 0 {
             self.sleeps -= 1;
@@ -53,7 +53,8 @@ impl BusyPoll {
 mod tests {
     use super::*;
 
-    /// Whether each of `waits` looked at all, if what is looked for comes at the second look or never.
+    /// Returns for each of `waits` true if it looked at all, where what is looked for comes at the second
+    /// look or never.
     fn looks(busy_poll: &mut BusyPoll, waits: u32, comes: bool) -> Vec<bool> {
         let wait = |_| {
             let mut count = 0;

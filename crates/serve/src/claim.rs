@@ -85,7 +85,7 @@ pub(crate) fn readmit(
     users
 }
 
-/// That `/dev/DISK` is in use, by whom.
+/// Builds the error that `/dev/DISK` is in use, with its users.
 pub(crate) fn held(disk: &str, own: &[BorrowedFd<'_>]) -> ExportError {
     ExportError::Held { device: format!("/dev/{disk}").into(), by: users_or_unknown(disk, own) }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while a device is made a block device of this machine, taken over, or taken away.
+//! Errors of making a device a block device of this machine, taking it over, or taking it away.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub enum ExportError {
     NameInUse {
         /// The name.
         name: String,
-        /// Who uses it.
+        /// Process that uses the name.
         pid: u32,
     },
     /// A server of this name was killed, and what it left cannot be taken away yet.
@@ -31,17 +31,17 @@ pub enum ExportError {
     Left {
         /// The name.
         name: String,
-        /// Who holds what.
+        /// Reason: who holds what.
         why: String,
     },
     /// The device is not one that the kernel can have.
     #[error("{device} cannot be {how}: {why}")]
     Geometry {
-        /// What the device calls itself.
+        /// Name of the device, as it states it.
         device: String,
-        /// What was to be done with it.
+        /// Action that was to be carried out with the device.
         how: &'static str,
-        /// What is wrong with it, and what would do.
+        /// Property of the device that does not fit, and what would be possible.
         why: String,
     },
     /// The kernel's side lacks something.
@@ -58,7 +58,7 @@ pub enum ExportError {
     NotRecoverable {
         /// The number that was asked for.
         number: u32,
-        /// What is wrong, and what would do.
+        /// Reason why the block device cannot be taken over.
         why: String,
     },
     /// The device failed.
@@ -77,7 +77,7 @@ pub enum ExportError {
     Flush {
         /// The block device.
         device: PathBuf,
-        /// What the flush failed with.
+        /// Error that the flush failed with.
         source: io::Error,
     },
     /// A thread that serves a queue has ended: nobody answers requests any more.
@@ -100,7 +100,7 @@ pub enum ExportError {
     /// A call failed.
     #[error("cannot {operation} {place}")]
     Os {
-        /// What was being done, as a verb.
+        /// Action that failed, as a verb.
         operation: &'static str,
         /// To what.
         place: PathBuf,

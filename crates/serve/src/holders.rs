@@ -1,4 +1,4 @@
-//! Who uses a block device of ours, in words: what is mounted from it, what is built on it, who has it open.
+//! Users of a block device of ours, in words: what is mounted from it, what is built on it, who has it open.
 
 use std::fmt::Display;
 use std::fs;

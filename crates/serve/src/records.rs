@@ -46,7 +46,7 @@ impl PrivateDirectory {
         DirectoryLock::try_take(&self.0).map_err(at("lock", &self.0))
     }
 
-    /// What is in it, by name, in order.
+    /// Returns the names in the directory, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         let entries = fs::read_dir(&self.0).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = entries.map_err(at("list", &self.0))?;
@@ -71,12 +71,12 @@ pub(crate) fn remove_if_there(path: &Path, remove: impl FnOnce(&Path) -> io::Res
     }
 }
 
-/// What was done about what killed servers have left.
+/// Result of sweeping up what killed servers have left.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// What is gone: names of attachments, `/dev/ublkbN`.
+    /// Removed items: names of attachments, `/dev/ublkbN`.
     pub removed: Vec<String>,
-    /// What had to stay although its server is dead, each with the reason: somebody uses it. It goes with the
-    /// next sweep after that has ended.
+    /// Items that had to stay although their server is dead, each with the reason: somebody uses it. They go
+    /// with the next sweep after that has ended.
     pub kept: Vec<(String, String)>,
 }

@@ -42,7 +42,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// As an error number.
+    /// Returns the failure as an error number.
     pub(crate) const fn errno(self) -> Errno {
         match self {
             Self::Errno(errno) => errno,
@@ -54,14 +54,14 @@ impl Failure {
 /// A request that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended<T> {
-    /// What the front end knows it by.
+    /// Value by which the front end knows the request.
     pub(crate) asked: T,
     pub(crate) result: std::result::Result<(), Failure>,
     /// The memory that it was submitted with, unless the device keeps it.
     pub(crate) payload: Payload,
 }
 
-/// Who has a slot.
+/// Holder of a slot.
 #[derive(Debug)]
 enum Slot<T> {
     Free,
@@ -85,7 +85,7 @@ pub(crate) struct Requests<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     given_up: usize,
-    /// What the queue had no room for.
+    /// Requests that the queue had no room for.
     backlog: VecDeque<Request>,
     /// Requests were handed to the queue since the last poll: the device may not have seen them.
     is_unpolled: bool,
@@ -146,7 +146,7 @@ impl<T> Requests<T> {
         self.is_unpolled
     }
 
-    /// What becomes readable when there is something to poll for.
+    /// Returns the descriptor that becomes readable when there is something to poll for, if there is one.
     pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.queue.wake_fd()
     }
@@ -245,7 +245,7 @@ impl<T> Requests<T> {
         self.free.push(number);
     }
 
-    /// What the outcome is for whoever asked, after what it means for the device has been noted.
+    /// Returns the result for the requester, after noting what the outcome means for the device.
     fn result(&self, op: Op, outcome: Outcome) -> std::result::Result<(), Failure> {
         let is_promise = promises_durability(op);
         if is_promise && !outcome.is_done() && !is_refusal(op, outcome) {
@@ -324,8 +324,8 @@ const fn is_refusal(op: Op, outcome: Outcome) -> bool {
         && matches!(outcome, Outcome::Failed(Errno::EPERM | Errno::EINVAL | Errno::EOPNOTSUPP))
 }
 
-/// What whoever asked is told. Only what it acts upon differs from EIO: no space, and what the device cannot
-/// do.
+/// Returns the error that the requester gets. Only what it acts upon differs from EIO: no space, and what the
+/// device cannot do.
 const fn told(op: Op, errno: Errno) -> Errno {
     match (op, errno) {
         (Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard, Errno::ENOSPC) => Errno::ENOSPC,
@@ -347,7 +347,7 @@ impl Memory {
         Ok(Self { pool: Pool::new(shape)?, shape })
     }
 
-    /// What it is taken from; for the device's queue, which may register it.
+    /// Returns the pool that buffers are taken from; for the device's queue, which may register it.
     pub(crate) fn pool(&self) -> Pool {
         self.pool.clone()
     }

@@ -10,7 +10,7 @@ use plumb_block::{Device, Outcome, Power};
 /// How long the device may take for a request: as long as the kernel gives a SCSI disk
 /// (`/sys/block/*/device/timeout`) and an NVMe one (`nvme_core.io_timeout`).
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same once the device has to be taken away in any case.
+/// Longest time for a request once the device has to be taken away in any case.
 pub(crate) const REQUEST_TIMEOUT_CLOSING: Duration = Duration::from_secs(3);
 /// No flush has failed.
 const NONE_FAILED: u64 = u64::MAX;
@@ -40,7 +40,7 @@ impl ServedDevice {
         }
     }
 
-    /// The same, of which acknowledged writes were lost if `is_lossy`.
+    /// Returns the device marked as one of which acknowledged writes were lost if `is_lossy`.
     pub(crate) fn with_loss(self, is_lossy: bool) -> Self {
         Self { is_lossy, ..self }
     }
@@ -83,7 +83,7 @@ impl ServedDevice {
 pub(crate) struct KnownLosses(AtomicU64);
 
 impl KnownLosses {
-    /// Those until now: the users are new.
+    /// Creates a record of the losses until now: the users are new.
     pub(crate) fn of(device: &dyn Device) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(device.power().losses)))
     }

@@ -27,9 +27,9 @@ pub const PATH_MAX_BYTES: usize = 107;
 pub(crate) struct UnixSocket {
     fd: OwnedFd,
     path: PathBuf,
-    /// So that the socket of a later server is not taken for this one.
+    /// Identity of the socket's file, so that the socket of a later server is not taken for this one.
     identity: (u64, u64),
-    /// Its path keeps it when it is dropped, as when a server is killed.
+    /// True if the socket stays at its path when it is dropped, as when a server is killed.
     pub(crate) stays: bool,
 }
 

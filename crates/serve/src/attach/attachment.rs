@@ -37,7 +37,7 @@ pub struct Attachment {
     live: Option<Live>,
 }
 
-/// What has to be taken away, in this order.
+/// Parts of an attachment that have to be taken away, in this order.
 struct Live {
     changed: Changed,
     loop_device: LoopDevice,
@@ -89,7 +89,7 @@ impl Attachment {
         live.map(|live| live.session.control_file())
     }
 
-    /// What was swept away before it was attached.
+    /// Returns what was swept away before the device was attached.
     pub fn swept(&self) -> &Swept {
         &self.swept
     }
@@ -119,9 +119,9 @@ impl Attachment {
         self.detach_forced_if(&mut || false)
     }
 
-    /// The same, for whoever may have to take it away in any case: `is_forced` is asked again and again while
-    /// something is waited for. Once it says so the device has 3 s for each request, and 15 s for all; what
-    /// it leaves unanswered then is EIO, so that this fails and the attachment can be dropped.
+    /// Detaches the device, by force once `is_forced` returns true; it is called again and again while
+    /// something is waited for. From then on the device has 3 s for each request, and 15 s for all; what it
+    /// leaves unanswered then is EIO, so that the call fails and the attachment can be dropped.
     ///
     /// # Errors
     /// As [`detach`](Self::detach).

@@ -47,7 +47,7 @@ impl Base {
         Ok(Self { directory, is_stopgap })
     }
 
-    /// Of the attachments that there are by default; `None` if nobody has made any.
+    /// Opens the default directory of attachments; returns `None` if nobody has made one.
     pub(super) fn found() -> Result<Option<Self>> {
         match [PathBuf::from(ATTACHMENTS), attachments_of_this_user()].into_iter().find(|path| path.is_dir())
         {
@@ -141,7 +141,7 @@ impl AttachmentDirectory {
         fs::read_to_string(self.record()).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Whether its server lives. Asked while nobody makes one.
+    /// Returns true if the attachment's server lives. The lock ensures that nobody makes one meanwhile.
     pub(super) fn is_served(&self, _locked: &DirectoryLock) -> Result<bool> {
         Ok(matches!(LockedRecord::take_over(&self.record())?, Owner::Alive))
     }

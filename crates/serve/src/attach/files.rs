@@ -10,13 +10,13 @@ use super::wire::{self, HEAD_BYTES};
 
 /// The two files of a worker to one connection.
 pub(super) struct Files {
-    /// Its reads wait.
+    /// File whose reads wait.
     pub(super) waiting: OwnedFd,
-    /// Its reads do not.
+    /// File whose reads do not wait.
     pub(super) returning: OwnedFd,
 }
 
-/// Which of the two a request was read from, and is to be answered through.
+/// File that a request was read from, and is to be answered through.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
     Waiting,

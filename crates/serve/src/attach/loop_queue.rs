@@ -13,11 +13,11 @@ use crate::error::{ExportError, Result, at};
 const LIMIT: &str = "max_sectors_kb";
 const READ_AHEAD: &str = "read_ahead_kb";
 
-/// What was changed at a loop device, to be [restored](Changed::restore) while it is still ours.
+/// Settings changed at a loop device, to be [restored](Changed::restore) while the device is still ours.
 #[derive(Debug)]
 pub(super) struct Changed {
     queue: Attributes,
-    /// What there was before.
+    /// Names of the settings, and their values before the change.
     before: Vec<(&'static str, String)>,
 }
 

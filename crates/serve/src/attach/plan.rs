@@ -1,4 +1,4 @@
-//! What each request of the kernel becomes for the device: a pure function of the request and the geometry.
+//! Translation of each request of the kernel for the device: a pure function of the request and the geometry.
 //!
 //! | asked | becomes |
 //! |---|---|
@@ -18,8 +18,8 @@ use plumb_block::{DeviceInfo, Errno, LbaRange, Op};
 use super::wire::{self, Answer, Attributes, CONTROL, Call, DISK, Frame, ROOT, Span};
 use crate::block_layer::{Grid, ZEROES_MAX};
 
-/// What the requests of an attachment are held against. Taken when it is made: a change of size is not
-/// followed.
+/// Geometry that the requests of an attachment are checked against. Taken when the attachment is made: a
+/// change of size is not followed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
@@ -30,7 +30,7 @@ pub(super) struct Geometry {
     has_control: bool,
 }
 
-/// What can be made of a hole.
+/// Result that punching a hole can have.
 #[derive(Debug, Clone, Copy)]
 enum Punch {
     /// Discards of up to so many blocks, which then read as zeroes.
@@ -41,7 +41,7 @@ enum Punch {
     None,
 }
 
-/// What to do with a request.
+/// Action for a request.
 #[derive(Debug)]
 pub(super) enum Plan {
     /// Nothing, and nobody waits.
@@ -89,7 +89,7 @@ impl Iterator for Zeroing {
 }
 
 impl Geometry {
-    /// Of a device with this grid, with or without a control file beside it.
+    /// Creates the geometry of a device with this grid, with or without a control file beside it.
     pub(super) fn new(info: &DeviceInfo, grid: Grid, has_control: bool) -> Self {
         let punch = match info.discard_max.0 / grid.block {
             0 => Punch::None,
@@ -100,7 +100,7 @@ impl Geometry {
         Self { grid, block: grid.block as u32, punch, has_control }
     }
 
-    /// What `frame` becomes.
+    /// Returns the action for `frame`.
     pub(super) fn plan(&self, frame: &Frame<'_>) -> Plan {
         let Some(call) = frame.call else { return Plan::Refuse(Errno::EINVAL) };
         match call {

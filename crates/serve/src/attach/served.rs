@@ -1,4 +1,4 @@
-//! What all workers of an attachment share: the device, its geometry, and what has become of it.
+//! State shared by all workers of an attachment: the device, its geometry, and what has become of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,8 +15,8 @@ use crate::served_device::{KnownLosses, ServedDevice};
 const TRANSFER_MAX: Bytes = Bytes::mib(1);
 /// How many pages that is; a request whose memory is not aligned touches more.
 const PAGES_MAX: u16 = 256;
-/// So large may a request of the loop device be that FUSE need not cut, however its memory lies: 128 pages,
-/// and one more for each of the 128 segments that it may have.
+/// Largest request of the loop device that FUSE need not cut, however its memory lies: 128 pages, and one
+/// more for each of the 128 segments that it may have.
 const LOOP_REQUEST_MAX: Bytes = Bytes::kib(512);
 /// Buffers that lie a power of two apart would all fall into the same sets of the processor's caches.
 const COLOUR: Bytes = PAGE;
@@ -31,10 +31,10 @@ pub(super) struct Served {
     pub(super) geometry: Geometry,
     /// True if the kernel may read more than it is asked for.
     pub(super) reads_ahead: bool,
-    /// Who is handed what is written to the control file, if there is one.
+    /// Receiver of what is written to the control file, if there is one.
     pub(super) control: Option<ControlFile>,
     alignment: Bytes,
-    /// What the kernel lacks, if it was refused for that.
+    /// Feature that the kernel lacks, if it was refused for that.
     refusal: OnceLock<String>,
 }
 

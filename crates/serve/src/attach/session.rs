@@ -24,7 +24,7 @@ use super::wire::{CONTROL_NAME, DISK_NAME};
 use super::worker::Worker;
 use crate::error::{Result, at};
 
-/// What the mount table calls it.
+/// Name of the file system in the mount table.
 const FILE_SYSTEM: &str = "fuse.plumb";
 
 /// A mounted file system of one file, or two. Dropping it cuts the connection.
@@ -128,7 +128,7 @@ fn unmounted(mount_point: &Path, how: UnmountFlags) -> std::io::Result<()> {
     apart::among_mounts(|| unmount(mount_point, how | UnmountFlags::NOFOLLOW)).and_then(|done| Ok(done?))
 }
 
-/// The same file with a number higher than that of `above`.
+/// Returns `file` with a number higher than that of `above`, duplicating it if necessary.
 fn lifted(file: OwnedFd, above: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     if file.as_raw_fd() > above.as_raw_fd() {
         return Ok(file);

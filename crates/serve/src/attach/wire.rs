@@ -53,7 +53,7 @@ pub(super) struct Span {
     pub(super) length: u64,
 }
 
-/// What the kernel asks.
+/// Request of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call<'a> {
     Init {
@@ -277,7 +277,7 @@ impl Answer {
 /// How long the kernel may keep names and attributes: nothing here changes.
 const VALID_SECONDS: u64 = 1 << 30;
 
-/// What `FUSE_INIT` agrees on.
+/// Limits agreed on in `FUSE_INIT`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InitLimits {
     /// How many asynchronous requests may be in flight.

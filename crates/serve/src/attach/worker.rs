@@ -54,7 +54,7 @@ enum JobKind {
     Zero(Zeroing),
 }
 
-/// Whether to go on.
+/// Result of looking for a request: whether to go on.
 enum Next {
     Request,
     Nothing,
@@ -299,7 +299,8 @@ impl Worker {
         }
     }
 
-    /// The same, where no request could be taken. The error says that the connection is gone.
+    /// Waits for a completion where no request could be taken, but no longer than until it is time to look
+    /// for what is late. The error says that the connection is gone.
     fn wait_for_room(&mut self) -> Result<(), Os> {
         let timeout = self.wait_max();
         let Some(completions) = self.requests.wake_fd() else { return Ok(()) };
@@ -319,7 +320,8 @@ impl Worker {
     }
 }
 
-/// What becomes readable with a request or a completion. A request wakes one worker only.
+/// Returns a descriptor that becomes readable with a request or a completion. A request wakes one worker
+/// only.
 fn watch(files: &Files, requests: &Requests<Job>) -> Result<OwnedFd, Os> {
     let wakeups = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let data = epoll::EventData::new_u64(0);

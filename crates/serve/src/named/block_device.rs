@@ -14,8 +14,8 @@ use crate::ublk::{Survives, UblkDevice, UblkOptions};
 pub struct UblkExport {
     /// Take over this block device, whose server was killed, instead of making a new one.
     pub recover: Option<u32>,
-    /// What the contents are, in one line, if what is durable of them outlives this process. The block device
-    /// is taken over only with the same.
+    /// Identity of the contents, in one line, if what is durable of them outlives this process. The block
+    /// device is taken over only with the same identity.
     pub contents: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum BlockDevice {
 }
 
 impl BlockDevice {
-    /// As a loop device.
+    /// Attaches `device` as a loop device.
     pub(super) fn to_loop(device: Arc<dyn Device>, name: &str) -> Result<Self, ServiceError> {
         let attachment = Attachment::new(device, name, &AttachOptions::default());
         attachment.map(Self::Loop).map_err(ServiceError::Attach)
@@ -77,7 +77,7 @@ impl BlockDevice {
         }
     }
 
-    /// What has to be said of how it came about.
+    /// Returns the warning about how the block device came about, if there is one.
     pub(super) fn warning(&self) -> Option<String> {
         match self {
             Self::Loop(_) => None,
@@ -121,7 +121,8 @@ impl ServiceError {
         matches!(self, Self::Detach(ExportError::Flush { .. }))
     }
 
-    /// The same, when the block device was taken away all the same.
+    /// Converts a refusal because of users to [`CutOff`](Self::CutOff), for a block device that was taken
+    /// away all the same; other errors stay as they are.
     pub(super) fn cut_off(self) -> Self {
         match self {
             Self::Detach(held @ ExportError::Held { .. }) => Self::CutOff(held),

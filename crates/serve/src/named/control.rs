@@ -15,15 +15,15 @@ use super::registry;
 const LINE_MAX: u64 = 1 << 16;
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same where nothing is to be done for it: whoever looks at a device wants to know soon that it hangs.
+/// Timeout for an order that requires no work: whoever looks at a device wants to know soon that it hangs.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for taking the device away: everything is made durable first, by a device that may be slow or not
+/// Timeout for taking the device away: everything is made durable first, by a device that may be slow or not
 /// answer.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long whoever connected may take to say what is to be done: meanwhile nobody else is heard.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a service is told to do; `O` is what its device alone can be told, marked in the same way.
+/// Order to a service; `O` is an order that its device alone takes, marked in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum Order<O> {
@@ -34,7 +34,7 @@ pub enum Order<O> {
         /// Even to those who use it.
         cut_off: bool,
     },
-    /// What its [`Controls`](super::Controls) know.
+    /// An order that the device's [`Controls`](super::Controls) know.
     #[serde(untagged)]
     Own(O),
 }
@@ -56,34 +56,34 @@ impl<O: DeserializeOwned> Order<O> {
     }
 }
 
-/// What a service answers.
+/// Answer of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer<S> {
-    /// It is done; the device is like this now.
+    /// The order was carried out; the device is like this now.
     Done(S),
-    /// It is not.
+    /// The order was not carried out.
     Refused(Refused),
 }
 
 /// An order that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// What kind of reason.
+    /// Kind of reason.
     pub kind: RefusedKind,
     /// The reason.
     pub why: String,
 }
 
-/// What kind of reason there is not to carry out an order.
+/// Kind of reason not to carry out an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusedKind {
-    /// It makes no sense for this drive, whenever it is given.
+    /// The order makes no sense for this drive, whenever it is given.
     Invalid,
     /// Not as the drive is now.
     UnsafeNow,
-    /// It was tried.
+    /// The order was tried, and failed.
     Failed,
 }
 
@@ -110,12 +110,12 @@ pub enum ControlError {
     /// There is no such drive.
     #[error("there is no drive `{name}`{}; `plumb drive serve` makes one", there_are(.known))]
     NoSuchDrive {
-        /// What was asked for.
+        /// Name that was requested.
         name: String,
-        /// Those that there are.
+        /// Names of the drives that there are.
         known: Vec<String>,
     },
-    /// Its process is gone: it was killed.
+    /// The drive's process is gone: it was killed.
     #[error(
         "the process that served `{name}` is gone, and what its drive held in memory is lost as in a power cut; \
          `plumb drive detach {name}` clears up after it"
@@ -124,7 +124,7 @@ pub enum ControlError {
         /// The drive.
         name: String,
     },
-    /// It is there and says nothing.
+    /// The drive's process is there and says nothing.
     #[error(
         "`{name}` did not answer within {timeout:?}: its process hangs or is held up, and whether the order was \
          carried out is not known"
@@ -174,7 +174,7 @@ pub fn give<O: Serialize, S: DeserializeOwned>(
     give_within(directory, name, order, timeout)
 }
 
-/// The same with another timeout.
+/// Gives an order as [`give`] does, with another timeout.
 fn give_within<O: Serialize, S: DeserializeOwned>(
     directory: &Path,
     name: &str,

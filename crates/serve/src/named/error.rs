@@ -22,7 +22,7 @@ pub enum ServiceError {
     /// The control socket cannot be had.
     #[error("cannot make the control socket {}", path.display())]
     Control {
-        /// Its path.
+        /// Path of the socket.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -30,16 +30,16 @@ pub enum ServiceError {
     /// The drive cannot be made.
     #[error("cannot make the drive")]
     Device(#[from] plumb_block::Error),
-    /// It ended, and its medium is not as it should be.
+    /// The drive ended, and its medium is not as it should be.
     #[error("what it held at risk could not be made durable as it ended")]
     ShutDown(#[source] plumb_block::Error),
-    /// It cannot be served over NBD.
+    /// The drive cannot be served over NBD.
     #[error("cannot be served over NBD")]
     Nbd(#[from] ServeError),
-    /// It cannot be attached as a loop device.
+    /// The drive cannot be attached as a loop device.
     #[error("cannot be attached")]
     Attach(#[source] ExportError),
-    /// It cannot be exported through ublk.
+    /// The drive cannot be exported through ublk.
     #[error("cannot be exported through ublk")]
     Ublk(#[source] ExportError),
     /// The block device cannot be taken away.
@@ -51,13 +51,13 @@ pub enum ServiceError {
         /// Each in words.
         by: Vec<String>,
     },
-    /// It was taken away all the same, since the service ended.
+    /// The block device was taken away although it was in use, since the service ended.
     #[error("it was taken from those who used it, who get I/O errors now")]
     CutOff(#[source] ExportError),
     /// The system refused a thread or a wait.
     #[error("cannot {operation}")]
     System {
-        /// What was being done.
+        /// Action that failed, as a verb.
         operation: &'static str,
         /// Why.
         source: io::Error,

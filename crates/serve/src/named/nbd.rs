@@ -106,7 +106,7 @@ impl NbdServers {
         self.running.iter().map(|running| running.server.connections()).sum()
     }
 
-    /// Who they are, in words.
+    /// Returns the connected clients, in words.
     pub(super) fn clients(&self) -> Vec<String> {
         self.running.iter().flat_map(|running| running.server.clients()).collect()
     }
@@ -189,7 +189,7 @@ fn uri(address: &NbdAddress, listener: &Listener, encryption: Option<&ServerTls>
     Uri { address, export: String::new(), tls }
 }
 
-/// What to call this machine: a name that the certificate is for, where there is one.
+/// Returns a name for this machine: one that the certificate is for, where there is one.
 fn host(address: IpAddr, encryption: Option<&ServerTls>) -> String {
     let address = address.to_canonical();
     let mut names = Vec::new();

@@ -29,14 +29,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How often it is looked whether somebody still uses the block device, once a signal has come.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 
-/// What only this kind of device can be told, beside what every served device can.
+/// Control of one kind of device: the orders that only it takes, beside those that every served device takes.
 pub trait Controls {
-    /// What it can be told.
+    /// Orders that only this kind of device takes.
     type Order: Serialize + DeserializeOwned;
     /// How it is.
     type Status: Serialize;
-    /// Whether it goes on after `stop` was set for as long as somebody uses its block device: what they have
-    /// not written yet would be lost.
+    /// True if the service goes on after `stop` was set for as long as somebody uses its block device: what
+    /// they have not written yet would be lost.
     const WAITS_FOR_HOLDERS: bool;
 
     /// How the device is, and what is exported of it.
@@ -65,13 +65,13 @@ pub struct Ending<'a> {
     pub cut_off: &'a AtomicBool,
 }
 
-/// What is to be served, and how it is reached.
+/// Settings of a service: what to serve, and how it is reached.
 pub struct ServiceOptions {
     /// The directory of control sockets, which exists.
     pub directory: PathBuf,
     /// The name; one that is free, after `kind`, if `None`.
     pub name: Option<String>,
-    /// What kind of device it is, in one word.
+    /// Kind of device, in one word.
     pub kind: String,
     /// Where to serve NBD.
     pub nbd: Vec<NbdAddress>,
@@ -81,7 +81,7 @@ pub struct ServiceOptions {
     pub say: Say,
     /// True if to attach it as a loop device.
     pub attach: bool,
-    /// Whether to export it through ublk instead.
+    /// Settings for an export through ublk instead; `None` for no such export.
     pub ublk: Option<UblkExport>,
 }
 
@@ -89,9 +89,9 @@ pub struct ServiceOptions {
 pub struct Served<C> {
     /// The device.
     pub device: Arc<dyn Device>,
-    /// What NBD clients are told of it.
+    /// Description of the device for NBD clients.
     pub description: String,
-    /// What it can be told.
+    /// Control of the device.
     pub controls: C,
 }
 
@@ -105,12 +105,12 @@ pub struct Service<C> {
     device: Arc<dyn Device>,
     /// The losses of power for which NBD connections were ended.
     losses: u64,
-    /// Who must close the block device, since it has lost power while they had it open.
+    /// Users who must close the block device, since it has lost power while they had it open.
     awaited: Vec<String>,
     say: Say,
 }
 
-/// What is exported of a device.
+/// Exports of a device.
 pub struct Exports<'a> {
     name: &'a str,
     control: &'a Path,
@@ -150,14 +150,14 @@ impl Exports<'_> {
         self.block_device.is_some_and(BlockDevice::has_failed_flush)
     }
 
-    /// Who must close the block device before its requests are carried out again: it lost power while they
-    /// had it open.
+    /// Returns those who must close the block device before its requests are carried out again: it lost power
+    /// while they had it open.
     pub const fn awaited(&self) -> &[String] {
         self.awaited
     }
 }
 
-/// Those who wait for an answer.
+/// Control connections that wait for an answer, each with its order.
 type Waiting<O> = VecDeque<(UnixStream, Order<O>)>;
 
 impl<C: Controls> Service<C> {

@@ -13,7 +13,7 @@ impl Input {
         Self { bytes: vec![0; capacity], start: 0, end: 0 }
     }
 
-    /// What is there.
+    /// Returns the bytes that are there.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -1,5 +1,5 @@
-//! What is to be sent on a connection, for both sides: headers and the buffers that follow them, sent many at
-//! a time without being copied.
+//! Output of a connection, for both sides: headers and the buffers that follow them, sent many at a time
+//! without being copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -14,7 +14,7 @@ const HEAD_MAX_BYTES: usize = 28;
 const PARTS_AT_ONCE: usize = 128;
 /// With more parts than this nothing further is to be added: the other side does not read.
 const PARTS_MAX: usize = 1024;
-/// The same with more bytes of one's own, beside buffers, than this.
+/// Number of an output's own bytes, beside buffers, above which nothing further is to be added.
 const BYTES_MAX: usize = 1 << 20;
 /// A buffer up to this size is copied: a part of its own would cost more.
 const COPIED_MAX_BYTES: usize = 512;
@@ -22,7 +22,7 @@ const COPIED_MAX_BYTES: usize = 512;
 /// A part of what is to be sent.
 enum Part {
     Head([u8; HEAD_MAX_BYTES], u8),
-    /// Of the request with this number.
+    /// A buffer of the request with this number.
     Buffer(Buffer, u32),
     Bytes(Vec<u8>),
 }
@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// What is to be sent, in order.
+/// Parts that are to be sent, in order.
 #[derive(Default)]
 pub(super) struct Output {
     parts: VecDeque<Part>,

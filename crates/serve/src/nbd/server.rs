@@ -50,8 +50,8 @@ pub use export::Export;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
 
-/// What a connection's thread has for its stack: enough for a TLS handshake and a device; pages never touched
-/// cost nothing.
+/// Stack size of a connection's thread: enough for a TLS handshake and a device; pages never touched cost
+/// nothing.
 const STACK_BYTES: usize = 512 << 10;
 /// How many connections beyond the limit are told so at once; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 16;
@@ -68,7 +68,7 @@ pub enum ServeError {
     Export {
         /// The name of the export.
         name: String,
-        /// What is wrong with it.
+        /// Reason why the export cannot be served.
         why: &'static str,
     },
     /// A place to listen cannot be had.
@@ -79,15 +79,15 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
-    /// It is not done, so that nobody is harmed: another server or something that is no socket of ours is
-    /// there, no client could connect, or it would be in the clear beyond this machine. The whole sentence,
-    /// with what to do.
+    /// Serving is refused, so that nobody is harmed: another server or something that is not a socket of ours
+    /// is there, no client could connect, or the traffic would be in the clear beyond this machine. Holds the
+    /// whole sentence, with what to do.
     #[error("{0}")]
     Refused(String),
     /// The system refused something that serving needs.
     #[error("cannot {operation}")]
     System {
-        /// What was being done.
+        /// Action that failed, as a verb.
         operation: &'static str,
         /// Why.
         source: io::Error,
@@ -159,7 +159,7 @@ impl Server {
         })
     }
 
-    /// What stops this server.
+    /// Returns a handle that stops this server.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }

@@ -35,15 +35,15 @@ pub enum TlsError {
     /// Not PEM, or nothing of the kind in it.
     #[error("cannot read {what}: expected PEM")]
     Pem {
-        /// Which of the files.
+        /// Name of the file that is not PEM.
         what: String,
-        /// What is wrong with it.
+        /// Error that reading the file as PEM failed with.
         source: rustls::pki_types::pem::Error,
     },
     /// A file that is needed cannot be read.
     #[error("cannot read {}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -51,7 +51,7 @@ pub enum TlsError {
     /// They do not fit together, are out of date, or are of a kind that is not supported.
     #[error("{what} cannot be used")]
     Rejected {
-        /// Which of them.
+        /// Name of the file that cannot be used.
         what: String,
         /// Why not.
         source: rustls::Error,
@@ -123,7 +123,8 @@ impl ServerTls {
         }
     }
 
-    /// Whether a client that trusts the authorities of the directory takes the server for the host `name`.
+    /// Checks that a client that trusts the authorities of the directory takes the server for the host
+    /// `name`.
     ///
     /// # Errors
     /// Why it does not; also if there are no authorities there to ask.

@@ -1,4 +1,4 @@
-//! What carries the bytes of a connection, for both sides: a socket, plain first, encrypted once that was
+//! Transport of the bytes of a connection, for both sides: a socket, plain first, encrypted once that was
 //! agreed on.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -11,16 +11,16 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-/// Whether to wait for the first byte.
+/// Time to wait for the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// Fail with [`io::ErrorKind::WouldBlock`].
     None,
-    /// As long as it takes.
+    /// Wait as long as it takes.
     Endless,
 }
 
-/// What a connection waits for.
+/// Events that a connection waits for.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wants<'a> {
     /// Bytes to read, or the end.

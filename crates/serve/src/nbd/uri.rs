@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use super::wire::PORT;
 
-/// What a URI may look like; for messages.
+/// Forms that a URI may have; for messages.
 const EXPECTED: &str = "nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds for TLS";
 
 /// An export, and how to get there.
@@ -24,7 +24,7 @@ const EXPECTED: &str = "nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH
 pub struct Uri {
     /// Where the server listens.
     pub address: Address,
-    /// Which of its exports; the empty name is its default.
+    /// Name of the server's export; the empty name is its default.
     pub export: String,
     /// How to encrypt, if it is to be.
     pub tls: Option<TlsUri>,
@@ -45,7 +45,7 @@ pub enum Address {
     },
 }
 
-/// What a URI says about TLS.
+/// TLS settings of a URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsUri {
     /// The directory of `ca-cert.pem` and, where the server asks for one, `client-cert.pem` and
@@ -61,9 +61,9 @@ pub struct TlsUri {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{uri:?} is no NBD URI: {because}")]
 pub struct UriError {
-    /// As it was given.
+    /// URI as it was given.
     pub uri: String,
-    /// What is wrong, and what was expected.
+    /// Reason why the URI makes no sense, and what was expected.
     pub because: String,
 }
 

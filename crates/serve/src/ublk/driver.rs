@@ -1,4 +1,4 @@
-//! What the driver is told about devices, in the words of this module.
+//! Commands to the driver about devices, in the words of this module.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use rustix::io::Errno as Os;
 use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters};
 use crate::error::{ExportError, Result, at};
 
-/// What marks the devices of this program for the driver, which does not look at it: "plumb" and a version.
+/// Mark of this program's devices for the driver, which does not look at it: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
 /// How long the last requests of a device that is being stopped may take.
 const STOP_WITHIN: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ impl Driver {
         }
     }
 
-    /// What it knows of device `number`; none if there is no such device.
+    /// Returns what the driver knows of device `number`; `None` if there is no such device.
     pub(super) fn info(&mut self, number: u32) -> Result<Option<Info>> {
         let mut bytes = [0; INFO_BYTES];
         match self.0.command(ControlOp::GetInfo, number, 0, &mut bytes) {

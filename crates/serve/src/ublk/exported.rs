@@ -264,7 +264,7 @@ fn wanted(geometry: &Geometry, options: &UblkOptions) -> Info {
     }
 }
 
-/// Whether the kernel's device is the one of `record`, and can be served with a device of `geometry`.
+/// Checks that the kernel's device is the one of `record`, and can be served with a device of `geometry`.
 fn recoverable(
     driver: &mut Driver,
     number: u32,

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-/// What is left of a device's contents when the process that serves it is killed.
+/// Part of a device's contents that is left when the process that serves it is killed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Survives {
     /// Nothing: they are in this process. Then the block device ends with its server, and cannot be taken
     /// over.
     #[default]
     Nothing,
-    /// What is durable; what is only acknowledged may be in a cache in this process.
+    /// The durable data; data that is only acknowledged may be in a cache in this process.
     Durable,
 }
 
@@ -22,9 +22,9 @@ pub struct UblkOptions {
     /// How many requests each queue may have in flight, up to 4096; 0: 64. A device that is taken over keeps
     /// its number.
     pub depth: u16,
-    /// What is left when this process is killed.
+    /// Part of the contents that is left when this process is killed.
     pub survives: Survives,
-    /// What the contents are: a device is taken over only with the same. One line.
+    /// Identity of the contents: a device is taken over only with the same. One line.
     pub identity: String,
     /// Where records are kept; `None`: /run/plumb/ublk. It is this user's alone.
     pub directory: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What each request of the kernel becomes for the device: a pure function of its descriptor and the
+//! Translation of each request of the kernel for the device: a pure function of its descriptor and the
 //! geometry.
 //!
 //! | asked | becomes |
@@ -18,15 +18,15 @@ use crate::error::Result;
 /// The most data of a request that the kernel is allowed.
 const REQUEST_MAX: Bytes = Bytes::kib(512);
 
-/// What requests are held against, and the block device's parameters. Taken when it is exported: a change of
-/// size is not followed.
+/// Grid that requests are checked against, and the block device's parameters. Taken when the device is
+/// exported: a change of size is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) grid: Grid,
     pub(super) parameters: Parameters,
 }
 
-/// What to do with a request.
+/// Action for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     Read(LbaRange),
@@ -44,7 +44,7 @@ pub(super) enum Plan {
 }
 
 impl Geometry {
-    /// Of a device.
+    /// Creates the geometry of a device.
     ///
     /// # Errors
     /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less
@@ -69,7 +69,7 @@ impl Geometry {
         })
     }
 
-    /// What `asked` becomes.
+    /// Returns the action for the request `asked`.
     pub(super) fn plan(&self, asked: &Descriptor) -> Plan {
         if asked.kind == Kind::Flush {
             return Plan::Flush;
@@ -107,7 +107,8 @@ fn attributes(info: &DeviceInfo) -> u32 {
     attributes
 }
 
-/// What the block layer takes for one: a power of two, not less than the logical block.
+/// Returns the physical block if the block layer takes it for one, else the logical block: it must be a power
+/// of two, not less than the logical block.
 fn physical(info: &DeviceInfo) -> Bytes {
     let physical = info.physical_block.0;
     let is_possible = physical.is_power_of_two() && physical > info.logical_block.0 && physical <= 1 << 30;
@@ -119,7 +120,7 @@ fn shift(bytes: Bytes) -> u8 {
     bytes.0.trailing_zeros() as u8
 }
 
-/// As many as a field holds, in whole pages.
+/// Converts to sectors, at most as many as a field holds in whole pages.
 fn sectors(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0 / SECTOR).unwrap_or(!7)
 }

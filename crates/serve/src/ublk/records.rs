@@ -92,7 +92,7 @@ pub(super) struct Record {
     file: LockedRecord,
     pub(super) name: String,
     pub(super) identity: String,
-    /// As it was found.
+    /// State as it was found.
     pub(super) state: State,
 }
 
@@ -109,7 +109,7 @@ impl Record {
 }
 
 impl ExportError {
-    /// That device `number` cannot be taken over.
+    /// Builds the error that device `number` cannot be taken over.
     pub(super) fn not_recoverable(number: u32, why: impl Into<String>) -> Self {
         Self::NotRecoverable { number, why: why.into() }
     }

@@ -1,5 +1,5 @@
-//! What would be lost if this process were killed now: acknowledged writes that no flush has made durable, in
-//! a cache that dies with the process.
+//! Data that would be lost if this process were killed now: acknowledged writes that no flush has made
+//! durable, in a cache that dies with the process.
 //!
 //! The kernel does not notice such a loss. To it the writes are in the drive's cache, and a flush that the
 //! next server answers would make it believe that they are durable. So before the first write after a flush
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::records::Record;
 
-/// What a record says.
+/// State that a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// All that was acknowledged is durable.
@@ -42,7 +42,7 @@ impl State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acknowledged(u64);
 
-/// What is at risk, over all queues.
+/// Record of what is at risk, over all queues.
 #[derive(Debug)]
 pub(super) struct Risk {
     inner: Mutex<Inner>,
@@ -81,7 +81,7 @@ impl Risk {
         Acknowledged(self.inner().acknowledged)
     }
 
-    /// That flush has succeeded.
+    /// Notes that the flush that was sent at `covered` has succeeded.
     pub(super) fn flushed(&self, covered: Acknowledged) {
         let mut inner = self.inner();
         let state = match inner.state {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use plumb_state::Owner;
 
-    /// What the next server would find after each step.
+    /// Runs `steps` with a function that returns what the next server would find after each step.
     fn with_record(steps: impl FnOnce(&Risk, &dyn Fn() -> String)) {
         let directory = tempfile::tempdir().unwrap();
         let base = Base::open(Some(&directory.path().join("ublk"))).unwrap();

@@ -1,4 +1,4 @@
-//! What all queues of an exported device share: the device, its geometry, and what has become of it.
+//! State shared by all queues of an exported device: the device, its geometry, and what has become of it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::served_device::{KnownLosses, REQUEST_TIMEOUT, ServedDevice};
 
 /// Memory of requests that the device has not given back after their end.
 const SPARE: u32 = 4;
-/// What each tag may need: memory that is lent to the kernel, and as much for a read.
+/// Number of buffers that each tag may need: memory that is lent to the kernel, and as much for a read.
 const OF_A_TAG: u32 = 2;
 
 /// The device and what is known of it.
@@ -48,7 +48,7 @@ impl Served {
         }
     }
 
-    /// What promised durability has failed: the record says so.
+    /// Notes in the record that a request that promised durability has failed.
     pub(super) fn note_failed_flush(&self) {
         self.risk.failed();
     }

@@ -61,7 +61,7 @@ pub(super) fn sweep_locked(driver: &mut Driver, base: &Base, locked: &DirectoryL
 /// A device whose server is dead.
 struct Dead {
     number: u32,
-    /// Its record, if its server came to write one.
+    /// Record of the device, if its server came to write one.
     record: Option<Record>,
     /// The kernel still has the device.
     has_device: bool,

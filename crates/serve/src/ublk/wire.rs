@@ -1,4 +1,4 @@
-//! What is said to the driver about a device, and what it says of a request: structures of
+//! Messages to the driver about a device, and its descriptions of requests: structures of
 //! include/uapi/linux/ublk_cmd.h as bytes, in the byte order of the machine.
 //!
 //! ```text
@@ -68,7 +68,7 @@ macro_rules! structure {
 }
 
 structure! {
-    /// What the driver knows of a device beside its parameters.
+    /// Properties that the driver knows of a device, beside its parameters.
     Info, INFO_BYTES:
     queues u16 @ 0,
     depth u16 @ 2,
@@ -82,7 +82,7 @@ structure! {
 }
 
 structure! {
-    /// What the block device is to be like. Sizes are in sectors of 512 bytes, block sizes are powers of two.
+    /// Parameters of the block device. Sizes are in sectors of 512 bytes, block sizes are powers of two.
     Parameters, PARAMETERS_BYTES:
     attributes u32 @ 8,
     logical_shift u8 @ 12,
@@ -112,7 +112,8 @@ impl Parameters {
         bytes
     }
 
-    /// What to ask for them with: the driver fills as many bytes as this says.
+    /// Returns the buffer to request the parameters with: the driver fills as many bytes as its length field
+    /// says.
     pub(super) fn question() -> [u8; PARAMETERS_BYTES] {
         let mut bytes = [0; PARAMETERS_BYTES];
         put(&mut bytes, 0, (PARAMETERS_BYTES as u32).to_ne_bytes());
@@ -120,7 +121,7 @@ impl Parameters {
     }
 }
 
-/// What a request is for.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -178,7 +179,7 @@ fn taken<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    /// As a C program with the structures of the header lays them out on a little-endian machine.
+    /// Expects the layout that a C program with the structures of the header has on a little-endian machine.
     #[cfg(target_endian = "little")]
     #[test]
     fn structures_lie_as_in_the_header() {

@@ -59,7 +59,7 @@ impl Kernel for UblkQueue {
 pub(super) struct Job {
     tag: u16,
     kind: JobKind,
-    /// What was lent, if the device has no use for it.
+    /// Memory that was lent, if the device has no use for it.
     memory: Option<BufferMut>,
 }
 
@@ -104,7 +104,7 @@ impl DeviceQueue {
         Ok(Self { requests, memory })
     }
 
-    /// What becomes readable when it has completions, if there is such a descriptor.
+    /// Returns the descriptor that becomes readable when the device has completions, if there is one.
     ///
     /// # Errors
     /// As dup(2).
@@ -260,7 +260,7 @@ impl<K: Kernel> Worker<K> {
         self.kernel.commit(tag, result, memory)
     }
 
-    /// What the kernel is told of a request that is done, after the record knows of it.
+    /// Returns what the kernel is told of a request that is done, after the record knows of it.
     fn acknowledge(&self, kind: JobKind) -> i32 {
         match kind {
             JobKind::Read { bytes } | JobKind::Write { bytes, fua: true } => bytes,

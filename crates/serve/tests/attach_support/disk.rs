@@ -46,7 +46,7 @@ struct State {
     is_broken: bool,
 }
 
-/// Which requests fail.
+/// Kind of requests that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failing {
     Reads,
@@ -54,7 +54,7 @@ pub(crate) enum Failing {
     Flushes,
 }
 
-/// What is complete, and the descriptor that says so.
+/// Completed requests, and the descriptor that says so.
 struct Inbox {
     completions: Mutex<Vec<Completion>>,
     wake: OwnedFd,

@@ -1,4 +1,4 @@
-//! What the tests of attachments share: where they attach, and the programs that they run on what is
+//! Shared parts of the tests of attachments: where they attach, and the programs that they run on what is
 //! attached.
 
 pub(crate) mod disk;

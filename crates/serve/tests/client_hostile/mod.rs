@@ -23,7 +23,7 @@ use self::scripted::{CAPABLE, MULTI, Nature, Peer, Scripted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
-/// What requests fail with after the connection is lost.
+/// Outcome of requests after the connection is lost.
 const NOT_CONNECTED: Outcome = Outcome::Failed(Errno(107));
 
 fn pool() -> Pool {

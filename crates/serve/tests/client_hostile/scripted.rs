@@ -13,7 +13,7 @@ use plumb_serve::nbd::wire::{
     encode_option_reply,
 };
 
-/// What the server is like.
+/// Properties of the scripted server.
 #[derive(Clone, Copy)]
 pub(crate) struct Nature {
     pub(crate) size: u64,

@@ -69,7 +69,7 @@ impl Program {
         format!("nbd+unix:///?socket={}{parameters}", self.socket.display())
     }
 
-    /// As a power cut of the server.
+    /// Kills the server, as a power cut would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -66,7 +66,7 @@ fn a_stop_answers_what_was_asked_and_takes_the_socket_away() {
     assert!(!running.socket.exists());
 }
 
-/// What it is refused for; nothing if it failed for another reason, or did not.
+/// Returns the reason of a refusal; an empty string if it failed for another reason, or did not fail.
 fn refusal<T>(outcome: Result<T, ServeError>) -> String {
     match outcome {
         Err(ServeError::Refused(why)) => why,

@@ -21,7 +21,7 @@ pub(crate) fn has(program: &str) -> bool {
     is_there
 }
 
-/// What it printed; it must succeed.
+/// Runs `program`, which must succeed, and returns what it printed.
 fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,5 +1,5 @@
-//! What the server promises, judged from outside on the reference model; and the judge itself, judged by
-//! servers that make mistakes.
+//! Tests of what the server promises, judged from outside on the reference model; and tests of the judge
+//! itself, by servers that make mistakes.
 
 use std::io;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn reads(scene: &Scene) -> Result<(), Wrong> {
     expect("what it wrote", client.read(0, SPLIT as u32)? == bytes, true)
 }
 
-/// Whether all of `expected` is there after a power cut.
+/// Checks that all of `expected` is there after a power cut.
 fn survives(scene: &Scene, what: &str, offset: u64, expected: &[u8]) -> Result<(), Wrong> {
     scene.device.model.cut_power();
     let found = scene.client()?.read(offset, expected.len() as u32)?;

@@ -12,7 +12,7 @@ use plumb_block::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Which requests something is staged for.
+/// Predicate of the requests that something is staged for.
 type Which = Box<dyn Fn(Op, LbaRange) -> bool + Send>;
 
 struct Stage {
@@ -60,12 +60,12 @@ impl Staged {
         self.stage.lock().unwrap().end = Some((Box::new(which), outcome));
     }
 
-    /// What it says of its power from now on.
+    /// Sets what the device says of its power from now on.
     pub(crate) fn set_power(&self, power: Power) {
         self.stage.lock().unwrap().power = power;
     }
 
-    /// What was submitted to any queue.
+    /// Returns the requests that were submitted to any queue.
     pub(crate) fn seen(&self) -> Vec<(Op, LbaRange)> {
         self.stage.lock().unwrap().seen.clone()
     }

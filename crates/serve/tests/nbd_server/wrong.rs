@@ -105,10 +105,10 @@ struct WrongQueue {
     inner: Box<dyn Queue>,
     mistake: Mistake,
     blocks: u64,
-    /// What was submitted last.
+    /// Request that was submitted last.
     before: Option<(Op, LbaRange)>,
     has_written: bool,
-    /// What is answered without the device.
+    /// Requests that are answered without the device.
     early: Vec<(Tag, Payload, Outcome)>,
 }
 

@@ -1,4 +1,4 @@
-//! What was asked of the server and is not answered yet, by cookie.
+//! Commands to the server that are not answered yet, by cookie.
 //!
 //! A cookie is a number in a table and the number of commands until then, so that an answer to nobody, or a
 //! second answer, is recognised.
@@ -18,11 +18,11 @@ pub(super) struct Asked {
     pub(super) flags: CommandFlags,
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Which bytes of a read have come.
+    /// Set of the bytes of a read that have come.
     pub(super) coverage: Coverage,
     /// The first error that a chunk reported.
     pub(super) failed: Option<Errno>,
-    /// What a block status said.
+    /// Content of a block status.
     pub(super) status: Vec<BlockDescriptor>,
 }
 

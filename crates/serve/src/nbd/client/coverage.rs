@@ -1,4 +1,4 @@
-//! Which bytes of a read have come: chunks may come in any order, each byte once.
+//! Set of the bytes of a read that have come: chunks may come in any order, each byte once.
 
 /// More separate runs than this, and the server is up to no good.
 const RUNS_MAX: usize = 4096;
@@ -8,7 +8,7 @@ const RUNS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     head: u32,
-    /// As (start, end).
+    /// Other runs, as (start, end).
     rest: Vec<(u32, u32)>,
 }
 

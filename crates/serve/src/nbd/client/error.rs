@@ -15,7 +15,7 @@ pub enum ConnectError {
     /// The server cannot be reached, or the connection broke.
     #[error("cannot {operation} {place}")]
     Io {
-        /// What was being done.
+        /// Action that failed, as a verb.
         operation: &'static str,
         /// Where.
         place: String,
@@ -33,12 +33,12 @@ pub enum ConnectError {
         /// For how long.
         seconds: u64,
     },
-    /// What the server sent is not the protocol.
+    /// The server sent something that is not the protocol.
     #[error("{place} does not speak NBD as expected")]
     Protocol {
         /// Where.
         place: String,
-        /// What was wrong.
+        /// Violation of the protocol.
         source: Malformed,
     },
     /// The server said no, or what it offers cannot be used.

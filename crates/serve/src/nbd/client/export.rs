@@ -1,4 +1,4 @@
-//! What was negotiated about an export, and what requests become under it.
+//! Negotiated properties of an export, and the commands that requests become under them.
 
 use plumb_block::{Bytes, DeviceInfo, Errno, Op, Payload, Request, VolatileCache};
 
@@ -38,7 +38,7 @@ pub(super) struct Export {
     transfer_max: u64,
 }
 
-/// What a request becomes.
+/// Command that a request becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) command: Command,
@@ -138,7 +138,7 @@ impl Export {
         }
     }
 
-    /// What `request` becomes.
+    /// Returns the command that `request` becomes.
     ///
     /// # Errors
     /// EINVAL off the device or off its grid, EOPNOTSUPP and EROFS for what the export cannot do.

@@ -1,4 +1,4 @@
-//! What is behind the blocks, by block status in `base:allocation`.
+//! Extents of the blocks, by block status in `base:allocation`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) enum Unanswered {
     Failed(Errno),
 }
 
-/// What is behind the blocks of `range`, in order, covering all of it.
+/// Returns the extents of `range`, in order, covering all of it.
 pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Result<Vec<Extent>, Unanswered> {
     let block = link.export.logical_block();
     if range.nlb == 0 {
@@ -82,7 +82,8 @@ impl Gathered {
     }
 }
 
-/// What the flags of `base:allocation` say. A hole that is not said to read as zeroes may read as anything.
+/// Returns the state that the flags of `base:allocation` say. A hole that is not said to read as zeroes may
+/// read as anything.
 fn state_of(flags: u32) -> ExtentState {
     match (flags & BlockDescriptor::HOLE != 0, flags & BlockDescriptor::ZERO != 0) {
         (true, true) => ExtentState::Hole,

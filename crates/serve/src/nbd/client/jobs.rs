@@ -18,18 +18,18 @@ use crate::slab::Slab;
 /// The number of a queue at a connection.
 pub(super) type PortId = u32;
 
-/// Who waits for the end of a job.
+/// Party that waits for the end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The queue.
     Yes,
-    /// Its completion as unknown was sent; the queue counts it until it ends.
+    /// Nobody any more: the completion as unknown was sent; the queue counts the job until it ends.
     TooLate,
     /// The queue is gone.
     No,
 }
 
-/// What is being done of a job.
+/// Part of a job that is being carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The request itself.
@@ -52,7 +52,7 @@ pub(super) struct Job {
     /// How many commands are not answered.
     pub(super) pieces: u32,
     pub(super) failed: Option<Errno>,
-    /// What its question for block status was answered.
+    /// Answer to the job's request for block status.
     pub(super) status: Vec<BlockDescriptor>,
 }
 

@@ -28,7 +28,7 @@ use crate::nbd::output::Output;
 use crate::nbd::transport::Socket;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
 
-/// What the connections of a device have in common.
+/// State that the connections of a device have in common.
 pub(super) struct Common {
     pub(super) clock: Arc<dyn Clock>,
     /// The first flush that failed: every later one fails, too.
@@ -51,7 +51,7 @@ impl Common {
     }
 }
 
-/// What comes to a port.
+/// Message to a port.
 #[derive(Debug)]
 pub(super) enum Mail {
     /// A request ended.
@@ -60,7 +60,7 @@ pub(super) enum Mail {
     GivenUp(Completion),
     /// A request that was given up on is over, and its memory free.
     Released,
-    /// What was asked about the blocks.
+    /// The answer to a request for block status.
     Status(Result<Vec<BlockDescriptor>, Errno>),
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Lost(pub(super) String);
 struct Port {
     mail: Vec<Mail>,
     wakeups: Arc<Wakeups>,
-    /// It was woken for the mail.
+    /// True if the port was woken for the mail.
     is_woken: bool,
 }
 
@@ -123,7 +123,7 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to wait for: readable when replies have come.
+    /// Returns the socket to wait for: it is readable when replies have come.
     pub(super) fn socket(&self) -> &Arc<OwnedFd> {
         &self.socket
     }

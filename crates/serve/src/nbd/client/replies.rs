@@ -63,7 +63,7 @@ enum State {
     Body { header: ChunkHeader, bytes: Vec<u8> },
 }
 
-/// What was received and not understood yet, and what is expected.
+/// Bytes that were received and not understood yet, and what is expected next.
 pub(super) struct Replies {
     input: Input,
     state: State,

@@ -192,7 +192,7 @@ fn mutate(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
     }
 }
 
-/// What a server answers to a cookie.
+/// Function from a cookie to the server's answer.
 type Reply = Box<dyn Fn(Cookie) -> Vec<u8>>;
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn request(link: &Arc<Link>, request: Request, until: Nanos) -> Resul
     }
 }
 
-/// What is behind `length` bytes from `offset` on.
+/// Requests the block status of `length` bytes from `offset` on, and returns the answer.
 pub(super) fn status(
     link: &Arc<Link>,
     offset: u64,

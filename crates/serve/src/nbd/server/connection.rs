@@ -11,7 +11,7 @@ use crate::nbd::transport::Transport;
 /// How much is received at once during the handshake.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// What a connection needs to know.
+/// Settings of a connection.
 pub(super) struct Setting {
     pub(super) terms: Terms,
     pub(super) limits: Limits,
@@ -29,7 +29,7 @@ pub(super) fn serve(transport: &mut impl Transport, setting: Setting) -> Result<
     }
 }
 
-/// What was agreed, if anything; what came behind it is left in `received`.
+/// Shakes hands and returns what was agreed, if anything; bytes that came behind it are left in `received`.
 fn shake_hands(
     transport: &mut impl Transport,
     setting: &Setting,

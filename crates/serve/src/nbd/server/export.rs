@@ -15,7 +15,7 @@ pub struct Export {
     pub name: String,
     /// For people; may be empty.
     pub description: String,
-    /// What is behind it.
+    /// Device behind the export.
     pub device: Arc<dyn Device>,
     /// True if writes, trims and zeroes are refused.
     pub read_only: bool,
@@ -36,7 +36,7 @@ impl Served {
         Self { export, device }
     }
 
-    /// What is said of the export: only what the device really does.
+    /// Returns the flags of the export: only what the device really does.
     ///
     /// FLUSH, FUA, zeroes and several connections are part of the contract of every [`Device`]: a flush
     /// covers what completed on any queue, so on any connection. TRIM is offered where the device discards.

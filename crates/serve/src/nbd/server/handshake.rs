@@ -27,18 +27,18 @@ pub(super) use answers::ALLOCATION_ID;
 /// The largest option that is skipped.
 const SKIP_MAX_BYTES: u32 = 1 << 20;
 
-/// Whether connections are encrypted.
+/// State of the encryption of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encryption {
     /// There are no certificates.
     Unavailable,
     /// Nothing else is answered before it.
     Required,
-    /// It is on.
+    /// Encryption is on.
     Established,
 }
 
-/// What the handshake knows of the server.
+/// Properties of the server that the handshake knows.
 #[derive(Clone)]
 pub(super) struct Terms {
     pub(super) exports: Arc<[Arc<Served>]>,
@@ -47,7 +47,7 @@ pub(super) struct Terms {
     pub(super) refusal: Option<String>,
 }
 
-/// What was agreed.
+/// Session that a handshake agreed on.
 #[derive(Clone)]
 pub(super) struct Session {
     pub(super) served: Arc<Served>,
@@ -59,7 +59,7 @@ pub(super) struct Session {
     pub(super) has_allocation: bool,
 }
 
-/// What is to be done next.
+/// Next step of a handshake.
 pub(super) enum Step {
     /// Nothing: more bytes are needed.
     NeedBytes,
@@ -77,7 +77,7 @@ pub(super) enum Step {
 enum State {
     ClientFlags,
     Option,
-    /// So much of an option that was answered is to come.
+    /// The rest of an option that was answered is still to come: `left` bytes.
     Skip {
         left: u32,
     },
@@ -100,7 +100,7 @@ impl Handshake {
         Self { terms, state, has_no_zeroes: false, is_structured: false, allocation_of: None }
     }
 
-    /// What to send first.
+    /// Returns the bytes that the server sends first.
     pub(super) fn greeting() -> [u8; ServerHello::BYTES] {
         let flags = HandshakeFlags::FIXED_NEWSTYLE.with(HandshakeFlags::NO_ZEROES);
         ServerHello { flags }.encode()

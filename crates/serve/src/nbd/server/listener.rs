@@ -19,7 +19,7 @@ use super::ServeError;
 pub use crate::unix_socket::PATH_MAX_BYTES;
 use crate::unix_socket::UnixSocket;
 
-/// Who may connect: the owner.
+/// Mode of a socket to which only the owner may connect.
 pub const OWNER_ONLY: u32 = 0o600;
 
 /// Where a server listens. Dropping it removes its unix socket.
@@ -103,7 +103,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Whether what is at `path` may be replaced: nothing, or the socket of a dead server.
+/// Fails unless there is nothing at `path`, or the socket of a dead server, which may be replaced.
 fn refuse_if_taken(path: &Path) -> Result<(), ServeError> {
     let place = path.display().to_string();
     match fs::symlink_metadata(path) {

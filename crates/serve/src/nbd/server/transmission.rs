@@ -78,7 +78,7 @@ pub(super) enum Broken {
     HalfSent,
 }
 
-/// What must happen before more can be taken in.
+/// Event that must happen before more can be taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Blocked {
     /// More bytes must come.
@@ -87,13 +87,13 @@ enum Blocked {
     Room,
 }
 
-/// What the connection has of the device, from its first request on.
+/// Queue and buffers that the connection has of the device, from its first request on.
 struct Lane {
     requests: Requests<Piece>,
     buffers: Buffers,
 }
 
-/// What a connection may have.
+/// Limits of what a connection may have.
 #[derive(Clone)]
 pub(super) struct Limits {
     /// How many requests a connection's queue holds.
@@ -233,7 +233,7 @@ impl Transmission {
         })
     }
 
-    /// Whether `look` finds something within a moment, where that pays.
+    /// Returns true if `look` finds something within a moment, where that pays.
     fn look_again(
         &mut self,
         what: usize,

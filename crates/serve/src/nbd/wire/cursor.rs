@@ -2,7 +2,7 @@
 
 use super::error::Malformed;
 
-/// What is left to read of a message called `what`.
+/// Unread rest of a message called `what`.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     what: &'static str,

@@ -10,7 +10,7 @@ pub enum Malformed {
     /// The message ended early.
     #[error("{what} ended early: {length} bytes were left where more were expected")]
     Short {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
         /// How much was left.
         length: usize,
@@ -18,33 +18,34 @@ pub enum Malformed {
     /// The message goes on where it should end.
     #[error("{what} has {excess} bytes too many")]
     Long {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
         /// How many bytes.
         excess: usize,
     },
-    /// It does not begin as it should: the peer does not speak the protocol, or the two are out of step.
+    /// The message does not begin as it should: the peer does not speak the protocol, or the two are out of
+    /// step.
     #[error("{what} begins with {found:#x}, expected {expected:#x}")]
     Magic {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
         /// The number it should begin with.
         expected: u64,
-        /// What was there.
+        /// Number that was found.
         found: u64,
     },
     /// A string is longer than 4096 bytes, not UTF-8, or has a NUL in it.
     #[error("{what} has a string that is not UTF-8 of at most 4096 bytes without NUL")]
     String {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
     },
     /// A number that cannot be.
     #[error("{what} says {found}, which cannot be")]
     Value {
-        /// Which field.
+        /// Name of the field.
         what: &'static str,
-        /// What was there.
+        /// Number that was found.
         found: u64,
     },
 }

@@ -32,10 +32,10 @@ flags! { TransmissionFlags, u16, "What an export can do (\"Transmission flags\")
     SEND_FAST_ZERO = 1 << 11, "The FAST_ZERO flag of WRITE_ZEROES is understood.";
 }
 
-/// What the server says first.
+/// First message of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerHello {
-    /// What it can do.
+    /// Capabilities of the server.
     pub flags: HandshakeFlags,
 }
 

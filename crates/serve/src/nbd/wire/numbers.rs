@@ -29,7 +29,7 @@ macro_rules! flags {
                 self.0 & flags.0 == flags.0
             }
 
-            /// These and `flags`.
+            /// Returns these flags together with `flags`.
             #[must_use]
             pub const fn with(self, flags: Self) -> Self {
                 Self(self.0 | flags.0)

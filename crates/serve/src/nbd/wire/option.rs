@@ -1,4 +1,4 @@
-//! What is negotiated: options, the replies to them, and what they carry.
+//! Negotiation: options, the replies to them, and what they carry.
 //!
 //! ```text
 //! option  magic IHAVEOPT | option u32 | length u32 | length bytes
@@ -16,7 +16,8 @@ const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
 codes! {
-    /// What the client asks for ("Option types"). Others than those named here may come.
+    /// Code of an option, which says what the client requests ("Option types"). Others than those named here
+    /// may come.
     OptionCode, u32;
     EXPORT_NAME = 1, "Choose an export and start, the old way: no error can be answered.";
     ABORT = 2, "End the handshake.";
@@ -32,7 +33,7 @@ codes! {
 /// The header of an option; `length` bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionHeader {
-    /// Which.
+    /// Code of the option.
     pub code: OptionCode,
     /// How many bytes follow.
     pub length: u32,
@@ -64,7 +65,7 @@ pub fn encode_option(code: OptionCode, data: &[u8]) -> Vec<u8> {
 }
 
 codes! {
-    /// What a reply to an option says ("Option reply types"). Bit 31 marks errors.
+    /// Kind of a reply to an option ("Option reply types"). Bit 31 marks errors.
     OptionReplyKind, u32;
     ACK = 1, "Done; for GO: the transmission phase begins.";
     SERVER = 2, "One export.";
@@ -92,7 +93,7 @@ impl OptionReplyKind {
 pub struct OptionReplyHeader {
     /// To which option.
     pub code: OptionCode,
-    /// What it says.
+    /// Kind of the reply.
     pub kind: OptionReplyKind,
     /// How many bytes follow.
     pub length: u32,
@@ -127,7 +128,7 @@ pub fn encode_option_reply(code: OptionCode, kind: OptionReplyKind, data: &[u8],
 }
 
 codes! {
-    /// Which information about an export ("NBD_REP_INFO").
+    /// Kind of information about an export ("NBD_REP_INFO").
     InfoKind, u16;
     EXPORT = 0, "Size and flags: always sent.";
     NAME = 1, "The name by which the server knows it.";
@@ -142,7 +143,7 @@ pub enum Info {
     Export {
         /// In bytes.
         size: u64,
-        /// What it can do.
+        /// Capabilities of the export.
         flags: TransmissionFlags,
     },
     /// The name by which the server knows it.
@@ -216,14 +217,14 @@ fn put_counted(text: &str, into: &mut Vec<u8>) {
 /// The data of INFO and GO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoRequest {
-    /// Which export; the empty string is the default one.
+    /// Name of the export; the empty string is the default one.
     pub name: String,
-    /// What the client wants to know.
+    /// Kinds of information that the client wants.
     pub wants: Vec<InfoKind>,
 }
 
 impl GoRequest {
-    /// As it travels.
+    /// Encodes the request as it travels.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(6 + self.name.len() + 2 * self.wants.len());
         put_counted(&self.name, &mut bytes);
@@ -249,14 +250,14 @@ impl GoRequest {
 /// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaContextRequest {
-    /// Which export.
+    /// Name of the export.
     pub export: String,
     /// Contexts, `namespace:leaf`, or `namespace:` for all of it.
     pub queries: Vec<String>,
 }
 
 impl MetaContextRequest {
-    /// As it travels.
+    /// Encodes the request as it travels.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_counted(&self.export, &mut bytes);
@@ -312,7 +313,7 @@ impl MetaContext {
 /// One export in the answer to LIST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
     /// For people; may be empty.
     pub description: String,

@@ -23,7 +23,7 @@ const FLAG_DONE: u16 = 1;
 pub struct SimpleReply {
     /// How it ended.
     pub errno: WireErrno,
-    /// Of the request.
+    /// Cookie of the request.
     pub cookie: Cookie,
 }
 
@@ -42,7 +42,7 @@ impl SimpleReply {
 }
 
 codes! {
-    /// What a chunk carries ("Structured reply types"). Bit 15 marks errors.
+    /// Content of a chunk ("Structured reply types"). Bit 15 marks errors.
     ChunkKind, u16;
     NONE = 0, "Nothing: done.";
     OFFSET_DATA = 1, "An offset and the bytes there.";
@@ -64,9 +64,9 @@ impl ChunkKind {
 pub struct ChunkHeader {
     /// True if this is the last chunk of the reply.
     pub is_last: bool,
-    /// What it carries.
+    /// Kind of content.
     pub kind: ChunkKind,
-    /// Of the request.
+    /// Cookie of the request.
     pub cookie: Cookie,
     /// How many bytes follow.
     pub length: u32,
@@ -149,7 +149,7 @@ pub struct OffsetHole {
     pub length: u32,
 }
 
-/// What failed, and where if the server knows.
+/// Failure of a command, and its place if the server knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorChunk {
     /// How. Never [`WireErrno::NONE`].
@@ -165,7 +165,8 @@ pub struct ErrorChunk {
 pub struct BlockDescriptor {
     /// How many bytes.
     pub length: u32,
-    /// What they are: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for `base:allocation`.
+    /// Description of the bytes: see [`BlockDescriptor::HOLE`] and [`BlockDescriptor::ZERO`] for
+    /// `base:allocation`.
     pub flags: u32,
 }
 
@@ -176,10 +177,10 @@ impl BlockDescriptor {
     pub const ZERO: u32 = 2;
 }
 
-/// What is behind the bytes from the offset of the request on, in one metadata context.
+/// State of the bytes from the offset of the request on, in one metadata context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockStatus {
-    /// Which context.
+    /// Number of the context.
     pub context: u32,
     /// In order, without gaps.
     pub descriptors: Vec<BlockDescriptor>,
@@ -208,9 +209,9 @@ pub enum Chunk {
     None,
     /// Zeroes.
     Hole(OffsetHole),
-    /// What is behind the bytes.
+    /// The state of the bytes.
     Status(BlockStatus),
-    /// What failed.
+    /// A failure.
     Error(ErrorChunk),
 }
 

@@ -11,7 +11,7 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 pub struct Cookie(pub u64);
 
 codes! {
-    /// What to do ("Request types"). Others than those named here may come.
+    /// Operation of a request ("Request types"). Others than those named here may come.
     Command, u16;
     READ = 0, "Read.";
     WRITE = 1, "Write: the payload follows the header.";
@@ -36,7 +36,7 @@ flags! { CommandFlags, u16, "How to do it (\"Command flags\").";
 pub struct RequestHeader {
     /// How.
     pub flags: CommandFlags,
-    /// What.
+    /// Operation to carry out.
     pub command: Command,
     /// Returned in the reply.
     pub cookie: Cookie,

@@ -1,4 +1,4 @@
-//! What is encoded decodes to the same, and no bytes make decoding panic.
+//! Tests that encoded messages decode to the same, and that no bytes make decoding panic.
 
 use proptest::prelude::*;
 

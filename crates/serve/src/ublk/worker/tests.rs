@@ -183,11 +183,11 @@ fn a_server_after_one_that_lost_nothing_goes_on() {
     }
 }
 
-/// What the kernel's users know of one block: the version whose write was answered last.
+/// Knowledge of the kernel's users of each block: the version whose write was answered last.
 #[derive(Default)]
 struct Believed {
     acknowledged: BTreeMap<u64, u64>,
-    /// As `acknowledged` was when a flush was asked.
+    /// Copies of `acknowledged` from when each flush was requested, by tag.
     asked: BTreeMap<u16, BTreeMap<u64, u64>>,
     succeeded: u32,
     failed: u32,

@@ -15,7 +15,7 @@ use crate::served_device::KnownLosses;
 /// The number of `base:allocation` in block status: there is no other context.
 pub(in crate::nbd::server) const ALLOCATION_ID: u32 = 1;
 
-/// What a client that says nothing of block sizes keeps to ("Block size constraints").
+/// Block size that a client keeps to if it says nothing of block sizes ("Block size constraints").
 const ASSUMED_BLOCK: Bytes = Bytes(512);
 
 /// Why an option is refused, in a sentence for people.

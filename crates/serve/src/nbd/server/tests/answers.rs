@@ -7,8 +7,8 @@ use crate::nbd::wire::{
     ServerEntry, ServerHello,
 };
 
-/// Whether `sent` is well-formed to its last byte; with `expected`, whether each of these was answered once
-/// and nothing else was.
+/// Checks that `sent` is well-formed to its last byte; with `expected`, also that each of these was answered
+/// once and nothing else was.
 ///
 /// The length of the bytes behind a simple reply to a read is known to the client only, so in sessions
 /// without structured replies only the handshake is parsed.

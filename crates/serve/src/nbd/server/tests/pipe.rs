@@ -8,7 +8,7 @@ use rand_xoshiro::rand_core::Rng;
 
 use crate::nbd::transport::{Patience, Transport, Wants};
 
-/// So many waits in a row without a byte in either direction, and the server is stuck.
+/// Number of waits in a row without a byte in either direction after which the server counts as stuck.
 const WAITS_MAX: u32 = 1000;
 
 pub(super) struct Pipe {

@@ -96,7 +96,7 @@ impl Transmission {
         }
     }
 
-    /// What stands before the bytes of a read that are sent as one.
+    /// Queues the header that precedes the bytes of a read that are sent as one.
     fn begin_read(&mut self, cookie: Cookie, offset: u64, length: u32) {
         if self.session.is_structured {
             self.output.head(&ChunkHeader::encode_offset_data(cookie, offset, length, true));

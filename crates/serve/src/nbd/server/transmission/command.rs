@@ -19,7 +19,7 @@ pub(super) struct Command {
     pub(super) failure: Option<Errno>,
     /// A flush must follow before it is answered.
     pub(super) flush_after: bool,
-    /// Of a read, its bytes.
+    /// Bytes of the read, if the command is one.
     pub(super) read: Option<Read>,
 }
 

@@ -1,11 +1,11 @@
-//! What a request means for the device, or why it is refused. Pure.
+//! Meaning of a request for the device, or the reason why it is refused. Pure.
 
 use plumb_block::{DeviceInfo, Lba, LbaRange};
 
 use crate::nbd::server::handshake::Session;
 use crate::nbd::wire::{Command, CommandFlags, PAYLOAD_MAX_BYTES, RequestHeader, WireErrno};
 
-/// What requests of a session are held against.
+/// Properties of the device and the session that requests are checked against.
 pub(super) struct Rules {
     /// The device as it was when the session began.
     pub(super) info: DeviceInfo,
@@ -14,7 +14,7 @@ pub(super) struct Rules {
     has_allocation: bool,
 }
 
-/// What to do.
+/// Action for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     Read(LbaRange),
@@ -49,7 +49,7 @@ impl Rules {
         }
     }
 
-    /// What `header` asks for.
+    /// Returns the action that `header` requests.
     pub(super) fn plan(&self, header: &RequestHeader) -> Result<Plan, Refusal> {
         let flags = header.flags;
         let fua = flags.has(CommandFlags::FUA);

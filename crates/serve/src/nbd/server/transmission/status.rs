@@ -1,4 +1,4 @@
-//! What is behind the blocks, in the terms of `base:allocation`.
+//! State of the blocks, in the terms of `base:allocation`.
 
 use plumb_block::{Bytes, Extent, ExtentState, Lba, LbaRange};
 

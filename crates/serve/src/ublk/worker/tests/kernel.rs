@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What a user of the block device asks.
+/// Request of a user of the block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Read {
@@ -31,7 +31,7 @@ pub(super) struct Answer {
     pub(super) result: i32,
 }
 
-/// Who has a tag.
+/// Owner of a tag.
 #[derive(Debug, Default)]
 enum Owner {
     /// Nobody: there is no server.
@@ -40,7 +40,7 @@ enum Owner {
     /// The kernel, with memory of the server.
     Kernel(BufferMut),
     Server,
-    /// It has ended.
+    /// Nobody: the tag has ended.
     Ended,
 }
 
@@ -89,7 +89,7 @@ impl Driver {
         self.ending = Some(errno);
     }
 
-    /// What was not answered is asked again when there is a server.
+    /// Gives all tags back: requests that were not answered are made again when there is a server.
     pub(super) fn server_died(&mut self) {
         self.owners.fill_with(Owner::default);
         self.is_watched = false;
