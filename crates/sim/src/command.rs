@@ -47,9 +47,9 @@ impl Sectors {
 /// One command, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// Its number.
+    /// Number of the command.
     pub id: CommandId,
-    /// What to do.
+    /// Operation to carry out.
     pub op: Op,
     /// Where.
     pub sectors: Sectors,

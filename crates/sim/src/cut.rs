@@ -26,9 +26,9 @@ pub enum Edge {
 pub struct Mark {
     /// Commands of which kind.
     pub kind: CommandKind,
-    /// Which of them, from 1.
+    /// Number of the command among those of its kind, from 1.
     pub number: u64,
-    /// Which side of it.
+    /// Side of the command: its submission or its completion.
     pub edge: Edge,
 }
 
@@ -48,8 +48,8 @@ impl Mark {
 pub enum CutWhen {
     /// At once.
     Now,
-    /// As this happens: a submitted command has arrived and is in flight, a completed one is not answered any
-    /// more.
+    /// When the mark is reached: a submitted command has arrived and is in flight, a completed one is not
+    /// answered any more.
     At(Mark),
     /// At a random moment after the first and no later than the second.
     Between(Mark, Mark),
@@ -58,7 +58,7 @@ pub enum CutWhen {
 /// When to cut that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutWhenError {
-    /// It is not understood.
+    /// The text is not understood.
     #[error(
         "`{0}` does not say when to cut: expected now, write=N, flush=N, or a window such as \
          flush:3:submitted..flush:3:completed"

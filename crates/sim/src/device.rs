@@ -16,7 +16,7 @@ use crate::drive::{Drive, PortNumber};
 use crate::timer::{self, Timer};
 use crate::wake_ahead::WakeAhead;
 
-/// What is due within this is waited for without a sleep, which takes longer.
+/// Time within which a due event is waited for without a sleep, which takes longer.
 const NEAR: Nanos = Nanos::micros(2);
 
 /// A drive that is shared: by its queues, by whoever serves it, by whoever holds its power switch.
@@ -107,7 +107,7 @@ impl Handle {
         Arc::new(SimDevice(self.clone()))
     }
 
-    /// What reaches the drive, counted at the drive.
+    /// Returns the counters of what reaches the drive, counted at the drive.
     pub fn counters(&self) -> Arc<dyn StorageCounters> {
         Arc::new(SimCounters(self.clone()))
     }
@@ -121,8 +121,8 @@ impl Handle {
         (state, now)
     }
 
-    /// The same, and advanced further to what is due so soon that a sleep would take longer. The drive is not
-    /// locked meanwhile, so that others get on.
+    /// Advances to now as [`advanced`](Self::advanced) does, and further to what is due so soon that a sleep
+    /// would take longer. The drive is not locked meanwhile, so that others get on.
     fn advanced_to_near(&self) -> (MutexGuard<'_, State>, Nanos) {
         let (mut state, mut now) = self.advanced();
         let end = now.saturating_add(NEAR);
@@ -186,7 +186,7 @@ impl Device for SimDevice {
 struct SimQueue {
     handle: Handle,
     port: PortNumber,
-    /// That of the port's timer; in real time only.
+    /// Descriptor of the port's timer; in real time only.
     descriptor: Option<Arc<OwnedFd>>,
     ahead: WakeAhead,
     capacity: usize,

@@ -22,7 +22,7 @@ use crate::model::Time;
 /// How much longer a fault may make a command take at most: an hour.
 const SLOW_MAX: Nanos = Nanos::secs(3600);
 
-/// Which kind of command a fault or a cut is about.
+/// Kind of command that a fault or a cut is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandKind {
     /// Reads.
@@ -71,14 +71,14 @@ impl FromStr for CommandKind {
     }
 }
 
-/// What happens to a command.
+/// Effect of a fault on a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It fails with this, in its usual time.
+    /// The command fails with this error, in its usual time.
     Fail(Errno),
-    /// It is never answered; a write may land all the same.
+    /// The command is never answered; a write may land all the same.
     Timeout,
-    /// It takes so much longer.
+    /// The command takes so much longer.
     Slow(Nanos),
 }
 
@@ -104,17 +104,17 @@ pub struct Fault {
 /// A fault that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// It is not understood, or means nothing.
+    /// The text is not understood, or means nothing.
     #[error(
         "`{found}` is no part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
     )]
     Senseless {
-        /// What was found.
+        /// Text that was found.
         found: String,
-        /// What could have been there.
+        /// Text that could have been there.
         expected: &'static str,
     },
-    /// It means blocks that the drive does not have.
+    /// The fault means blocks that the drive does not have.
     #[error("`{fault}` means blocks that the drive does not have: its logical blocks are 0 to {last}")]
     Beyond {
         /// The fault.

@@ -1,4 +1,4 @@
-//! What wakes a queue in real time: a timerfd(2), on which its owner can wait together with other
+//! Timer that wakes a queue in real time: a timerfd(2), on which its owner can wait together with other
 //! descriptors.
 //!
 //! It goes off when it is set to, without the slack that the kernel allows itself for a sleeping thread.
@@ -18,7 +18,7 @@ pub(crate) struct Timer {
     setting: Setting,
 }
 
-/// What it is set to, by the clock of the drive.
+/// Setting of a timer, by the clock of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
     Never,

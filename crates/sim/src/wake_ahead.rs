@@ -12,7 +12,7 @@
 
 use plumb_block::Nanos;
 
-/// What wake-ups are taken to be late before any was seen.
+/// Lateness that is assumed of wake-ups before any was seen.
 const LATENESS_AT_FIRST: Nanos = Nanos::micros(50);
 /// Later than that is not what a wake-up takes, but a processor that did something else.
 const LATENESS_MAX: Nanos = Nanos::micros(200);
@@ -25,7 +25,7 @@ const BUDGET_DIVISOR: u64 = 4;
 /// ... and how much of it can be saved up.
 const BUDGET_MAX: Nanos = Nanos::millis(1);
 
-/// What a queue has learnt of its wake-ups.
+/// Lateness and budget of the early wake-ups of a queue, as it has learnt them.
 #[derive(Debug)]
 pub(crate) struct WakeAhead {
     /// How late a wake-up is expected to be.
@@ -54,7 +54,7 @@ impl WakeAhead {
         Self { lateness: LATENESS_AT_FIRST, budget: BUDGET_MAX, budget_at: now, next: None }
     }
 
-    /// Its owner is awake: learns how late that is, and counts what it has spent.
+    /// Notes that the queue's owner is awake: learns how late that is, and counts what it has spent.
     pub(crate) fn woke(&mut self, now: Nanos) {
         self.earn(now);
         let Some(next) = self.next.as_mut().filter(|next| next.at <= now) else { return };

@@ -72,7 +72,7 @@ impl Array {
         self.wait_for(Request::flush(Tag(self.tag)))
     }
 
-    /// Of all that was written, how many blocks a cut takes now.
+    /// Cuts the power now and returns how many blocks are lost of all that were written.
     fn lost_at_cut(&self) -> u64 {
         self.drive.with(Drive::cut_power);
         self.drive.with(|drive, _| drive.last_cut().unwrap().lost_blocks)

@@ -101,7 +101,7 @@ impl Rig for Simulated {
     }
 }
 
-/// The same drive by the real clock.
+/// Rig of a simulated drive that goes by the real clock.
 struct Served {
     model: Model,
     seed: u64,

@@ -1,5 +1,5 @@
-//! The same seed gives the same run and the same bytes, on every machine: what a drive did is told by one
-//! number, and that number stands here.
+//! Tests that one seed gives one run with one set of bytes, on every machine: what a drive did is summed up
+//! in one number, and that number stands here.
 use std::sync::Arc;
 
 use plumb_block::{

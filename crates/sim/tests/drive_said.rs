@@ -1,5 +1,6 @@
-//! What a drive said, and what it does about it: lies are lost and accounted, a cache that is turned off is
-//! empty, a switch lasts as long as the power, and FUA of a drive without it goes by the rules of a flush.
+//! Tests of what a drive said, and of what it does about it: lies are lost and accounted, a cache that is
+//! turned off is empty, a switch lasts as long as the power, and FUA of a drive without it goes by the rules
+//! of a flush.
 use std::sync::Arc;
 
 use plumb_block::{
@@ -65,7 +66,7 @@ impl Bench {
         self.one(Op::Flush, 0, 0)
     }
 
-    /// So many commits of 4 KiB each, one after the other in the same 400 KiB.
+    /// Makes `count` commits of 4 KiB each, one after the other in the same 400 KiB.
     fn commit(&mut self, count: u64) {
         for commit in 0..count {
             assert!(self.write(commit * 4 % 400, 4).is_done() && self.flush().is_done());

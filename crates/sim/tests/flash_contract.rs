@@ -1,4 +1,4 @@
-//! What any timing promises to the drive around it, held against every model: each command is answered once,
+//! Promises of any timing to the drive around it, held against every model: each command is answered once,
 //! Persisted comes after Completed, a flush after the Persisted of all that it covers, and a cut forgets.
 use std::collections::BTreeMap;
 
@@ -250,7 +250,7 @@ fn after_a_power_cut_nothing_that_was_before_it_happens() {
     }
 }
 
-/// What a flash drive has in its cache of `mib` MiB that were written `after` ago.
+/// Returns how much a flash drive has in its cache of `mib` MiB that were written `after` ago.
 fn dirty_after(name: &str, mib: u64, after: Nanos) -> Bytes {
     let (mut timing, mut events) = (Model::named(name).unwrap().timing(SIZE, 1), Vec::new());
     let mut now = Nanos(0);

@@ -1,5 +1,5 @@
-//! What reaches a drive through the kernel above it: a flush only where a volatile cache is known, one at a
-//! time, and FUA made of a write and a flush where the drive has none.
+//! Tests of what reaches a drive through the kernel above it: a flush only where a volatile cache is known,
+//! one at a time, and FUA made of a write and a flush where the drive has none.
 
 use std::sync::Arc;
 

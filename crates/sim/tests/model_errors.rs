@@ -1,5 +1,5 @@
-//! What is wrong with a user's model is said with file, line, field, value and what was expected; and no
-//! file, however wrong, makes anything panic or run for ever.
+//! Tests that errors in a user's model are reported with file, line, field, value and what was expected; and
+//! that no file, however wrong, makes anything panic or run for ever.
 use plumb_block::{Bytes, Nanos, Op};
 use plumb_sim::model::{ContentError, Model};
 use plumb_sim::{Command, CommandId, Sectors};
@@ -14,7 +14,8 @@ fn error(from: &str, to: &str) -> ContentError {
     *Model::from_text("mine.toml", &text).unwrap_err()
 }
 
-/// What is written, instead of what, into which field: what is then said of the value, and expected.
+/// Text of a model, the text that replaces it, the field, and the value and the expectation that the error
+/// then states.
 type Mistake = (&'static str, &'static str, &'static str, Option<&'static str>, &'static str);
 
 const MISTAKES: [Mistake; 15] = [

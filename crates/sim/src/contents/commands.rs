@@ -124,7 +124,8 @@ impl Contents {
         self.persist_all(&[id]);
     }
 
-    /// The same for several commands, one after the other.
+    /// Makes all that several answered commands carried durable, one after the other: see
+    /// [`persist`](Self::persist).
     pub fn persist_all(&mut self, ids: &[CommandId]) {
         let Self { window, medium, .. } = self;
         for id in ids {
@@ -166,7 +167,7 @@ impl Contents {
         self.medium.drain();
     }
 
-    /// Of a failed write each block lands, does not, or becomes unreadable.
+    /// Lands a failed write in parts: each block lands, does not, or becomes unreadable.
     fn land_in_parts(&mut self, id: u64) {
         let Some(command) = self.window.command(id) else { return };
         let content = command.content.clone();
@@ -194,7 +195,7 @@ impl Contents {
         self.window.set_promise(promise);
     }
 
-    /// What is kept.
+    /// Returns the promises that are kept.
     pub const fn promise(&self) -> Promise {
         self.window.promise()
     }

@@ -1,10 +1,10 @@
-//! What blocks hold. A pattern is kept as such; its bytes are made when somebody reads them.
+//! Contents of blocks. A pattern is kept as such; its bytes are made when somebody reads them.
 
 use std::sync::Arc;
 
 use plumb_block::{Lba, LbaRange, Pattern};
 
-/// What the blocks of a run hold. It says so for each block by its address, so that a run can be divided
+/// Content of the blocks of a run. It is given for each block by its address, so that a run can be divided
 /// anywhere.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {

@@ -1,4 +1,4 @@
-//! What goes wrong beyond the crash rules with one command that survives a power cut.
+//! Corruption of one command that survives a power cut, beyond the crash rules.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::damage::Damage;
 /// An eighth of the 4 KiB of which a shorn write lacks the end.
 const EIGHTH: usize = 512;
 
-/// What goes wrong with one command.
+/// Corruption of one command.
 #[derive(Debug, Default)]
 pub(super) struct Corruption {
     /// How many eighths of each 4 KiB land, if the write is shorn.
     shorn: Option<usize>,
-    /// Which of its blocks is torn inside.
+    /// Block of the command that is torn inside.
     torn_block: Option<Lba>,
-    /// Which block it lands from instead of its own.
+    /// Block from which on the command lands, instead of its own.
     pub(super) misdirected_to: Option<u64>,
 }
 

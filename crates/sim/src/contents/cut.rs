@@ -245,8 +245,8 @@ impl Cut<'_> {
     }
 }
 
-/// Who owns a block that a command has spoilt: one in flight may leave anything, from one that was answered
-/// that is a loss.
+/// Returns the owner of a block that a command has spoilt: a command in flight may leave anything, but from
+/// one that was answered that is a loss.
 const fn spoiler(id: u64, command: &Command<Content>) -> Owner {
     if command.span.is_completed() { Owner::Broken } else { Owner::Command(id) }
 }

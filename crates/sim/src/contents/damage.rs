@@ -1,5 +1,5 @@
-//! What a power cut may do: how the survivors are chosen, what goes wrong beyond the rules, and the account
-//! of it.
+//! Damage by a power cut: how the survivors are chosen, what goes wrong beyond the rules, and the account of
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use plumb_crash::{Strategy, Survival};
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Damage {
-    /// Which of what is at risk survives. All that it may choose is legal. No model says it.
+    /// Choice of what survives of the commands at risk. All that it may choose is legal. No model sets it.
     #[serde(skip)]
     pub survival: Survival,
     /// For each block of a command in flight: that it becomes unreadable. Legal, unless the command is
@@ -33,7 +33,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// What the contract allows and no more; blocks in flight become unreadable one time in fifty.
+    /// Damage that the contract allows and no more; blocks in flight become unreadable one time in fifty.
     pub const LEGAL: Self = Self {
         survival: Survival::Mixed,
         unreadable: 0.02,
@@ -51,7 +51,7 @@ impl Default for Damage {
     }
 }
 
-/// What a power cut did.
+/// Account of a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CutReport {
     /// How the survivors were chosen.
@@ -60,15 +60,15 @@ pub struct CutReport {
     pub in_flight: u64,
     /// Commands that were answered and not durable.
     pub at_risk: u64,
-    /// Of both: those of which all blocks survived.
+    /// Commands in flight or at risk of which all blocks survived.
     pub survived: u64,
-    /// Of both: those of which some blocks survived.
+    /// Commands in flight or at risk of which some blocks survived.
     pub torn: u64,
     /// Blocks of which an answered version is gone and something older, or what nobody wrote there, is left.
     /// Lost discards are not counted.
     pub lost_blocks: u64,
-    /// Of them: those of which the drive had said that they were durable, by answering FUA or a flush. Zero
-    /// for a drive that does not lie.
+    /// Lost blocks of which the drive had said that they were durable, by answering FUA or a flush. Zero for
+    /// a drive that does not lie.
     pub promised_lost_blocks: u64,
     /// Blocks that cannot be read.
     pub unreadable_blocks: u64,

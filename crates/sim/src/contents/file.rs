@@ -105,7 +105,8 @@ impl BackingFile {
         Ok(())
     }
 
-    /// Whether there is data at `offset`, and up to where it is so; `None` if the file system does not say.
+    /// Returns whether there is data at `offset`, and up to where it is so; `None` if the file system does
+    /// not say.
     pub(super) fn state(&self, offset: u64) -> Option<(bool, u64)> {
         match seek(&self.file, SeekFrom::Data(offset)) {
             Err(rustix::io::Errno::NXIO) => Some((false, u64::MAX)),

@@ -1,5 +1,5 @@
-//! What is durable: in memory by extents, or in a file. With a file behind, the extents only say which blocks
-//! are unreadable.
+//! Durable contents: in memory by extents, or in a file. With a file behind, the extents only say which
+//! blocks are unreadable.
 
 use plumb_block::{ExtentMap, Lba, LbaRange};
 
@@ -22,7 +22,7 @@ pub(super) struct Medium {
     file: Option<BackingFile>,
 }
 
-/// What the medium holds in a run.
+/// Content that the medium holds in a run.
 pub(super) enum Held<'a> {
     Known(&'a Content),
     /// Whatever the backing file has there.
@@ -149,7 +149,7 @@ impl Medium {
         self.file.as_ref()
     }
 
-    /// The same, to change it.
+    /// Returns the file, to change it, if there is one.
     pub(super) const fn file_mut(&mut self) -> Option<&mut BackingFile> {
         self.file.as_mut()
     }

@@ -1,5 +1,5 @@
-//! What is on a drive: what a read returns (visible), what a power cut may take away (answered, at risk), and
-//! what it cannot (durable).
+//! Contents of a drive: what a read returns (visible), what a power cut may take away (answered, at risk),
+//! and what it cannot (durable).
 //!
 //! ```text
 //!   submit ─► in flight ─complete─► visible, at risk ─persist, flush─► durable: Medium (memory or file)

@@ -1,5 +1,4 @@
-//! What a read returns: of the answered commands over a block the one that landed last, or else what is
-//! durable.
+//! Reads: a block is read as the answered command over it that landed last left it, or else as it is durable.
 
 use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange};
 
@@ -20,7 +19,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What the drive answers.
+    /// Returns the error that the drive answers with.
     pub const fn errno(&self) -> Errno {
         match self {
             Self::Unreadable(_) => Errno::EIO,
@@ -49,7 +48,7 @@ impl Contents {
         outcome
     }
 
-    /// Whether `range` can be read: a read whose bytes nobody wants.
+    /// Checks that `range` can be read: a read whose bytes nobody wants.
     ///
     /// # Errors
     /// As [`read`](Self::read), but for failures of the backing file that only reading it would show.
@@ -82,7 +81,7 @@ impl Contents {
         self.medium.visit(LbaRange::new(Lba(at), range.end().0.saturating_sub(at)), each);
     }
 
-    /// What is behind the blocks of `range`, as far as it is within the drive: in order, covering it.
+    /// Returns the extents of `range`, as far as it is within the drive: in order, covering it.
     pub fn extents(&self, range: LbaRange) -> Vec<Extent> {
         let end = range.end().0.min(self.blocks);
         let range = LbaRange::new(range.lba, end.saturating_sub(range.lba.0));

@@ -1,4 +1,4 @@
-//! What the contents of a drive are made of ([`Shape`], [`Backing`]), the data that comes with a command, and
+//! Parameters of the contents of a drive ([`Shape`], [`Backing`]), the data that comes with a command, and
 //! the errors.
 
 use std::fs::File;
@@ -67,13 +67,13 @@ pub enum ContentsError {
     /// The logical block is none.
     #[error("a logical block of {given} is not possible: use a power of two from 512 bytes to 64 KiB")]
     LogicalBlock {
-        /// What was asked for.
+        /// Size that was requested.
         given: Bytes,
     },
     /// The drive is too small or too large.
     #[error("{blocks} blocks of {logical_block} are not possible: a drive has from one block to 1 PiB")]
     Size {
-        /// What was asked for.
+        /// Number of blocks that was requested.
         blocks: u64,
         /// The length of each.
         logical_block: Bytes,
@@ -93,16 +93,16 @@ impl From<ContentsError> for plumb_block::Error {
     "cannot {operation} the backing file at byte {offset}: {errno}; the drive can only answer with errors now"
 )]
 pub struct BackingError {
-    /// What was being done: "read", "write", "punch a hole in", "sync".
+    /// Operation that failed: "read", "write", "punch a hole in", "sync".
     pub operation: &'static str,
     /// Where in the file.
     pub offset: u64,
-    /// What the system said.
+    /// Error that the system reported.
     pub errno: Errno,
 }
 
 impl BackingError {
-    /// What the drive answers its commands with.
+    /// Returns the error that the drive answers its commands with.
     pub const fn errno(&self) -> Option<Errno> {
         Some(self.errno)
     }

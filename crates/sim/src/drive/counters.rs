@@ -1,11 +1,11 @@
-//! What a drive was asked and has done, as its own side saw it.
+//! Counters of what was requested of a drive and what it has done, as its own side saw it.
 
 use plumb_block::{Bytes, DeviceCounters, Nanos, Op};
 
 /// Cumulative since the drive was made; power cuts do not reset them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// As the kernel would count them for a block device; flushes are those that reached the drive.
+    /// Counters as the kernel would keep them for a block device; flushes are those that reached the drive.
     pub storage: DeviceCounters,
     /// Writes and write-zeroes with FUA.
     pub fua_writes: u64,

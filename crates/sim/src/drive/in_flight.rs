@@ -11,7 +11,7 @@ use crate::fault::Effect;
 /// After everything.
 pub(super) const NEVER: Nanos = Nanos(u64::MAX);
 
-/// Which part of a command the timing is at.
+/// Part of a command that the timing is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The command itself.
@@ -37,7 +37,7 @@ pub(super) struct Pending {
     pub(super) submitted_at: Nanos,
     /// When it is given up, which is not before its submission; [`NEVER`] if it has no deadline.
     pub(super) deadline: Nanos,
-    /// What a fault does to it, when its time has come.
+    /// Effect that a fault has on the command, when its time has come.
     pub(super) fault: Option<Effect>,
     pub(super) stage: Stage,
 }
@@ -48,7 +48,7 @@ pub(super) struct InFlight {
     /// The number that the next command gets.
     next: u64,
     commands: BTreeMap<CommandId, Pending>,
-    /// Those that a fault leaves unanswered.
+    /// Commands that a fault leaves unanswered.
     held: BTreeMap<CommandId, Pending>,
 }
 

@@ -54,7 +54,7 @@ pub use port::PortNumber;
 /// How a drive is to be made.
 #[derive(Debug, Default)]
 pub struct DriveOptions {
-    /// Its capacity; the model's own if `None`.
+    /// Capacity of the drive; the model's own if `None`.
     pub size: Option<Bytes>,
     /// The write cache on or off whenever power comes on; the model's own state if `None`.
     pub wce: Option<bool>,
@@ -79,9 +79,9 @@ pub struct Drive {
     faults: Vec<Fault>,
     armed: Option<Armed>,
     is_powered: bool,
-    /// Whether the write cache is on; `None` if there is none to switch.
+    /// State of the write cache, true if it is on; `None` if there is none to switch.
     wce: Option<bool>,
-    /// The same when power comes on.
+    /// State of the write cache when power comes on; `None` if there is none to switch.
     saved_wce: Option<bool>,
     latch: Option<Latch>,
     ports: Vec<Port>,
@@ -157,7 +157,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// What it says of itself.
+    /// Returns the drive's description of itself.
     pub const fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -173,7 +173,7 @@ impl Drive {
         self.info.name.clone_from(&self.name);
     }
 
-    /// Whether the write cache is on; `None` if there is none to switch.
+    /// Returns whether the write cache is on; `None` if there is none to switch.
     pub const fn wce(&self) -> Option<bool> {
         self.wce
     }
@@ -188,22 +188,22 @@ impl Drive {
         self.latch
     }
 
-    /// What it was asked and has done.
+    /// Returns the counters of what was requested of the drive and what it has done.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What a power cut would put at risk now.
+    /// Returns the amount of data that a power cut would put at risk now.
     pub fn at_risk(&self) -> Bytes {
         self.contents.at_risk()
     }
 
-    /// What the last power cut left; `None` before the first.
+    /// Returns the account of the last power cut; `None` before the first.
     pub const fn last_cut(&self) -> Option<&CutReport> {
         self.last_cut.as_ref()
     }
 
-    /// What is behind the blocks of `range`.
+    /// Returns the extents of the blocks of `range`.
     pub fn extents(&self, range: LbaRange) -> Vec<Extent> {
         self.contents.extents(range)
     }
@@ -254,7 +254,7 @@ impl Drive {
         count
     }
 
-    /// Which ports have something to take.
+    /// Returns the ports that have something to take.
     pub fn ports_ready(&self) -> impl Iterator<Item = PortNumber> + '_ {
         let ready = self.ports.iter().enumerate().filter(|(_, port)| !port.ready.is_empty());
         ready.map(|(number, _)| PortNumber(number as u32))

@@ -132,7 +132,7 @@ impl Drive {
         })
     }
 
-    /// What the drive says of its write cache, which may be a lie.
+    /// Sets what the drive says of its write cache, which may be a lie.
     pub(super) const fn state_volatile_cache(&mut self) {
         let says = matches!(self.wce, Some(true)) && !self.behaviour.reports_write_through;
         self.info.volatile_cache = if says { VolatileCache::Enabled } else { VolatileCache::None };

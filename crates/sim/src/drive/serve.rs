@@ -104,8 +104,8 @@ impl Drive {
         }
     }
 
-    /// As most commands end: nothing is the matter, and it stays where it is until it is answered. False if
-    /// there is more to it, and nothing was done.
+    /// Finishes a command as most end: nothing is the matter, and it stays where it is until it is answered.
+    /// Returns false if there is more to it, and nothing was done.
     #[inline]
     fn finish_plainly(&mut self, id: CommandId, at: Nanos) -> bool {
         let Some(pending) = self.in_flight.get_mut(id) else { return false };

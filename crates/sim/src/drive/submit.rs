@@ -87,8 +87,8 @@ impl Drive {
         }
     }
 
-    /// What a fault does to the next command, if one strikes. Every fault counts every command, whichever
-    /// strikes.
+    /// Draws the effect of a fault on the next command, if one strikes. Every fault counts every command,
+    /// whichever strikes.
     #[inline]
     pub(super) fn draw_fault(&mut self, op: Op, range: LbaRange) -> Option<Effect> {
         let chance = &mut self.chance;

@@ -17,7 +17,7 @@ const SMALL: u64 = 8;
 const LARGE: u64 = 256;
 const WRITE: Op = Op::Write { fua: false };
 
-/// Which of a drive's figures.
+/// Figure of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlashFigure {
     /// Random 4 KiB reads per second at this depth.
@@ -71,14 +71,14 @@ struct Commands {
     op: Op,
 }
 
-/// What is published about a model's class.
+/// Figure that is published about a model's class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedFigure {
     /// The model.
     pub model: &'static str,
-    /// Which figure.
+    /// Figure that was published.
     pub figure: FlashFigure,
-    /// Its value, in the unit of the figure.
+    /// Value in the unit of the figure.
     pub value: f64,
     /// Where it is published.
     pub source: &'static str,
@@ -98,7 +98,7 @@ const ENTERPRISE: &str = "enterprise-sata-ssd";
 const ENTERPRISE_SOURCE: &str = "Intel SSD DC S3700 200 GB, product specification";
 const FSYNC: &str = "M. Callaghan 2026, SSDs, power loss protection and fsync latency";
 
-/// What is published about the classes of the shipped models.
+/// Figures that are published about the classes of the shipped models.
 pub const PUBLISHED: &[PublishedFigure] = &[
     row(SATA, FlashFigure::Reads(1), 10_000.0, SATA_SOURCE),
     row(SATA, FlashFigure::Reads(32), 97_000.0, SATA_SOURCE),
@@ -127,14 +127,14 @@ pub const PUBLISHED: &[PublishedFigure] = &[
 
 /// A drive to be probed: `made` gives a new one of `size` each time, so that no probe feels the one before.
 pub struct FlashProbe<'m> {
-    /// Its capacity.
+    /// Capacity of the drive.
     pub size: Bytes,
     /// Makes a drive.
     pub made: &'m dyn Fn() -> Box<dyn Timing>,
 }
 
 impl FlashProbe<'_> {
-    /// What is published about `model`, with what the drive does beside it.
+    /// Returns the figures that are published about `model`, with what the drive does beside them.
     pub fn table(&self, model: &str) -> Vec<FigureRow> {
         let rows = PUBLISHED.iter().filter(|published| published.model == model).map(|published| FigureRow {
             name: published.figure.name(),
@@ -146,7 +146,7 @@ impl FlashProbe<'_> {
         rows.collect()
     }
 
-    /// What the drive does, in the unit of the figure.
+    /// Measures a figure of the drive, in the unit of the figure.
     pub fn measure(&self, figure: FlashFigure) -> f64 {
         let mut drive = (self.made)();
         let mut probe = Probe::new(&mut *drive);

@@ -1,4 +1,4 @@
-//! What a simulated drive does, beside what is published about the real one.
+//! Figures of a simulated drive, beside those that are published about the real one.
 //!
 //! Probes run in virtual time straight on a [`Timing`](crate::timing::Timing): they know nothing of what it
 //! is made of, and the published figures are only compared with, never used by the simulation.
@@ -17,7 +17,8 @@ use crate::model::Model;
 /// A drive of flash is probed at this size where the model's own is larger: big enough for its SLC buffer.
 const FLASH_SIZE_MAX: Bytes = Bytes::gib(64);
 
-/// What a drive of `model` does, beside what is published; empty if nothing is. `seed` chooses the addresses.
+/// Returns the figures of a drive of `model`, beside those that are published; empty if none are. `seed`
+/// chooses the addresses.
 pub fn of(model: &Model, seed: u64) -> Vec<FigureRow> {
     if let Some(table) = hdd::table(model, seed) {
         return table;

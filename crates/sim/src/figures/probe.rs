@@ -5,7 +5,7 @@ use plumb_block::{Nanos, Op};
 use crate::command::{Command, CommandId, Sectors};
 use crate::timing::{Event, Timing};
 
-/// What a run of commands took.
+/// Number of the commands of a run, and the time that they took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Taken {
     /// Commands answered.

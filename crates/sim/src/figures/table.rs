@@ -3,13 +3,13 @@
 /// One figure of a drive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureRow {
-    /// What was done.
+    /// Name of what was done.
     pub name: &'static str,
-    /// What it counts: `ms`, `IOPS`, `MB/s`, or `times` for one figure over another.
+    /// Unit of the figure: `ms`, `IOPS`, `MB/s`, or `times` for one figure over another.
     pub unit: &'static str,
-    /// What the simulation gives.
+    /// Value that the simulation gives.
     pub simulated: f64,
-    /// What is published.
+    /// Value that is published; `None` if none is.
     pub published: Option<f64>,
     /// Where that is published.
     pub source: Option<String>,

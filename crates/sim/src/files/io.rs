@@ -13,10 +13,10 @@ use super::state::PAGE;
 
 /// Requests in flight at most.
 const DEPTH: u32 = 64;
-/// Of these so many are write-back's at most.
+/// Requests of write-back in flight at most, of the [`DEPTH`] in all.
 const BACKGROUND_DEPTH: usize = 32;
 
-/// Whether somebody waits for a request.
+/// Kind of a request: whether somebody waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Awaited,
@@ -38,7 +38,7 @@ pub(super) struct Io {
     /// In flight: awaited, and write-back's.
     awaited: usize,
     background: usize,
-    /// What is to be written back.
+    /// Pages that are to be written back.
     waiting: VecDeque<Pages>,
     request_max: Bytes,
     generation: u64,

@@ -35,9 +35,9 @@ pub use store::SimulatedFiles;
 /// The machine in front of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host {
-    /// Its memory.
+    /// Memory of the host.
     pub memory: Bytes,
-    /// What each call costs, without copying.
+    /// Time that each call costs, without copying.
     pub call: Nanos,
     /// How fast it copies to and from the page cache, in bytes a second.
     pub copy_per_second: u64,

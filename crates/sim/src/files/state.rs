@@ -18,13 +18,13 @@ const COMMIT_BLOCKS_MAX: u64 = 64;
 const EXPIRE: Nanos = Nanos::secs(30);
 /// How often write-back looks (`dirty_writeback_centisecs`).
 const LOOK_EVERY: Nanos = Nanos::secs(5);
-/// What a read brings in beside what was asked for, at most (`read_ahead_kb`).
+/// Pages that a read brings in beside those that were requested, at most (`read_ahead_kb`).
 const READ_AHEAD: u64 = (128 << 10) / PAGE.0;
 
 /// One page of a file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
-    /// Its page of the device; 0, which is the journal's, if it has none.
+    /// Page of the device that holds it; 0, which is the journal's, if it has none.
     place: u64,
     cached: bool,
     dirty: bool,
@@ -203,7 +203,7 @@ impl State {
         Ok(())
     }
 
-    /// What nobody can name is never written.
+    /// Forgets a file that nobody can name any more: its dirty pages are never written.
     fn forget(&mut self, number: u64) {
         if let Some(file) = self.files.remove(&number) {
             self.dirty -= file.dirty;

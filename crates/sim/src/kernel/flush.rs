@@ -100,7 +100,7 @@ struct State {
 /// A request that needs a flush.
 struct Waiting {
     queue: u64,
-    /// Its completion, if the flush succeeds.
+    /// Completion of the request, if the flush succeeds.
     done: Completion,
     deadline: Option<Nanos>,
 }
@@ -168,7 +168,7 @@ struct FlushingQueue {
     device: Arc<dyn Device>,
     time: Time,
     group: Arc<Group>,
-    /// Its own in the group.
+    /// Number of the queue in the group.
     number: u64,
     depth: usize,
     in_flight: usize,

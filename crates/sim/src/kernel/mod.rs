@@ -28,10 +28,10 @@ use plumb_block::{Device, Time};
 use self::flush::Flushing;
 use self::split::Split;
 
-/// What the kernel makes of flushes and FUA.
+/// Treatment of flushes and FUA by the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Flushes {
-    /// What Linux makes of them.
+    /// The kernel treats them as Linux does.
     #[default]
     AsLinux,
     /// Nothing: the drive sees each of them.

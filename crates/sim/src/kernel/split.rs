@@ -78,7 +78,7 @@ const PIECES_MAX: u32 = 4096;
 
 struct SplitQueue {
     queue: Box<dyn Queue>,
-    /// What reads of pieces come into.
+    /// Buffers that pieces are read into.
     pool: Pool,
     time: Time,
     block: Bytes,
@@ -88,7 +88,7 @@ struct SplitQueue {
     free: Vec<usize>,
     /// Requests of which pieces have not gone down yet, each with its next piece.
     waiting: VecDeque<Piece>,
-    /// What the device had no room for; it goes first.
+    /// Request that the device had no room for; it goes first.
     held: Option<Request>,
     /// Kept for its memory.
     answers: Vec<Completion>,
@@ -97,7 +97,7 @@ struct SplitQueue {
 /// The next piece of a request.
 struct Piece {
     place: usize,
-    /// Its number, from 0.
+    /// Number of the piece, from 0.
     index: u64,
     /// How many there are.
     count: u64,
@@ -110,7 +110,7 @@ struct Piece {
 /// A request in flight.
 struct Whole {
     tag: Tag,
-    /// What its pieces are cut from, if it went down in pieces.
+    /// Payload that its pieces are cut from, if it went down in pieces.
     payload: Option<Payload>,
     /// Pieces without an answer.
     left: u64,

@@ -7,7 +7,7 @@ use super::quantity::Time;
 use crate::contents::Damage;
 use plumb_block::Nanos;
 
-/// Which flushes a drive answers without doing them.
+/// Flushes that a drive answers without carrying them out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub enum IgnoresFlush {
@@ -64,14 +64,15 @@ pub struct Behaviour {
     pub ignores_set_wce: bool,
     /// Says that it has no volatile cache while one is on.
     pub reports_write_through: bool,
-    /// What is in the write cache survives a power cut: capacitors, a battery, or a medium to save it to.
+    /// True if the contents of the write cache survive a power cut: capacitors, a battery, or a medium to
+    /// save it to.
     pub protected: bool,
     /// The battery or the capacitors of a protected cache are dead, and the drive has not noticed unless it
     /// is said.
     pub battery_dead: bool,
     /// The drive has noticed that they are: it writes through until that is mended.
     pub battery_noticed: bool,
-    /// What else than loss a power cut does.
+    /// Damage that a power cut does beside loss.
     pub damage: Damage,
 }
 

@@ -15,7 +15,7 @@ use crate::timing::flash::{self, FlashTiming, WriteBuffer};
 use crate::timing::hdd::{Hdd, HddParameters};
 use crate::timing::null::{self, NullTiming};
 
-/// What a drive is made of, by its kind.
+/// Components of a drive, by its kind.
 #[derive(Debug, Clone)]
 pub enum Parameters {
     /// A disk that spins, with what is in front of it.
@@ -31,14 +31,14 @@ pub enum Parameters {
     Array {
         /// How they make one.
         array: array::Parameters,
-        /// What each of them is.
+        /// Model of each of the drives.
         member: Box<Model>,
     },
     /// Nothing that takes time, or a fixed time.
     Null(null::Parameters),
 }
 
-/// Which tables a kind is described by.
+/// Returns the names of the tables that describe a kind.
 const fn tables(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Hdd => &["mechanics", "cache"],
@@ -104,7 +104,7 @@ impl Parameters {
 }
 
 impl Behaviour {
-    /// What the drive believes of its cache, and whether that is so.
+    /// Returns the protection that the drive believes its cache to have, and whether that is so.
     const fn protection(&self) -> Protection {
         match (self.protected, self.battery_dead, self.battery_noticed) {
             (false, ..) => Protection::None,

@@ -32,7 +32,7 @@ impl Change {
         self.path.rsplit_once('.').map_or(&self.path, |(_, key)| key)
     }
 
-    /// That this change of the model in `file` is wrong.
+    /// Makes the error that says that this change of the model in `file` is wrong.
     pub(super) fn error(&self, file: &str, expected: &str) -> ContentError {
         ContentError {
             file: file.to_owned(),

@@ -15,7 +15,7 @@ use plumb_block::nearest;
 /// A value of a model with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// Its field with its tables, `flash.channels`.
+    /// Path of the field with its tables, `flash.channels`.
     pub path: String,
     /// The value as written, strings without their quotes.
     pub value: String,
@@ -178,7 +178,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What serde could not read, as what is wrong where.
+    /// Turns an error of serde into one that says what is wrong where.
     fn misread(&self, table: &str, error: &TomlError) -> Box<ContentError> {
         let span = error.span().unwrap_or(0..0);
         let inside = |outer: &std::ops::Range<usize>| outer.start <= span.start && span.end <= outer.end;
@@ -215,7 +215,7 @@ impl<'t> Document<'t> {
         by_name.or_else(|| changes.next().filter(|_| changes.next().is_none()))
     }
 
-    /// What stands at `span`, cut short if it is long.
+    /// Returns the text at `span`, cut short if it is long.
     fn written(&self, span: &std::ops::Range<usize>) -> Option<String> {
         let text = self.text.get(span.clone())?.lines().next()?;
         Some(if text.chars().count() > 60 {
@@ -226,7 +226,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// What stands nowhere in the text.
+/// Wraps a value that stands nowhere in the text.
 fn nowhere<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }

@@ -1,4 +1,4 @@
-//! What may be wrong with a model, or with how one was asked for.
+//! Errors in a model, or in how one was requested.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum ModelError {
     #[error("no drive model is named `{typed}`{}: `plumb drive list` shows all; a file needs a `/` or ends in .toml",
         nearest.as_ref().map(|name| format!(", but `{name}` is")).unwrap_or_default())]
     Unknown {
-        /// What was typed.
+        /// Text that was typed.
         typed: String,
         /// The name that was probably meant.
         nearest: Option<String>,
@@ -21,23 +21,23 @@ pub enum ModelError {
     /// The file could not be read.
     #[error("cannot read the drive model {}", path.display())]
     Read {
-        /// Which.
+        /// Path of the model.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// What is there is no regular file, and was not read.
+    /// The path names something other than a regular file, which was not read.
     #[error("the drive model {} is {found}: name a regular file of at most {}", path.display(), TEXT_MAX)]
     NotAFile {
-        /// What was named.
+        /// Path that was named.
         path: PathBuf,
-        /// What it is, `a directory`.
+        /// Kind of what is there, `a directory`.
         found: &'static str,
     },
     /// The file is longer than any model, and was not read to its end.
     #[error("the drive model {} is longer than {most}: a model is a TOML file of a few KiB, see `plumb drive show`", path.display())]
     TooLong {
-        /// Which.
+        /// Path of the model.
         path: PathBuf,
         /// The longest that is read.
         most: Bytes,
@@ -57,9 +57,9 @@ pub struct ContentError {
     pub line: usize,
     /// The field with its tables, `flash.channels`; empty if the text is not TOML at all.
     pub field: String,
-    /// What stands there, as written.
+    /// Text that stands there, as written.
     pub value: Option<String>,
-    /// What should stand there.
+    /// Description of what should stand there.
     pub expected: String,
 }
 
@@ -80,7 +80,7 @@ impl ContentError {
     }
 }
 
-/// What was typed after `sim:` cannot be understood.
+/// Error for text after `sim:` that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}` in `{typed}`: {expected}")]
 pub struct TypedError {
@@ -88,6 +88,6 @@ pub struct TypedError {
     pub typed: String,
     /// The part that is wrong.
     pub part: String,
-    /// What was expected.
+    /// Description of what was expected.
     pub expected: String,
 }

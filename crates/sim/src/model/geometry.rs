@@ -1,4 +1,4 @@
-//! What kind of drive a model is, and what the drive says of itself.
+//! Kind of drive that a model is, and the drive's description of itself.
 
 use plumb_block::{Bytes, DeviceInfo, Nanos, VolatileCache};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{Check, Limits};
 use super::quantity::Size;
 
-/// What moves, or does not, inside a drive.
+/// Kind of a drive, by what moves, or does not, inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -24,7 +24,7 @@ pub enum Kind {
     Memory,
 }
 
-/// What a drive is attached by.
+/// Interface that a drive is attached by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
@@ -42,7 +42,7 @@ pub enum Interface {
     Memory,
 }
 
-/// What a drive reports in IDENTIFY, or in its SCSI pages.
+/// Properties that a drive reports in IDENTIFY, or in its SCSI pages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -60,7 +60,7 @@ pub struct Geometry {
     /// True if discarded blocks read as zeroes, promised by the drive.
     #[serde(default)]
     pub discard_zeroes: bool,
-    /// What is written all or nothing across a power cut; a logical block if it is not said.
+    /// Size up to which a write is all or nothing across a power cut; a logical block if it is not said.
     pub atomic_unit: Option<Size>,
     /// A write across a multiple of this is not atomic; absent or zero if there is no such boundary.
     pub atomic_boundary: Option<Size>,
@@ -79,7 +79,8 @@ impl Geometry {
     /// The sizes that a drive of this model may have: whole logical blocks, not none, at most 1 PiB.
     pub const SIZES: std::ops::RangeInclusive<u64> = Bytes::mib(1).0..=1 << 50;
 
-    /// What a drive of `size` reports. `volatile_cache` is not the model's to say but the state of the drive.
+    /// Returns the description that a drive of `size` reports of itself. `volatile_cache` is not the model's
+    /// to say but the state of the drive.
     pub fn device_info(&self, name: &str, size: Bytes, volatile_cache: VolatileCache) -> DeviceInfo {
         let block = self.logical_block.0;
         let size_or_block = |size: Option<Size>| size.map_or(block, |size| size.0);

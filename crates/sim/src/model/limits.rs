@@ -1,4 +1,4 @@
-//! What the values of a model must lie within, said once per table by the table itself.
+//! Limits that the values of a model must lie within, stated once per table by the table itself.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ pub trait Limits {
 pub(super) struct Violation {
     /// The field, relative to its table, `damage.torn`.
     pub(super) field: String,
-    /// What was expected of it.
+    /// Description of what was expected of the field.
     pub(super) expected: String,
 }
 

@@ -24,25 +24,25 @@ pub use super::build::Parameters;
 /// A drive model, checked. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// What it is called in commands: letters, digits, `-` and `.`.
+    /// Name of the model in commands: letters, digits, `-` and `.`.
     pub name: String,
-    /// What moves inside it.
+    /// Kind of the drive, by what moves inside it.
     pub kind: Kind,
-    /// What it is attached by.
+    /// Interface that the drive is attached by.
     pub interface: Interface,
-    /// Its caches in a few words.
+    /// Caches of the drive in a few words.
     pub cache_summary: String,
-    /// What it stands for, in a sentence or two.
+    /// Description of what the model stands for, in a sentence or two.
     pub description: String,
     /// Where its figures come from, as a whole.
     pub sources: Vec<String>,
-    /// What it reports of itself.
+    /// Properties that the drive reports of itself.
     pub geometry: Geometry,
     /// How honest it is.
     pub behaviour: Behaviour,
     /// Errors that it makes by itself.
     pub faults: Vec<Fault>,
-    /// What it is made of.
+    /// Components of the drive.
     pub parameters: Arc<Parameters>,
     /// Each value with where it comes from.
     pub figures: Arc<[Figure]>,
@@ -146,7 +146,7 @@ impl Model {
         Self::read(file, text, &[])
     }
 
-    /// The same model with other parameters, held to the same limits.
+    /// Returns the model with other parameters, held to the same limits.
     ///
     /// # Errors
     /// If there is no such parameter, or it cannot have that value.
@@ -183,7 +183,8 @@ impl Model {
         })
     }
 
-    /// What a drive of this model and `size` reports when power comes on with its write cache as `wce` says.
+    /// Returns the description that a drive of this model and `size` reports when power comes on with its
+    /// write cache as `wce` says.
     pub fn device_info(&self, size: Option<Bytes>, wce: bool) -> DeviceInfo {
         let hidden = self.behaviour.reports_write_through || self.behaviour.wce == Wce::Absent;
         let cache = if wce && !hidden { VolatileCache::Enabled } else { VolatileCache::None };

@@ -13,7 +13,7 @@ use super::error::{ModelError, TypedError};
 use super::load::Model;
 use plumb_block::nearest;
 
-/// What was typed, understood but not yet looked up.
+/// Text that was typed, understood but not yet looked up.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Typed {
     /// The name of a shipped model, or the path of a file if it has a `/` or ends in `.toml`.

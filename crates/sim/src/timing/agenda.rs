@@ -1,4 +1,4 @@
-//! What is going to happen inside a drive, by time.
+//! Events that are going to happen inside a drive, by time.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use crate::command::Sectors;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// What to do to the medium.
+/// Operation on the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobKind {
     /// Read it.
@@ -33,7 +33,7 @@ pub enum Urgency {
 pub struct Job {
     /// Given back when it is done.
     pub id: JobId,
-    /// What.
+    /// Operation on the medium.
     pub kind: JobKind,
     /// Where.
     pub sectors: Sectors,

@@ -20,12 +20,12 @@ use plumb_block::{Bytes, Nanos};
 
 use crate::command::{Command, CommandId};
 
-/// What happened to a command.
+/// Event in the course of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The drive answers it.
     Completed {
-        /// Which.
+        /// Command that is answered.
         id: CommandId,
         /// When.
         at: Nanos,
@@ -34,7 +34,7 @@ pub enum Event {
     /// was destaged. Comes at or after its `Completed`, and only where there is a volatile cache that is on;
     /// a flush is answered after the `Persisted` of all that it covers.
     Persisted {
-        /// Which.
+        /// Command that is persisted.
         id: CommandId,
         /// When.
         at: Nanos,

@@ -1,4 +1,4 @@
-//! What is beyond the rules happens when it is asked for, and is counted.
+//! Tests that damage beyond the rules happens when it is requested, and is counted.
 
 use plumb_block::{Bytes, Lba, LbaRange, Op, Pattern, Stamp};
 use rand_xoshiro::Xoshiro256PlusPlus;

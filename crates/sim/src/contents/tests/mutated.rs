@@ -17,13 +17,13 @@ pub(super) enum Mistake {
     FlushCoversSubmitted,
     /// A flush covers what was answered before the flush was answered.
     FlushCoversUntilItsAnswer,
-    /// Of the last flushes that are lies one takes effect.
+    /// One of the last flushes that are lies takes effect.
     LyingOneTooFew,
     /// FUA is a plain write, or is not in the account of what was promised.
     FuaIsPlain,
     /// FUA makes everything before it durable too.
     FuaIsBarrier,
-    /// What is destaged is not durable.
+    /// Destaged data is not durable.
     DestagedIsLost,
     /// A discard is durable when it is answered.
     DiscardIsDurable,
@@ -120,7 +120,7 @@ impl Mistake {
         Damage { survival, torn, unserialized, ..*damage }
     }
 
-    /// What finds it, if anything does.
+    /// Returns the failure that reveals the mistake, if anything does.
     fn found_by(self) -> Option<String> {
         let kinds = streams::kinds();
         let in_streams = |mut seeds: std::ops::Range<u64>| {

@@ -201,7 +201,8 @@ fn orders(known: &[Known], taken: &mut Vec<usize>) -> Vec<Vec<usize>> {
     found
 }
 
-/// What the drive holds if of each command the blocks of its mask survive; nothing if that is not allowed.
+/// Returns the contents of the drive if of each command the blocks of its mask survive; `None` if that is not
+/// allowed.
 fn laid(known: &[Known], order: &[usize], masks: &[u32]) -> Option<Vec<Found>> {
     let mut state = vec![Some(0); BLOCKS as usize];
     for index in order {

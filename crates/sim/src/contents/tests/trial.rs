@@ -10,7 +10,7 @@ use crate::contents::{
     Atomicity, Backing, Contents, Damage, Data, FlushKept, FuaKept, Promise, ReadError, Shape,
 };
 
-/// What a block held: the number of the command, 0 for zeroes.
+/// Content that was found in a block: the number of the command, 0 for zeroes; `None` if it is unreadable.
 pub(super) type Found = Option<u64>;
 
 /// A command as the oracle remembers it.
@@ -34,7 +34,7 @@ pub(super) struct Trial {
     unkept: Vec<Moment>,
     /// The last submission of an answered flush, kept or not.
     flushed: Moment,
-    /// What the contents get wrong.
+    /// Mistake that the contents make.
     mistake: Option<Mistake>,
     /// Answered commands that a mistake holds back.
     held_back: Vec<usize>,
@@ -224,7 +224,7 @@ impl Trial {
         }
     }
 
-    /// What a block holds; `Ok(None)` if it is unreadable.
+    /// Returns the content of a block; `Ok(None)` if it is unreadable.
     pub(super) fn found(&self, block: u64) -> Result<Found, String> {
         let mut bytes = vec![1; self.block_bytes as usize];
         match self.contents.read(LbaRange::new(Lba(block), 1), &mut bytes) {
@@ -245,7 +245,7 @@ impl Trial {
         Ok(Some(stamp.generation))
     }
 
-    /// What all blocks hold.
+    /// Returns the contents of all blocks.
     pub(super) fn state(&self) -> Result<Vec<Found>, String> {
         (0..self.histories.len() as u64).map(|block| self.found(block)).collect()
     }
@@ -324,7 +324,8 @@ impl Trial {
         Ok(state)
     }
 
-    /// What a cut counts as broken promises: no less than what certainly is, no more than what can be.
+    /// Checks the number of broken promises that a cut counts: no less than what certainly is, no more than
+    /// what can be.
     fn judge_account(&self, state: &[Found], counted: u64) -> Result<(), String> {
         let (mut certain, mut possible) = (0, 0);
         for (block, found) in state.iter().enumerate() {

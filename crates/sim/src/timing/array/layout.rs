@@ -1,4 +1,4 @@
-//! Which sectors of which column a run of sectors is.
+//! Mapping of a run of sectors to the sectors of the columns.
 
 use crate::command::{SECTOR, Sectors};
 
@@ -15,7 +15,7 @@ impl Layout {
         Self { stripe: stripe_bytes / SECTOR.0, columns: columns as u64 }
     }
 
-    /// Of how many sectors each member is, for `sectors` in all: whole stripes.
+    /// Returns the number of sectors of each member, for `sectors` in all: whole stripes.
     pub(super) const fn member_sectors(self, sectors: u64) -> u64 {
         sectors.div_ceil(self.stripe).div_ceil(self.columns) * self.stripe
     }

@@ -28,7 +28,7 @@ pub struct Parameters {
     pub member: String,
     /// How many members a stripe runs over.
     pub columns: u32,
-    /// What goes to one column before the next.
+    /// Amount that goes to one column before the next.
     pub stripe: Size,
     /// How many copies of each column there are.
     pub copies: u32,
@@ -41,7 +41,7 @@ pub struct Parameters {
     pub jitter: Time,
     /// The rate of the host's own link, each way.
     pub link: Rate,
-    /// What the software in front spends on a command before it can take the next.
+    /// Time that the software in front spends on a command before it can take the next.
     pub command: Time,
     /// A controller with a write cache in front of all members: the network is then between it and them.
     pub controller: Option<ArrayController>,
@@ -54,7 +54,7 @@ pub struct ArrayController {
     /// From the host to it and back, beside what it takes itself: next to nothing for a card in the host, a
     /// network for an array in a box of its own.
     pub round_trip: Time,
-    /// Its link, its queue and its write cache. What keeps the cache through a power cut is the array's
+    /// Link, queue and write cache of the controller. What keeps the cache through a power cut is the array's
     /// [`Behaviour`](crate::model::Behaviour).
     pub cache: ControllerParameters,
 }

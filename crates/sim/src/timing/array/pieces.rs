@@ -50,7 +50,7 @@ impl Whole {
         }
     }
 
-    /// Its number at the host.
+    /// Returns the number of the command at the host.
     pub(super) const fn id(&self) -> CommandId {
         self.command.id
     }
@@ -66,12 +66,13 @@ impl Whole {
         self.pieces_short == 0
     }
 
-    /// It was answered to the host although not all copies have answered.
+    /// Returns true if the command was answered to the host although not all copies have answered.
     pub(super) const fn is_straggling(&self) -> bool {
         self.answered.is_some() && self.outstanding > 0
     }
 
-    /// It was answered before `covers` others were, and it has not been said that it is out of the cache.
+    /// Returns true if the command was one of the first `covers` to be answered, all its copies have
+    /// answered, and it has not been said that it is out of the cache.
     pub(super) fn is_covered(&self, covers: u64) -> bool {
         self.at_risk && self.outstanding == 0 && self.answered.is_some_and(|answered| answered < covers)
     }

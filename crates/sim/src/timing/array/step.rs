@@ -1,4 +1,4 @@
-//! What happens between the host and the members.
+//! Steps of a command between the host and the members.
 
 /// Something that happens on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,12 +42,12 @@ pub struct ArrayTiming {
     heard: Vec<Event>,
 }
 
-/// What the members of an array are to a power cut.
+/// State of the caches of an array's members, as it matters to a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberCaches {
-    /// They have caches that it empties.
+    /// True if the members have caches that a power cut empties.
     pub volatile: bool,
-    /// These are on.
+    /// True if the members' caches are on.
     pub wce: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What has been written and is not on the medium yet: runs of sectors, and who waits for each.
+//! Data that has been written and is not on the medium yet: runs of sectors, and who waits for each.
 //!
 //! Runs that wait never overlap each other: a write over one joins it, and who waits for the older version
 //! waits for the newer. A run that is being destaged keeps its version; what is written over it meanwhile
@@ -12,7 +12,7 @@ use super::waiters::WaiterId;
 use crate::command::Sectors;
 use crate::timing::mechanics::{JobId, Urgency};
 
-/// What is known of a run besides where it begins.
+/// Properties of a run besides where it begins.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     end: u64,
@@ -36,12 +36,12 @@ struct Destaging {
 /// The runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cache {
-    /// Those that wait, by where they begin.
+    /// Runs that wait, by where they begin.
     waiting: BTreeMap<u64, Run>,
     /// Where the run begins that was written then; empty unless the cache is emptied by age.
     by_age: BTreeMap<u64, u64>,
     emptied_by_age: bool,
-    /// Those that the mechanics have been given, in no order.
+    /// Runs that the mechanics have been given, in no order.
     destaging: Vec<Destaging>,
     sectors: u64,
     sectors_at_risk: u64,
@@ -59,7 +59,7 @@ impl Cache {
         self.sectors
     }
 
-    /// Those of them that a cut would lose.
+    /// Returns the number of sectors, waiting or being destaged, that a cut would lose.
     pub(super) const fn sectors_at_risk(&self) -> u64 {
         self.sectors_at_risk
     }
@@ -79,7 +79,7 @@ impl Cache {
         self.destaging.len()
     }
 
-    /// What is destaged in the background, which from now on it is not any more.
+    /// Returns the jobs that are destaged in the background, and counts them as background no longer.
     pub(super) fn hurry_background(&mut self) -> impl Iterator<Item = JobId> {
         let background = |one: &mut Destaging| std::mem::take(&mut one.is_background).then_some(one.job);
         self.destaging.iter_mut().filter_map(background)

@@ -1,4 +1,4 @@
-//! What a command does when the controller has read it: against the cache, and how it comes to its answer.
+//! Execution of a command that the controller has read: against the cache, and up to its answer.
 
 use plumb_block::Nanos;
 

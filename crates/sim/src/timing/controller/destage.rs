@@ -4,7 +4,7 @@ use super::parameters::{DestageOrder, MediaCacheParameters, WriteCacheParameters
 use crate::command::SECTOR;
 use crate::model::Size;
 
-/// What a cache holds and when it is emptied, in sectors and nanoseconds.
+/// Capacity of a cache and the rules by which it is emptied, in sectors and nanoseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Room {
     sectors: u64,

@@ -1,4 +1,4 @@
-//! What happens by itself inside a drive with a cache.
+//! Events that happen by themselves inside a drive with a cache.
 
 use super::slots::Slot;
 

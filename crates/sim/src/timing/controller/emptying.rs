@@ -24,7 +24,7 @@ impl<M: Mechanics> Controller<M> {
         self.pump(now);
     }
 
-    /// What is being destaged is now waited for, and more must be destaged.
+    /// Hurries what is being destaged, since it is now waited for, and destages more.
     pub(super) fn press(&mut self, now: u64) {
         if std::mem::take(&mut self.destages_in_background) {
             for job in self.cache.hurry_background() {

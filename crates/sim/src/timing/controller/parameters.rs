@@ -5,12 +5,12 @@ use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
 
-/// What a drive has in front of its mechanics.
+/// Parameters of the part of a drive that is in front of its mechanics.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerParameters {
-    /// What the controller does for each command, one after the other, from the doorbell to the answer. A
-    /// bridge (USB) adds its own to it.
+    /// Time that the controller spends on each command, one after the other, from the doorbell to the answer.
+    /// A bridge (USB) adds its own to it.
     pub command_overhead: Time,
     /// How fast data pass the link.
     pub link_rate: Rate,

@@ -10,7 +10,7 @@ use super::timing::Controller;
 use crate::command::{Command, Sectors};
 use crate::timing::mechanics::Mechanics;
 
-/// What keeps a write cache through a power cut.
+/// Protection that keeps a write cache through a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protection {
     /// Nothing: it is volatile.

@@ -250,7 +250,7 @@ fn a_cut_forgets_everything_and_the_drive_works_on() {
     assert!(host.does(Op::Read, 1000, 8) > Nanos::micros(200));
 }
 
-/// What every drive keeps to, whatever its parameters: held against what the events say.
+/// Record of the events, to check the rules that every drive keeps to, whatever its parameters.
 #[derive(Default)]
 struct Ledger {
     written: BTreeSet<u64>,

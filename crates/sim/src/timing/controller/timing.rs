@@ -46,7 +46,7 @@ pub struct Controller<M> {
     pub(super) draining: bool,
     /// Something is destaged that the mechanics take for background.
     pub(super) destages_in_background: bool,
-    /// It is noted when dirty data will have waited long enough.
+    /// True if something is destaged that the mechanics take for background.
     pub(super) timer_noted: bool,
     /// Flushes under way, and the age of the youngest data that they cover.
     pub(super) flushes: usize,

@@ -1,4 +1,4 @@
-//! Who waits until runs are out of the cache.
+//! Waiters for runs that have to leave the cache.
 
 use super::slots::Slot;
 use crate::command::CommandId;
@@ -6,10 +6,10 @@ use crate::command::CommandId;
 /// The number of a waiter.
 pub(super) type WaiterId = u32;
 
-/// What is done when all runs that it waits for are out of the cache.
+/// Action that is carried out when all runs that it waits for are out of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// It is told that an answered command is persisted.
+    /// An answered command is reported as persisted.
     Persisted(CommandId),
     /// A command is answered.
     Write(Slot),

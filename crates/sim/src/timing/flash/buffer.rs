@@ -1,4 +1,4 @@
-//! What a flash drive does with what is written: the buffer, the units that go to the dies, and the flush.
+//! Path of written data in a flash drive: the buffer, the units that go to the dies, and the flush.
 //!
 //! Firmware gathers before it programs: full units wait in the buffer, so that stripes are programmed whole
 //! and what is overwritten soon is not programmed at all. They go to the dies, oldest first, when more than
@@ -15,11 +15,11 @@ use super::ftl::PAGE;
 use crate::command::{Command, CommandId, SECTOR};
 use crate::timing::Event;
 
-/// What a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
+/// Bytes that a discard or a write-zeroes takes of the buffer: an entry of the map's journal.
 const JOURNAL_ENTRY: u64 = 512;
 
 impl FlashTiming {
-    /// What a write takes of the buffer.
+    /// Returns the number of bytes that a write takes of the buffer.
     pub(super) const fn buffered(command: Command) -> u64 {
         match command.op {
             Op::Write { .. } => command.sectors.bytes().0,

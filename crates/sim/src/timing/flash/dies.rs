@@ -32,7 +32,7 @@ impl PerByte {
 #[derive(Debug, Clone, Copy)]
 struct Divisor {
     value: u64,
-    /// Its logarithm, if it is one.
+    /// Binary logarithm of the value, if it is a power of two.
     shift: Option<u32>,
 }
 
@@ -200,8 +200,8 @@ impl Dies {
         end
     }
 
-    /// What the dies did while nothing was to be programmed until `at`: they paid debts, and folded the SLC
-    /// buffer.
+    /// Accounts for what the dies did while nothing was to be programmed until `at`: they paid debts, and
+    /// folded the SLC buffer.
     fn rest(&mut self, at: u64) {
         let idle = at.saturating_sub(self.last_end);
         if idle == 0 {

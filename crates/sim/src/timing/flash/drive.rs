@@ -13,17 +13,18 @@ use crate::command::{Command, CommandId, SECTOR};
 use crate::timing::agenda::Agenda;
 use crate::timing::{Event, Timing};
 
-/// What a power cut does to a drive's write buffer, and whether it is used when power comes on.
+/// Effect of a power cut on a drive's write buffer, and whether the buffer is used when power comes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBuffer {
-    /// The drive believes that it survives: writes are answered from it whatever WCE says, and a flush has
-    /// nothing to wait for.
+    /// True if the drive believes that the buffer survives: writes are answered from it whatever WCE says,
+    /// and a flush has nothing to wait for.
     pub protected: bool,
-    /// It does not, although the drive believes so: the capacitors are dead.
+    /// True if the buffer does not survive, although the drive believes so: the capacitors are dead.
     pub dead: bool,
-    /// It does not, and the drive knows: writes are answered when they are programmed, whatever WCE says.
+    /// True if the buffer does not survive, and the drive knows: writes are answered when they are
+    /// programmed, whatever WCE says.
     pub through: bool,
-    /// The write cache is on.
+    /// True if the write cache is on.
     pub wce: bool,
 }
 
@@ -31,7 +32,7 @@ pub struct WriteBuffer {
 #[derive(Debug)]
 pub struct FlashTiming {
     pub(super) parameters: Parameters,
-    /// What is programmed at once.
+    /// Bytes that are programmed at once.
     pub(super) unit: u64,
     link: PerByte,
     pub(super) write_buffer: WriteBuffer,

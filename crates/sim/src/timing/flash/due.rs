@@ -1,4 +1,4 @@
-//! What happens by itself inside a flash drive.
+//! Events that happen by themselves inside a flash drive.
 
 use crate::command::CommandId;
 

@@ -30,7 +30,7 @@ pub(super) struct Ftl {
     seed: u64,
     /// Where each followed page is.
     slot_of: Vec<u32>,
-    /// What each slot holds, if that is still valid.
+    /// Page that each slot holds, if it is still valid.
     page_in: Vec<u32>,
     /// Valid pages of each block; an erased block has none and is in `erased`.
     valid: Vec<u32>,

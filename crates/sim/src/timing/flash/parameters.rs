@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
 
-/// What is on a drive when it is made.
+/// Contents of a drive when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillState {
@@ -52,9 +52,9 @@ pub struct Parameters {
     /// True if the link carries both directions at once (PCIe does, SATA does not).
     #[serde(default)]
     pub duplex: bool,
-    /// What the controller spends on a command before it can take the next.
+    /// Time that the controller spends on a command before it can take the next.
     pub command: Time,
-    /// What a command takes from end to end beside all else; commands overlap in it.
+    /// Time that a command takes from end to end beside all else; commands overlap in it.
     pub latency: Time,
     /// How many commands the drive takes at once.
     pub queue: u32,
@@ -65,17 +65,17 @@ pub struct Parameters {
     pub gather: Option<Size>,
     /// How long data may wait so.
     pub destage_after: Time,
-    /// What a flush takes once everything is programmed: the map's journal, or with a protected buffer all
-    /// that there is.
+    /// Time that a flush takes once everything is programmed: for the map's journal, or with a protected
+    /// buffer all that there is.
     pub flush: Time,
-    /// What a discard takes.
+    /// Time that a discard takes.
     pub trim: Time,
     /// Flash beyond the capacity that the host sees, as a share of it.
     pub overprovisioning: f64,
     /// The unit of the map. A write below it that does not continue the one before costs the whole of it.
     #[serde(default = "mapping")]
     pub mapping: Size,
-    /// What is on the drive when it is made.
+    /// Contents of the drive when it is made.
     #[serde(default)]
     pub state: FillState,
     /// The part of the flash that is written with one bit to a cell first.
@@ -107,7 +107,7 @@ impl Parameters {
         self.gather.map_or(self.buffer.0.0 / 2, |gather| gather.0.0)
     }
 
-    /// What is programmed at once: a page on every plane of a die.
+    /// Returns the number of bytes that are programmed at once: a page on every plane of a die.
     pub(super) const fn unit(&self) -> u64 {
         self.page.0.0 * self.planes as u64
     }

@@ -1,4 +1,5 @@
-//! What of a volatile buffer is durable and when, held against the rules; and that wrong drives are found.
+//! Tests of what in a volatile buffer is durable and when, held against the rules; and that wrong drives are
+//! found.
 
 use std::collections::BTreeMap;
 

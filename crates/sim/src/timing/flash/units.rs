@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::command::CommandId;
 
-/// What is programmed at once, and whose it is.
+/// Data that is programmed at once, and the commands that it belongs to.
 #[derive(Debug, Default)]
 pub(super) struct Unit {
     /// Host bytes in it.
@@ -16,9 +16,9 @@ pub(super) struct Unit {
     pub(super) since: u64,
     /// When all in it has arrived.
     pub(super) arrived: u64,
-    /// It is not out of the cache before: its commands are answered first.
+    /// Time before which the unit is not out of the cache: its commands are answered first.
     pub(super) floor: u64,
-    /// It begins with the rest of a command whose earlier parts are in the units before it.
+    /// True if the unit begins with the rest of a command whose earlier parts are in the units before it.
     pub(super) goes_on: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Units {
     /// When the last unit that was sent to a die is programmed, with those before it that share a command
     /// with it.
     pub(super) chain: u64,
-    /// Those that are gathered or on their way.
+    /// Units that are gathered or on their way.
     flying: Vec<Unit>,
     free: Vec<u32>,
     /// Host bytes in all of them.
@@ -56,7 +56,7 @@ impl Units {
         number
     }
 
-    /// Of a unit that is empty.
+    /// Returns the number of a unit that is empty.
     fn number(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.flying.push(Unit::default());

@@ -15,13 +15,13 @@ use super::read_ahead::ReadAhead;
 use crate::command::{SECTOR, Sectors};
 use crate::timing::mechanics::{Job, JobId, JobKind, Mechanics, Urgency};
 
-/// What decides when a job that waits for the arm has its turn.
+/// Job that waits for the arm, reduced to what decides when it has its turn.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     place: Place,
     writes: bool,
     arrived: u64,
-    /// What counts against it, as nobody waits for it.
+    /// Amount that counts against the job if nobody waits for it; 0 otherwise.
     handicap: i64,
 }
 
@@ -78,7 +78,7 @@ impl Hdd {
         }
     }
 
-    /// Which of the queue can begin first, and when it begins.
+    /// Chooses the job of the queue that can begin first; returns its index, and when it begins.
     fn choose(&self, now: u64) -> Option<(usize, u64)> {
         if let Some(index) = self.following(now) {
             return Some((index, now + self.disk.gap_before(self.jobs[index].sectors.first)));
@@ -97,7 +97,7 @@ impl Hdd {
         (best.0 != usize::MAX).then_some((best.0, best.2))
     }
 
-    /// What goes on where the last access has just ended.
+    /// Returns the index of the job that goes on where the last access has just ended.
     fn following(&self, now: u64) -> Option<usize> {
         let (next, _, kind) = self.last.filter(|(_, ended, _)| *ended == now)?;
         self.jobs.iter().position(|job| job.sectors.first == next && job.kind == kind)

@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub(super) head: u32,
     /// Where its beginning passes under the head.
     pub(super) angle: Angle,
-    /// Which of its track it is.
+    /// Number of the sector on its track.
     sector: u32,
     zone: u32,
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::model::{Check, Limits, Rate, Size, Time};
 
-/// What a disk is made of.
+/// Parameters of a disk.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddParameters {
@@ -47,12 +47,12 @@ pub struct HddParameters {
     pub read_ahead_segments: u32,
     /// How far read-ahead runs in front of the last sector that was asked for.
     pub read_ahead: Size,
-    /// What others published about the drive: shown beside the simulation, never used by it.
+    /// Figures that others published about the drive: shown beside the simulation, never used by it.
     #[serde(default)]
     pub published: Published,
 }
 
-/// What is known about a drive as a whole. Only compared with.
+/// Figures that are known about a drive as a whole. Only compared with.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Published {
@@ -70,7 +70,7 @@ pub struct Published {
     pub deep_read_iops: Option<f64>,
     /// An fdatasync of a Ceph OSD with the write cache on: mean, p25, p50, p75.
     pub object_store_sync_on: Option<[Time; 4]>,
-    /// The same with the write cache off.
+    /// An fdatasync of a Ceph OSD with the write cache off: mean, p25, p50, p75.
     pub object_store_sync_off: Option<[Time; 4]>,
 }
 

@@ -73,7 +73,8 @@ impl Positioning {
         wait + select_unpredictable(moved && wait < self.margin, self.revolution(), 0)
     }
 
-    /// What lies between the end of `sector`'s predecessor and `sector`: a change of track, or nothing.
+    /// Returns the time between the end of `sector`'s predecessor and `sector`: a change of track, or
+    /// nothing.
     pub(super) fn gap_before(&self, sector: u64) -> u64 {
         let Some(before) = sector.checked_sub(1).map(|before| self.geometry.locate(before)) else { return 0 };
         if self.geometry.left_on_track(&before) > 1 { 0 } else { self.skew_after(&before) }
@@ -84,7 +85,8 @@ impl Positioning {
         self.transfer_from(self.locate(sectors.first), sectors)
     }
 
-    /// The same, where it is known that the first of them is at `place`.
+    /// Returns how long `sectors` take to pass once the first of them, which is known to be at `place`, is
+    /// there.
     pub(super) fn transfer_from(&self, mut place: Place, sectors: Sectors) -> u64 {
         let (mut sector, mut left, mut time) = (sectors.first, sectors.count, 0);
         loop {

@@ -1,4 +1,5 @@
-//! What the disk keeps of what it read, and what it reads while nobody asks.
+//! Read buffer of a disk: the data that is kept of what was read, and reading ahead while nothing is
+//! requested.
 //!
 //! After a read, while nothing else is to be done, the head stays and reads on. Where it has come to is not
 //! simulated sector by sector but worked out when somebody asks. A segment is a run of sectors in the buffer;

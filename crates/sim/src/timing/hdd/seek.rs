@@ -18,7 +18,7 @@ const FAR: usize = 4096;
 /// Seek times by distance, looked up.
 #[derive(Debug, Clone)]
 pub(super) struct SeekCurve {
-    /// Those of the near distances, and behind them those of the far ones.
+    /// Seek times of the near distances, and behind them those of the far ones.
     times: Box<[u32]>,
     shift: u32,
 }

@@ -1,4 +1,4 @@
-//! What a desktop of 2002 did to its disk (KB 332023), in the three states of the write cache that Windows
+//! Load of a desktop of 2002 on its disk (KB 332023), in the three states of the write cache that Windows
 //! knew: small writes that are flushed one by one, and large copies.
 
 use plumb_block::{Nanos, Op};
@@ -9,7 +9,7 @@ use super::one_at_a_time::Host;
 use plumb_sim::command::Sectors;
 use plumb_sim::timing::Timing;
 
-/// Whether flushes reach the drive.
+/// Treatment of flushes: whether they reach the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flushes {
     /// They do.

@@ -1,5 +1,5 @@
-//! What stands for a host when a drive is held against a field report: it knows commands and answers only,
-//! and nothing of what the drive is made of; its own costs and habits are told apart here.
+//! Stand-ins for a host when a drive is held against a field report: each knows commands and answers only,
+//! and nothing of what the drive is made of; its own costs and habits are described here separately.
 //!
 //! - `one_at_a_time`: programs that write and sync, one after the other.
 //! - `flushed`: what a desktop of 2002 did to its disk, with flushes and with a driver that drops them.
