@@ -16,12 +16,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 const PROGRAMS: [&str; 3] = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"];
 /// How long it may take. It reads some hundred places of a disk.
 const TIME: Duration = Duration::from_secs(10);
-/// As much is read of its answer.
+/// Maximum number of bytes read of blkid's answer.
 const ANSWER_BYTES: usize = 64 << 10;
-/// Its exit code where several kinds contradict each other.
+/// Exit code of blkid where several kinds contradict each other.
 const AMBIVALENT: i32 = 8;
 
-/// What blkid calls the open file or device: `swap`, `dos`. `None` if it finds nothing, or cannot be asked.
+/// Returns blkid's name for the contents of the open file or device: `swap`, `dos`. `None` if it finds
+/// nothing, or cannot be asked.
 pub(crate) fn ask(file: BorrowedFd<'_>) -> Option<String> {
     ask_with(&PROGRAMS, file, TIME)
 }

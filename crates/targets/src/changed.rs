@@ -1,5 +1,5 @@
-//! What happened to a file that was measured: a run on a file that somebody cut, removed or replaced
-//! meanwhile is not the measurement that was asked for.
+//! Changes to a file that was measured: a run on a file that somebody cut, removed or replaced meanwhile is
+//! not the measurement that was requested.
 
 use crate::look::Key;
 use crate::opened::{Opened, TargetKind};

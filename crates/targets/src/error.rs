@@ -7,10 +7,10 @@ use plumb_block::Errno;
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure it was; what a caller decides by.
+/// Kind of a failure, by which a caller decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What was typed makes no sense here, or lacks something.
+    /// The typed words make no sense here, or lack something.
     Usage,
     /// Refused for safety.
     Refused,
@@ -66,7 +66,7 @@ impl Error {
         Self::new(Kind::Refused, target, found, remedy)
     }
 
-    /// What the system said while `doing` something with the target.
+    /// Builds the error for a system call that failed with `errno` while `doing` something with the target.
     pub(crate) fn os(target: &str, doing: &str, errno: rustix::io::Errno) -> Self {
         let remedy = match errno {
             rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => plumb_linux::remedy_if_denied(),
@@ -98,7 +98,7 @@ impl Error {
         Self::new(kind, target, error.to_string(), "")
     }
 
-    /// The same, and that clearing up after it failed too, if it did.
+    /// Adds to the error that clearing up after it failed too, if it did.
     pub(crate) fn after_clearing_up(mut self, cleared: Result<()>) -> Self {
         if let Err(other) = cleared {
             let and = if self.remedy.is_empty() { "" } else { "; " };
@@ -118,7 +118,7 @@ impl Error {
         }
     }
 
-    /// What to decide by.
+    /// Returns the kind of the failure, by which a caller decides.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -128,12 +128,12 @@ impl Error {
         &self.target
     }
 
-    /// What was found there.
+    /// Returns what was found at the target.
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// What to do about it; empty where the system's own words say it.
+    /// Returns what to do about the failure; empty where the system's own words say it.
     pub fn remedy(&self) -> &str {
         &self.remedy
     }

@@ -1,4 +1,4 @@
-//! What was found at a target: plain facts, the input of the rules.
+//! Plain facts that were found at a target: the input of the rules.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ pub use plumb_linux::inventory::Use;
 
 use crate::signature::{self, Signature};
 
-/// What is at a name.
+/// Kind of object at a name, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.
@@ -33,58 +33,59 @@ pub enum Missing {
     NoDirectory,
     /// A symbolic link that leads nowhere.
     DanglingLink,
-    /// It would be in /dev, where a file would be in memory under the name of a device.
+    /// The name is in /dev, where a file would be in memory under the name of a device.
     InDev,
 }
 
-/// What is known of a regular file.
+/// Facts about a regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
     /// How it can be named to be destroyed: its absolute path. Empty for a path that is not UTF-8.
     pub identities: Vec<String>,
-    /// Its length.
+    /// Length of the file.
     pub size: Bytes,
     /// Set where plumb made it, and what it holds is still plumb's.
     pub made_by_plumb: bool,
     /// Set where plumb made it, and somebody has written to it since, or that cannot be excluded.
     pub changed_since_made: bool,
-    /// What it begins with.
+    /// Contents that the file begins with.
     pub contents: Contents,
-    /// What else uses it.
+    /// Other uses of the file.
     pub uses: Vec<Use>,
-    /// What could not be looked at, so that other uses cannot be excluded.
+    /// Description of what could not be looked at, so that other uses cannot be excluded.
     pub unseen: Option<String>,
 }
 
-/// What is known of a block device.
+/// Facts about a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockFacts {
     /// The kernel's name: `sda1`.
     pub kernel_name: String,
     /// The disk, if this is a partition of one.
     pub partition_of: Option<String>,
-    /// Its capacity.
+    /// Capacity of the device.
     pub size: Bytes,
     /// How it can be named to be destroyed; the first is the one to show.
     pub identities: Vec<String>,
     /// True if the kernel takes no writes to it.
     pub read_only: bool,
-    /// What is on it.
+    /// Contents of the device.
     pub contents: Contents,
-    /// What uses it.
+    /// Uses of the device.
     pub uses: Vec<Use>,
-    /// What could not be looked at, so that other uses cannot be excluded.
+    /// Description of what could not be looked at, so that other uses cannot be excluded.
     pub unseen: Option<String>,
 }
 
 impl BlockFacts {
-    /// Its node in /dev. The kernel writes a slash in a name as an exclamation mark.
+    /// Returns the path of the device's node in /dev. The kernel writes a slash in a name as an exclamation
+    /// mark.
     pub fn node(&self) -> String {
         format!("/dev/{}", self.kernel_name.replace('!', "/"))
     }
 }
 
-/// What the bytes say.
+/// Contents of a file or a device, as its bytes tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     /// The places of all known signatures were read; these were found.

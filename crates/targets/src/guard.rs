@@ -31,7 +31,7 @@ use crate::error::{Error, Kind, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing, Use};
 use crate::permission::{Intent, Permission};
 
-/// What the rules allow.
+/// Access that the rules allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// Open it read-only.
@@ -47,7 +47,7 @@ pub enum Allowed {
     Resize(Bytes),
 }
 
-/// What may be done with the target that people know as `target`.
+/// Decides what may be done with the target that people know as `target`.
 ///
 /// # Errors
 /// The refusal, with what was found and what to do.
@@ -177,8 +177,8 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
     Ok(Allowed::Write { exclusive: true })
 }
 
-/// Whether what is on a device may be taken for the contents of a cached one: not the log of another cache,
-/// which may have the only copy of what was written.
+/// Refuses a device as the one to be cached if it holds the log of another cache, which may have the only
+/// copy of what was written, unless the user gives that up.
 pub(crate) fn judge_cached(
     target: &str,
     contents: &Contents,
@@ -191,7 +191,7 @@ pub(crate) fn judge_cached(
     Err(Error::refused(target, signs(contents, &[]).join(", "), how_to_destroy(&[], contents, identities)))
 }
 
-/// What speaks against writing.
+/// Lists what speaks against writing.
 pub(crate) fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
     let mut signs: Vec<String> = uses.iter().map(ToString::to_string).collect();
     if *contents != Contents::BLANK {
@@ -266,13 +266,13 @@ fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> S
     )
 }
 
-/// As a shell takes it.
+/// Quotes `word` for a shell, where that is needed.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+@,".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// That each word typed for `--destroy` names one of the targets, given as their names and identities.
+/// Checks that each word typed for `--destroy` names one of the targets, given as their names and identities.
 ///
 /// # Errors
 /// A refusal that names the word, and what the targets are called.

@@ -18,8 +18,8 @@ use crate::mark::{Maker, maker};
 use crate::signature::{self, FileSource};
 use crate::{blkid, cache};
 
-/// What tells one open file from another: st_dev, st_ino, and of a device node st_rdev. While a descriptor is
-/// open, no other file can take them.
+/// Identity of an open file: st_dev, st_ino, and of a device node st_rdev. While a descriptor is open, no
+/// other file can take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) device: u64,
@@ -182,7 +182,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
     Ok(Found::File(FileFacts { identities, size, made_by_plumb, changed_since_made, contents, uses, unseen }))
 }
 
-/// What the machine knows of the block device whose node has `rdev`.
+/// Returns what the machine knows of the block device whose node has `rdev`.
 pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Contents) -> BlockFacts {
     let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
     let unseen = |unseen: String| {

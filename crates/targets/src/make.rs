@@ -138,7 +138,7 @@ impl Making {
         self.size
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     pub(crate) fn key(&self) -> Result<Key> {
         let stat = rustix::fs::fstat(&self.file).map_err(|errno| Error::os(&self.shown, "look at", errno))?;
         Ok(Key::of(&stat))

@@ -55,8 +55,8 @@ pub struct MediumWanted<'a> {
     pub block: Bytes,
     /// The name of the drive's model.
     pub model: &'a str,
-    /// What the user allows: `--overwrite` that a file that is no medium yet becomes one, `--destroy` also
-    /// one that a cache needs.
+    /// Permission of the user: `--overwrite` lets a file that is not a medium yet become one, `--destroy`
+    /// also one that a cache needs.
     pub permission: &'a Permission,
 }
 
@@ -65,7 +65,7 @@ pub struct MediumWanted<'a> {
 pub struct Medium {
     /// The file, to be read and written, as long as the drive.
     pub file: File,
-    /// What is still to be done once it is known whether the drive comes to be.
+    /// Work still to be done once it is known whether the drive comes to be.
     pub pending: PendingMedium,
 }
 
@@ -205,23 +205,23 @@ fn medium(shown: &str, file: OwnedFd, undo: Undo, wanted: MediumWanted<'_>) -> R
     Ok(Medium { file: file.into(), pending })
 }
 
-/// What a file says of itself.
+/// State of a file as a medium, by its mark and its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// It is the medium of a drive.
+    /// The file is the medium of a drive.
     Medium { block: Bytes, model: String },
-    /// It is a copy of one.
+    /// The file is a copy of a medium.
     Copy,
-    /// It is no medium, and there is no data in it: one hole.
+    /// The file is not a medium, and there is no data in it: one hole.
     Hole,
-    /// It is no medium.
+    /// The file is not a medium.
     Foreign,
-    /// It has data, and its file system keeps no marks.
+    /// The file has data, and its file system keeps no marks.
     Unmarkable,
 }
 
 impl State {
-    /// What cannot be found out counts as no mark, and as data.
+    /// Determines the state of `file`; what cannot be found out counts as no mark, and as data.
     fn of(file: BorrowedFd<'_>) -> Self {
         let Ok(stat) = rustix::fs::fstat(file) else { return Self::Foreign };
         // A cache was put before the file since, also where there is no data in it yet.

@@ -1,4 +1,4 @@
-//! What a user types for a target: a path, `#N`, or a scheme.
+//! Names of targets as a user types them: a path, `#N`, or a scheme.
 //!
 //! A name is only read here, nothing is looked at. A file whose name looks like one of the other forms is
 //! named with a path before it: `./#0`, `./sim:x`, `./C:`.
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// What was typed.
+/// Name of a target as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A path to a file or a block device. Symbolic links are followed when it is opened.
@@ -20,9 +20,9 @@ pub enum Name {
     Disk(usize),
     /// Another kind of device.
     Scheme {
-        /// Which kind.
+        /// Kind of the device.
         scheme: Scheme,
-        /// What follows the colon.
+        /// Text after the colon.
         rest: String,
     },
 }
@@ -47,7 +47,7 @@ pub enum Scheme {
 impl Scheme {
     const ALL: [Self; 6] = [Self::Sim, Self::Nbd, Self::NbdUnix, Self::Nbds, Self::NbdsUnix, Self::Cache];
 
-    /// As it is typed, without the colon.
+    /// Returns the scheme as it is typed, without the colon.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
@@ -110,7 +110,7 @@ fn scheme(text: &str) -> Option<(Scheme, String)> {
     Some((scheme, rest.to_owned()))
 }
 
-/// What to type on Linux for a name of Windows, if it is one.
+/// Returns what to type on Linux for a name of Windows; `None` if `text` is not such a name.
 fn windows_hint(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     if let Some(number) =
@@ -148,7 +148,7 @@ fn windows_hint(text: &str) -> Option<String> {
     })
 }
 
-/// As it was typed, but for paths that are not UTF-8.
+/// Formats the name as it was typed, except for paths that are not UTF-8.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -73,7 +73,7 @@ fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
     Ok(Arc::new(device))
 }
 
-/// What to look at when the two sides do not trust each other.
+/// Remedy for two sides that do not trust each other.
 const TLS_REMEDY: &str = "see that tls-certificates=DIR has the authority of the server (ca-cert.pem) and, if it verifies \
                           clients, client-cert.pem and client-key.pem from an authority that it knows";
 
@@ -101,7 +101,7 @@ fn not_reached(shown: &str, error: &ConnectError) -> Error {
     Error::unreachable(shown, found, remedy)
 }
 
-/// What a device holds that the kernel does not know.
+/// Reads the contents of a device that the kernel does not know.
 pub(crate) fn contents_of(device: &dyn Device) -> Contents {
     match find(&Export(device)) {
         Ok(found) => Contents::Read(found),
@@ -109,7 +109,7 @@ pub(crate) fn contents_of(device: &dyn Device) -> Contents {
     }
 }
 
-/// What is known beforehand of a device that the kernel does not know.
+/// Facts known beforehand about a device that the kernel does not know.
 pub(crate) struct About {
     pub(crate) kind: TargetKind,
     pub(crate) route: Route,

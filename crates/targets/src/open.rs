@@ -41,9 +41,9 @@ use crate::{cache, simulated, test_file};
 /// One target that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What was typed.
+    /// Name of the target as it was typed.
     pub name: Name,
-    /// What is to be done with it.
+    /// Intended use of the target.
     pub intent: Intent,
     /// How. The access follows from the intent, whatever is said here.
     pub options: FileOptions,
@@ -229,7 +229,7 @@ fn claims(machine: &Machine<'_>, plans: &[Plan], permission: &Permission) -> Res
     Ok(claims)
 }
 
-/// What is wrong with a file that a cache or a simulated drive has a lock on.
+/// Reason to refuse a file that a cache or a simulated drive has a lock on.
 pub(crate) const HELD: &str = "another cache or drive has it, or it was named twice";
 
 /// Refuses a file that a cache or a simulated drive is served from, which holds a lock on it: what the kernel

@@ -19,7 +19,7 @@ use crate::mark::mark_as_left;
 use crate::shared::{Claim, Keeping};
 use crate::test_file::Made;
 
-/// What an open target is.
+/// Kind of an open target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// A regular file.
@@ -28,14 +28,14 @@ pub enum TargetKind {
     BlockDevice,
     /// A simulated drive in this process.
     Simulated,
-    /// What a server exports.
+    /// An export of a server.
     Network,
     /// A write-back cache in this process.
     Cache,
 }
 
 impl TargetKind {
-    /// Which device it is to a survey; `None` for what the kernel knows.
+    /// Returns the kind of the device for a survey; `None` for what the kernel knows.
     pub const fn device_kind(self) -> Option<DeviceKind> {
         match self {
             Self::RegularFile | Self::BlockDevice => None,
@@ -105,31 +105,31 @@ pub struct Opened {
     pub route: Route,
     /// The target for people: what was typed, and what that stands for.
     pub shown: String,
-    /// What it is.
+    /// Kind of the target.
     pub kind: TargetKind,
     /// True if this run has made the file.
     pub made: bool,
     /// True if this run or an earlier one has made the file, and nobody has used it since.
     pub ours: bool,
-    /// Its capacity.
+    /// Capacity of the target.
     pub size: Bytes,
-    /// What names a block device for good: its serial, WWN or the like.
+    /// Permanent identity of a block device: its serial, WWN or the like.
     pub identity: Option<String>,
-    /// What the user should be told: what `#N` became, what is destroyed, which option was changed.
+    /// Notes for the user: what `#N` became, what is destroyed, which option was changed.
     pub notes: Vec<String>,
     /// The bytes of the file that are holes and have to be laid out before it is measured, from block to
     /// block of the device: all of a file that was made, the end of one that was made longer.
     /// [`lay_out`](Self::lay_out) does it; where it is done in another way and fails, call
     /// [`remove_if_made`](Self::remove_if_made).
     pub needs_layout: Option<Range<u64>>,
-    /// What reaches the target, counted there: of targets that the kernel does not know.
+    /// Counters of what reaches the target; only for targets that the kernel does not know.
     pub counters: Option<Arc<dyn StorageCounters>>,
-    /// What the kernel knows it by.
+    /// Object by which the kernel knows the target.
     pub(crate) origin: Origin,
     pub(crate) making: Option<Making>,
 }
 
-/// What a target was opened from.
+/// Object that a target was opened from.
 pub(crate) enum Origin {
     /// A path.
     Node(Node),
@@ -305,9 +305,9 @@ impl Opened {
         Ok(true)
     }
 
-    /// The same target opened once more in another way, for a job that wants, say, the page cache where
-    /// others go past it. It may be written if this one may. The claim on a block device is shared, for the
-    /// kernel grants only one.
+    /// Opens the target once more in another way, for a job that wants, say, the page cache where others go
+    /// past it. It may be written if this one may. The claim on a block device is shared, for the kernel
+    /// grants only one.
     ///
     /// Jobs that want the same options share [`device`](Self::device) instead: a failed flush then latches
     /// them all, while each device that is opened here latches alone.

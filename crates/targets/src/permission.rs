@@ -1,9 +1,9 @@
-//! What the user wants to do with a target, and what the user has allowed.
+//! The user's intent for a target, and the permission that the user has given.
 
 use plumb_block::Bytes;
 use plumb_linux::inventory::single_spaced;
 
-/// What is to be done with a target.
+/// Intended use of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Intent {
     /// True if it is to be written. Without it the target is opened read-only.
@@ -21,7 +21,7 @@ impl Intent {
     /// To write over what is there.
     pub const WRITE: Self = Self { writes: true, size: None, cuts: false };
 
-    /// The same, with a file of `size` made if need be.
+    /// Returns the intent with a file of `size` made if need be.
     #[must_use]
     pub const fn sized(mut self, size: Bytes) -> Self {
         self.size = Some(size);
@@ -29,7 +29,7 @@ impl Intent {
     }
 }
 
-/// What the user has allowed, for all targets of a run together.
+/// Permission that the user has given, for all targets of a run together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
     /// `--overwrite`: files that plumb did not make, and block devices, may be written if they show no sign

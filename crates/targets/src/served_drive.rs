@@ -15,7 +15,7 @@ use plumb_sim::fault::Fault;
 use plumb_sim::model::Model;
 use serde::{Deserialize, Serialize};
 
-/// What a simulated drive can be told.
+/// Order that a simulated drive accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriveOrder {
@@ -35,7 +35,7 @@ pub enum DriveOrder {
     },
     /// Set a fault.
     Fault {
-        /// As [`Fault`] is written.
+        /// The fault, as [`Fault`] is written.
         fault: String,
     },
     /// Take all faults away.
@@ -49,11 +49,11 @@ pub struct DriveStatus {
     pub schema: String,
     /// The name of the drive.
     pub name: String,
-    /// Its model.
+    /// Model of the drive.
     pub model: String,
     /// True if it has power.
     pub power: bool,
-    /// Whether its write cache is on; null if there is none to switch.
+    /// True if the write cache is on; null if there is none to switch.
     pub wce: Option<bool>,
     /// Seconds since it was made.
     pub now: f64,
@@ -79,9 +79,9 @@ pub struct DriveStatus {
     pub cut_armed: Option<String>,
     /// Blocks whose acknowledged contents the last power cut took away; null before the first.
     pub lost_at_last_cut_blocks: Option<u64>,
-    /// Of them, blocks that the drive had said were durable: zero for one that does not lie.
+    /// Number of those lost blocks that the drive had said were durable: zero for a drive that does not lie.
     pub lost_although_durable_blocks: Option<u64>,
-    /// What else the last power cut did; null before the first.
+    /// Other effects of the last power cut; null before the first.
     pub last_cut: Option<LastCut>,
     /// True if a flush has failed since the power came on, so that no later one succeeds.
     pub latched: bool,
@@ -95,8 +95,8 @@ pub struct DriveStatus {
     pub nbd_clients: u64,
     /// The loop device, if it is attached.
     pub device: Option<String>,
-    /// Who has had that device open since before a loss of power, each in words: every request to it fails
-    /// until they have closed it.
+    /// Holders that have had that device open since before a loss of power, each in words: every request to
+    /// it fails until they have closed it.
     pub device_open_across_cut: Vec<String>,
     /// The control socket.
     pub control: String,
@@ -104,16 +104,16 @@ pub struct DriveStatus {
     pub pid: u32,
 }
 
-/// What a power cut did to the commands that it met.
+/// Effects of a power cut on the commands that it met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCut {
     /// Commands that were in flight.
     pub in_flight: u64,
     /// Commands that were answered and not durable.
     pub at_risk: u64,
-    /// Of both, those of which all blocks survived.
+    /// Commands, in flight or at risk, of which all blocks survived.
     pub survived: u64,
-    /// Of both, those of which some blocks survived.
+    /// Commands, in flight or at risk, of which some blocks survived.
     pub torn: u64,
     /// Blocks that cannot be read any more.
     pub unreadable_blocks: u64,
@@ -146,7 +146,7 @@ impl From<&CutReport> for LastCut {
 impl DriveStatus {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/drive-status/1";
-    /// The same of the document that says how a drive is that has just been made.
+    /// Name and version of the document with the status of a drive that has just been made.
     pub const SCHEMA_SERVE: &str = "plumb/drive-serve/1";
 }
 
@@ -183,7 +183,7 @@ pub fn serve_drive(
     Ok(service)
 }
 
-/// What the contents of a drive are, in one line, if what is durable of them outlives this process.
+/// Describes the contents of a drive in one line, if what is durable of them outlives this process.
 pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
     let Backing::File(file) = backing else { return None };
     let which = file.metadata().map(|found| format!("{}:{}", found.dev(), found.ino()));

@@ -1,4 +1,4 @@
-//! What is beneath a target: whether two targets are the same storage, and whether a program has claimed what
+//! Storage beneath a target: whether two targets are the same storage, and whether a program has claimed what
 //! a loop device is set up over.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,8 +14,8 @@ use crate::facts::Found;
 use crate::guard::unseen_words;
 use crate::machine::Machine;
 
-/// Whether writing to one open file or block device changes the other: they are the same, or ranges of what
-/// is beneath both meet. Two partitions of a disk do not overlap, two loop devices over one file may.
+/// Returns true if writing to one open file or block device changes the other: they are the same, or ranges
+/// of what is beneath both meet. Two partitions of a disk do not overlap, two loop devices over one file may.
 ///
 /// # Errors
 /// The system's; a refusal where it cannot be seen what is beneath.

@@ -1,5 +1,5 @@
-//! What is beneath a target counts as the target. It guards against writing through a loop device into a file
-//! system that is mounted by another way. Loop devices of our own, so only root can run this.
+//! Tests that what is beneath a target counts as the target. It guards against writing through a loop device
+//! into a file system that is mounted by another way. Loop devices of our own, so only root can run this.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;

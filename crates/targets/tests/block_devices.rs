@@ -42,13 +42,13 @@ impl Bench {
         Some(Self { device, backing, _directory: directory, _alone: alone })
     }
 
-    /// What is on the device, written back first.
+    /// Returns the contents of the device, written back first.
     fn bytes(&self) -> Vec<u8> {
         File::open(&self.device.path).unwrap().sync_all().unwrap();
         fs::read(&self.backing).unwrap()
     }
 
-    /// What the device is called.
+    /// Returns the word for the device: its name and its backing file.
     fn word(&self) -> String {
         format!("{}={}", self.device.name, self.backing.display())
     }

@@ -1,5 +1,5 @@
-//! What mkfs and its like leave is found, by the tools that are installed here. It guards against a table
-//! that only agrees with itself.
+//! Tests that the marks of mkfs and its like are found, with the tools that are installed here. It guards
+//! against a table that only agrees with itself.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -35,7 +35,7 @@ fn made_with(mib: u64, command: &[&str]) -> Option<Vec<&'static str>> {
     Some(found)
 }
 
-/// What blkid(8) calls each kind, for those whose tools may be installed.
+/// Names that blkid(8) gives to the kinds whose tools may be installed.
 const CALLED: [(&str, &str); 35] = [
     ("ext2", "ext2"),
     ("ext3", "ext3"),

@@ -88,7 +88,7 @@ fn marked_again(backing: &str, legs: &[String], cache: Uuid, time: &Time) -> Res
     backing.set_marker(spot, Some(&Marker::new(cache, leg.settings.backing, size)))
 }
 
-/// What the devices say.
+/// Builds the configuration of a cache from what its devices say.
 fn found(
     name: &str,
     (backing, legs): (&str, &[String]),
@@ -149,7 +149,7 @@ fn found(
     })
 }
 
-/// Which device of which log this is; `None` if of none.
+/// Returns the leg that this device is, and of which log; `None` if it belongs to no log.
 ///
 /// # Errors
 /// If there is no memory, or a later version of plumb wrote the log.

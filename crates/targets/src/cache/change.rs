@@ -1,4 +1,4 @@
-//! What changes the log of a cache that is open: another device in the place of a leg, and more room.
+//! Changes to the log of a cache that is open: another device in the place of a leg, and more room.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

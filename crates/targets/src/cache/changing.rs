@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// How long one who asks waits: others are not heard meanwhile. Most changes take less.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// Who has not asked again for so long asks for a new change.
+/// Time within which a repeated request asks how the change ended; a later one asks for a new change.
 const ASKS_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// A thread that carries out a change. Dropped, it is stopped, and what it has not ended is undone.

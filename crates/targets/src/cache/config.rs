@@ -1,5 +1,5 @@
-//! What is kept of a cache beside its devices: a small JSON by name, with the paths of the devices. What the
-//! devices say of themselves decides; this only says where they are.
+//! Configuration of a cache, kept beside its devices: a small JSON by name, with the paths of the devices.
+//! What the devices say of themselves decides; this only says where they are.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ pub(super) const SEGMENT: Bytes = Bytes::mib(4);
 /// The cache that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct CreateWanted<'a> {
-    /// Its name.
+    /// Name of the cache.
     pub name: &'a str,
     /// The device to be cached; what is on it stays.
     pub backing: &'a str,
@@ -41,7 +41,8 @@ pub struct CreateWanted<'a> {
     pub size: Bytes,
     /// The mode in which it is to be served.
     pub mode: Mode,
-    /// What the user allows for the devices of the log, and for a backing device that is one of another log.
+    /// Permission of the user for the devices of the log, and for a backing device that is one of another
+    /// log.
     pub permission: &'a Permission,
     /// A cache that the backing device needs, and whose dirty data may be lost.
     pub discard_dirty: Option<Uuid>,

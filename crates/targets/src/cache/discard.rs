@@ -25,7 +25,7 @@ use super::member::Member;
 use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
 
-/// What a cache that was given up leaves behind.
+/// Remains of a cache that was given up.
 #[derive(Debug)]
 pub struct Discarded {
     /// Why devices of the log could not be looked at, of each: they were not erased.

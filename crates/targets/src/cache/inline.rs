@@ -27,13 +27,13 @@ const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) device: CachedDevice,
-    /// Of simulated members.
+    /// Counters of simulated members.
     pub(super) counters: Option<Arc<dyn StorageCounters>>,
-    /// Of one that has a name, which keeps its mark.
+    /// The named cache, if the cache has a name; it keeps its mark.
     pub(super) named: Option<Arc<NamedCache>>,
 }
 
-/// What was typed.
+/// Cache as it was typed.
 struct Typed {
     backing: Name,
     legs: Vec<Name>,

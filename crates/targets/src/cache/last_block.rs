@@ -1,5 +1,5 @@
-//! Whether what is on a device leaves its last block free, where a cache marks the device that needs it: the
-//! cached device ends before it.
+//! Check that the contents of a device leave its last block free, where a cache marks the device that needs
+//! it: the cached device ends before it.
 
 use plumb_block::{BufferMut, Lba, LbaRange, Payload, Pool, PoolShape, Request, Tag};
 use plumb_cache::driver::carry_out;

@@ -32,7 +32,7 @@ const ELSEWHERE: [(u64, &str); 5] = [
     (0x3434, "nilfs2"),
 ];
 
-/// Who watches the files of a log being laid out, and may stop that.
+/// Observer of the files of a log being laid out, which may also stop that.
 pub struct LayingOut<'a> {
     /// Set by somebody else to stop: it then ends with EINTR.
     pub stop: &'a AtomicBool,
@@ -74,7 +74,7 @@ pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
 }
 
 impl CacheConfig {
-    /// The same in another mode.
+    /// Returns the configuration with another mode.
     ///
     /// # Errors
     /// The refusal, if it is `protected` and a device of the log does not do for that.

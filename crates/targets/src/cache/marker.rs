@@ -39,7 +39,7 @@ const DISCARDED: &str = "........";
 /// The CRC-32C of each witness, where it is stated.
 pub(super) type Contents = [Option<u32>; WITNESSES_MAX];
 
-/// What the backing device says.
+/// Contents of the marker on the backing device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marker {
     pub(super) cache: Uuid,
@@ -179,7 +179,7 @@ pub(crate) fn has_marker(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fgetxattr(file, ATTRIBUTE, &mut [] as &mut [u8]).is_ok()
 }
 
-/// What the last block of a device holds.
+/// Contents of the last block of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InLastBlock {
     /// Zeroes.

@@ -58,17 +58,17 @@ impl Spot {
 pub struct Member {
     /// The device, as long as it is.
     pub device: Arc<dyn Device>,
-    /// As it was named, for people.
+    /// Name of the device as it was given, for people.
     pub shown: String,
     /// How it is found again: of a block device below /dev/disk/by-id, where there is such a name.
     pub path: String,
     is_block: bool,
-    /// What it holds.
+    /// Contents of the device.
     pub(super) contents: Contents,
     /// How it can be named to be destroyed.
     identities: Vec<String>,
-    /// Of a file or a block device: open as the device is, and locked for as long as it lives. It is used for
-    /// attributes only.
+    /// Descriptor of a file or a block device: open as the device is, and locked for as long as it lives. It
+    /// is used for attributes only.
     held: Option<Arc<OwnedFd>>,
 }
 
@@ -81,7 +81,7 @@ impl Member {
         Self::opened(typed, Intent::WRITE, time)
     }
 
-    /// The same, but what is only to be read may be read-only.
+    /// Opens the device that is called `typed`; one that is only to be read may be read-only.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -38,7 +38,7 @@ pub struct NamedCache {
     backing: Arc<Member>,
     /// The files of the log, by the number of the leg.
     files: Mutex<Vec<Option<Arc<OwnedFd>>>>,
-    /// What marks the backing device; none of one that is only looked at, or is detached.
+    /// Writer of the marks on the backing device; none for a cache that is only looked at, or is detached.
     follower: Option<Follower>,
     marking: Arc<Marking>,
     /// Why the backing device is said to have been written by somebody else; only of one that is looked at.
@@ -67,7 +67,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// As strictly as can be.
+    /// The strictest opening.
     pub const STRICT: Self =
         Self { degraded: Degraded::No, gives_up_lost: false, discards_backing_writes: false };
 }
@@ -220,7 +220,7 @@ impl NamedCache {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its name for people.
+    /// Returns the name of the cache for people.
     pub(super) fn shown(&self) -> String {
         format!("cache:{}", self.config().name)
     }

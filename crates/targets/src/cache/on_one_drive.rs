@@ -34,7 +34,7 @@ impl Default for CacheOnOneDrive {
     }
 }
 
-/// What was typed is no such cache.
+/// Error for text that is not a [`CacheOnOneDrive`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is nothing that a cache of a proof is told: expected size=SIZE or mode=MODE, such as size=8M&mode=ordered"

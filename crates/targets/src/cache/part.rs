@@ -10,10 +10,10 @@ use plumb_block::{
     Request, Result, Wait,
 };
 
-/// Of a device `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end, as the
-/// core of a cache does. The queues of a part that begins where the device does are those of the device. A
-/// flush of a later one has the first block of the part as its range, without blocks: whoever records the
-/// device tells by that of which part it is.
+/// Part of a device: `size` bytes from block `first` on. Whoever uses this asks for no block beyond the end,
+/// as the core of a cache does. The queues of a part that begins where the device does are those of the
+/// device. A flush of a later one has the first block of the part as its range, without blocks: whoever
+/// records the device tells by that of which part it is.
 pub(super) struct Part {
     pub(super) device: Arc<dyn Device>,
     pub(super) first: Lba,

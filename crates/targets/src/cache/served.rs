@@ -18,24 +18,24 @@ use super::placement::{keeps_unflushed, warnings};
 use crate::error::Result;
 use crate::permission::Permission;
 
-/// What a cache can be told.
+/// Order that a cache accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CacheOrder {
     /// Serve in another mode, from now on and when it is served again.
     Mode {
-        /// Which.
+        /// The new mode.
         mode: Mode,
     },
     /// Write everything to the backing device, and go on serving.
     Drain,
     /// Put another device into the place of one of the log.
     ReplaceLeg {
-        /// Which.
+        /// Number of the leg that is replaced.
         leg: usize,
         /// The other device, by an absolute path.
         log: String,
-        /// What the user allows for it: see [`Permission`].
+        /// True if the user allows the other device to be overwritten: see [`Permission`].
         overwrite: bool,
         /// See `overwrite`.
         destroy: Vec<String>,
@@ -88,7 +88,7 @@ pub struct CacheStatus {
     /// True if it is about to become larger.
     #[serde(default)]
     pub growing: bool,
-    /// What is being laid out before the log changes; left out of one that does not.
+    /// Progress of laying out a file before the log changes; left out where none is laid out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laying_out: Option<LaidOut>,
     /// True if everything is being written back.
@@ -97,25 +97,25 @@ pub struct CacheStatus {
     /// True if the backing device alone is old and consistent by now, in the mode `ordered`.
     #[serde(default)]
     pub ordered: bool,
-    /// What the log cannot read any more, in bytes of the cached device: reads of it fail until it is
-    /// overwritten.
+    /// Ranges that the log cannot read any more, in bytes of the cached device: reads of them fail until they
+    /// are overwritten.
     #[serde(default)]
     pub unreadable: Vec<ByteExtent>,
-    /// What was durable when it was opened and is whole on no leg, in bytes of the cached device: reads of it
-    /// fail.
+    /// Ranges that were durable when the cache was opened and are whole on no leg, in bytes of the cached
+    /// device: reads of them fail.
     #[serde(default)]
     pub damaged: Vec<ByteExtent>,
-    /// What was found in the log when it was opened; null if it is not open.
+    /// Findings in the log when the cache was opened; null if it is not open.
     #[serde(default)]
     pub recovery: Option<Findings>,
-    /// What keeps data from being written back, if anything does.
+    /// Reason why data is not being written back, if something prevents it.
     #[serde(default)]
     pub write_back_error: Option<String>,
     /// How much of the log becomes free in bytes per second; null until it is known.
     pub drain_rate: Option<f64>,
     /// How many seconds it would take to destage everything at that rate; null until it is known.
     pub drain_eta: Option<f64>,
-    /// What was counted since it was opened, by name: durations in seconds, sizes in bytes.
+    /// Counters since the cache was opened, by name: durations in seconds, sizes in bytes.
     pub counts: BTreeMap<String, f64>,
     /// The first NBD URI, if it is exported so.
     pub nbd: Option<String>,
@@ -126,7 +126,7 @@ pub struct CacheStatus {
     pub nbd_clients: u64,
     /// The block device, if it is attached.
     pub device: Option<String>,
-    /// What speaks against the way in which its devices lie, a sentence each.
+    /// Warnings about the placement of the cache's devices, a sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The control socket; null if it is not served.
@@ -138,7 +138,7 @@ pub struct CacheStatus {
 /// The device that is cached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackingStatus {
-    /// Its path.
+    /// Path of the backing device.
     pub path: String,
     /// The size of the cached part in bytes; null if it is not open.
     pub size: Option<u64>,
@@ -156,18 +156,18 @@ pub struct ByteExtent {
 /// A file of the log that is being laid out for a change of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaidOut {
-    /// Its path.
+    /// Path of the file that is laid out.
     pub path: String,
     /// How much of it is written.
     pub done_bytes: u64,
-    /// Of how much; 0 until that is known.
+    /// Number of bytes to be written in all; 0 until that is known.
     pub size_bytes: u64,
 }
 
 /// A device of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegStatus {
-    /// Its path.
+    /// Path of the leg.
     pub path: String,
     /// `live`, `lost` or `resilvering`; `unknown` if the cache is not served.
     pub state: String,
@@ -178,21 +178,21 @@ pub struct LegStatus {
 pub struct FlushCounts {
     /// Asked for by clients.
     pub front: u64,
-    /// Of the legs.
+    /// Flushes of the legs.
     pub log: u64,
-    /// Of the backing device.
+    /// Flushes of the backing device.
     pub backing: u64,
 }
 
 impl CacheStatus {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/cache-status/1";
-    /// The same of the document that says how a cache is that has just been made.
+    /// Name and version of the document with the status of a cache that has just been made.
     pub const SCHEMA_CREATE: &str = "plumb/cache-create/1";
-    /// And of one that has just been served.
+    /// Name and version of the document with the status of a cache that has just been served.
     pub const SCHEMA_SERVE: &str = "plumb/cache-serve/1";
 
-    /// Of a cache that is not served. What only its log says is unknown.
+    /// Returns the status of a cache that is not served. What only its log says is unknown.
     pub fn unserved(config: &CacheConfig) -> Self {
         Self { warnings: warnings(config), ..Self::without_warnings(config) }
     }
@@ -232,7 +232,8 @@ impl CacheStatus {
         Ok(document)
     }
 
-    /// What only the log holds: data, and what was zeroed or discarded. 0 if that is not known.
+    /// Returns the number of bytes that only the log holds: data, and what was zeroed or discarded. 0 if that
+    /// is not known.
     pub fn only_in_log(&self) -> Bytes {
         Bytes(self.dirty_bytes.unwrap_or(0) + self.zeroed_bytes.unwrap_or(0))
     }
@@ -248,7 +249,7 @@ impl CacheStatus {
         }
     }
 
-    /// Of a cache that is open.
+    /// Returns the status of a cache that is open.
     pub fn open(cache: &NamedCache) -> Self {
         let unserved = Self { warnings: cache.warnings(), ..Self::without_warnings(&cache.config()) };
         let backing = Arc::clone(&cache.device.members().backing);

@@ -1,5 +1,5 @@
-//! Whether somebody else has written to the backing device of a cache that is not served: mounted it, above
-//! all. What only the log holds no longer fits it then.
+//! Detection of writes by somebody else to the backing device of a cache that is not served: by a mount,
+//! above all. What only the log holds no longer fits it then.
 //!
 //! | Kept | Where | Says |
 //! |---|---|---|
@@ -106,7 +106,7 @@ pub struct StopRecord {
     pub state: BackingState,
 }
 
-/// What changes with each write to a device or a file.
+/// Values that change with each write to a device or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackingState {

@@ -66,7 +66,7 @@ fn destroy(word: &str) -> Permission {
     Permission { destroy: vec![word.into()], ..Permission::default() }
 }
 
-/// What a rule answers: `Ok`, or the kind of the error and a word that it must say.
+/// Expected answer of a rule: `Ok`, or the kind of the error and a word that it must say.
 type Expected = std::result::Result<Allowed, (Kind, &'static str)>;
 
 const WRITE: Expected = Ok(Allowed::Write { exclusive: false });

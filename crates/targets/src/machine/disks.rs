@@ -31,8 +31,8 @@ fn is_disk(block: &Block) -> bool {
     !is_other && area.is_none_or(str::is_empty) && block.sectors.is_some_and(|sectors| sectors > 0)
 }
 
-/// What names are sorted by: the driver, then digits as numbers and letters as the kernel counts with them
-/// (the shorter first).
+/// Returns the sort key of a name: the driver, then digits as numbers and letters as the kernel counts with
+/// them (the shorter first).
 fn order(name: &str) -> (String, Vec<(u64, String)>) {
     let lettered = ["sd", "vd", "hd", "xvd", "ubd"].into_iter().find(|driver| name.starts_with(driver));
     let driver_bytes =

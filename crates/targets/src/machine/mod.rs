@@ -26,7 +26,7 @@ impl<'a> Machine<'a> {
         Self { tree, probe }
     }
 
-    /// Its block devices and what uses them, as of now.
+    /// Reads the machine's block devices and what uses them, as of now.
     ///
     /// # Errors
     /// If a use may have been missed.

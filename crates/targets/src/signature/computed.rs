@@ -11,7 +11,7 @@ const KIB: u64 = 1 << 10;
 const MD: u32 = 0xa92b_4efc;
 /// `UBERBLOCK_MAGIC` of OpenZFS, include/sys/uberblock_impl.h.
 const UBERBLOCK: u64 = 0x00ba_b10c;
-/// What the kernel and suspend-to-disk write at the end of the first page of swap space.
+/// Marks that the kernel and suspend-to-disk write at the end of the first page of swap space.
 const SWAP: [&[u8]; 6] =
     [b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND", b"LINHIB0001"];
 /// `DRBD_MD_MAGIC_07` to `DRBD_MD_MAGIC_09`, drivers/block/drbd.
@@ -80,7 +80,7 @@ fn ext_copy(source: &dyn Source) -> Look {
     Ok(None)
 }
 
-/// What the superblock of ext at `superblock` is of, if there is one.
+/// Returns the kind of file system or journal that the ext superblock at `superblock` is of, if there is one.
 fn ext_at(source: &dyn Source, superblock: u64) -> io::Result<Option<&'static str>> {
     let Some([0x53, 0xef]) = bytes::<2>(source, superblock + 0x38)? else { return Ok(None) };
     if bytes::<4>(source, superblock + 0x18)?.is_none_or(|log| u32::from_le_bytes(log) > 6) {

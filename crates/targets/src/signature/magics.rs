@@ -160,7 +160,7 @@ const DASD: &[u64] =
 const BCACHEFS: [u8; 16] =
     [0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];
 
-/// Those that `source` bears.
+/// Returns the signatures of the table that `source` bears.
 pub(super) fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     let mut found = Vec::new();
     let mut bytes = [0; BYTES_MAX];

@@ -1,4 +1,5 @@
-//! What a device or a file holds, by the marks that file systems, volume managers and partition tables leave.
+//! Detection of what a device or a file holds, by the marks that file systems, volume managers and partition
+//! tables leave.
 //!
 //! The answer errs towards seeing something: a device that is taken for used costs the user the typing of a
 //! serial, one that is taken for blank costs the data. So checksums are not asked for, a two-byte mark is
@@ -23,13 +24,13 @@ pub use source::{FileSource, Source};
 
 /// The name of what a write-back cache of plumb leaves on a device of its log.
 pub const CACHE_LOG: &str = "log of a plumb cache";
-/// And on the device that it caches.
+/// Name of what a write-back cache of plumb leaves on the device that it caches.
 pub const CACHE_BACKING: &str = "backing device of a plumb cache";
 
 /// One thing that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// What it is, as people call it: `ext4`, `LVM2 physical volume`.
+    /// Common name of what was found: `ext4`, `LVM2 physical volume`.
     pub name: &'static str,
     /// Where its mark is, in bytes from the start.
     pub at: u64,
@@ -88,8 +89,8 @@ pub fn find(source: &dyn Source) -> io::Result<Vec<Signature>> {
     Ok(found)
 }
 
-/// Whether this byte lies in a block that plumb has written as noise and that is whole: then a mark there is
-/// chance.
+/// Returns true if this byte lies in a block that plumb has written as noise and that is whole: then a mark
+/// there is chance.
 fn is_noise(source: &dyn Source, at: u64) -> io::Result<bool> {
     for length in [512_u64, 4096] {
         let mut block = vec![0; length as usize];

@@ -65,8 +65,8 @@ pub(super) struct Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
-    /// So much is read of each: all marks but copies far behind. The last labels of ZFS begin this far before
-    /// the end.
+    /// Number of bytes read at each end: enough for all marks but copies far behind. The last labels of ZFS
+    /// begin this far before the end.
     const END: u64 = 768 << 10;
 
     /// `source` with its ends read.

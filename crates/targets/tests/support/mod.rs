@@ -1,4 +1,4 @@
-//! What the tests of real targets share.
+//! Support code for the tests of real targets.
 
 use std::path::Path;
 use std::process::Command;
