@@ -29,7 +29,7 @@ impl Schema {
         Self { name: name.to_owned(), schema: serde_json::from_str(&text).expect(&path) }
     }
 
-    /// The same with every object closed: what a document may hold today.
+    /// Reads the schema of that name with every object closed: what a document may hold today.
     ///
     /// # Panics
     /// If there is none.
@@ -39,7 +39,7 @@ impl Schema {
         open
     }
 
-    /// What it says against the document.
+    /// Returns the schema's complaints about the document.
     ///
     /// # Panics
     /// If python3-jsonschema is not installed; `cargo xtask test` installs it.

@@ -12,9 +12,9 @@ pub struct Sshds {
 }
 
 impl Sshds {
-    /// So many, at 127.0.1.1 and the addresses that follow, with their files in `place`; the last with a key
-    /// that the client does not know, if it `is_stranger`. `None` where there is no sshd, or it does not
-    /// start.
+    /// Starts `count` sshds, at 127.0.1.1 and the addresses that follow, with their files in `place`; the
+    /// last has a key that the client does not know, if `is_stranger`. `None` where there is no sshd, or it
+    /// does not start.
     pub fn start(place: &Path, count: usize, is_stranger: bool) -> Option<Self> {
         let path = |name: &str| place.join(name).to_string_lossy().into_owned();
         let made = |name: &str| {
