@@ -1,4 +1,4 @@
-//! What a check knows before it measures, and what the devices beneath were handed from then on.
+//! State of a check before it measures, and the work that the devices beneath were handed from then on.
 
 use plumb_block::StorageSnapshot;
 use plumb_measure::StorageWatch;
@@ -7,20 +7,20 @@ use plumb_report::document::Account;
 
 use crate::counters::Beneath;
 
-/// What a check knows before anything is measured.
+/// State of a check before anything is measured.
 pub(crate) struct CheckBegun {
-    /// As typed.
+    /// Target as typed.
     pub(crate) target: String,
     /// Beneath it.
     pub(crate) path: WritePath,
-    /// What the devices were handed.
+    /// Work that the devices were handed.
     pub(crate) accounts: Accounts,
-    /// Of the test file; 0 until it is made.
+    /// Size of the test file in bytes; 0 until it is made.
     pub(crate) file_bytes: u64,
 }
 
-/// What the devices beneath were handed, phase by phase. The bookings follow one another without a gap, so
-/// their sum is what an outside observer of the counters sees.
+/// Work that the devices beneath were handed, phase by phase. The bookings follow one another without a gap,
+/// so their sum is what an outside observer of the counters sees.
 pub(crate) struct Accounts {
     pub(crate) watch: StorageWatch,
     /// The reading with which the last account ended.

@@ -13,9 +13,10 @@ use plumb_targets::{Opened, TargetKind};
 
 use crate::whose::{OwnCounts, Whose};
 
-/// So many flushes must be seen alone, and all in the same way, before it is known how they are counted.
+/// Number of flushes that must be seen alone, and all in the same way, before it is known how they are
+/// counted.
 const CALIBRATION_FLUSHES: usize = 8;
-/// So many are tried.
+/// Largest number of flushes that are tried.
 const CALIBRATION_FLUSHES_MAX: usize = 64;
 
 /// The write path beneath a target, or why it is not known.
@@ -36,13 +37,13 @@ pub(crate) fn survey(place: &Path) -> Surveyed {
         .map_err(|error| format!("the write path is not known: {}", in_one_line(&error)))
 }
 
-/// What is beneath one target, and what it is read by.
+/// Storage beneath one target, and the counters by which it is read.
 pub(crate) struct Beneath {
     /// The names of the devices whose counters are read; none if they are not known.
     pub(crate) devices: Vec<String>,
     /// The counters of its devices.
     pub(crate) watch: StorageWatch,
-    /// Those of the block devices above them.
+    /// Counters of the block devices above them.
     above: Option<BlockCounters>,
     whose: Whose,
 }
@@ -56,8 +57,8 @@ pub(crate) struct Counted {
 }
 
 impl Beneath {
-    /// What counts beneath `target`: the target itself, if the kernel does not know it, otherwise what was
-    /// surveyed.
+    /// Returns the counters beneath `target`: those of the target itself, if the kernel does not know it,
+    /// otherwise those of what was surveyed.
     pub(crate) fn of(target: &Opened, surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
         match (&target.counters, target.kind) {
             (Some(counters), _) => Self {
@@ -87,7 +88,7 @@ impl Beneath {
         }
     }
 
-    /// What counts beneath what was surveyed.
+    /// Returns the counters beneath what was surveyed.
     pub(crate) fn under(surveyed: &Surveyed, clock: &Arc<dyn Clock>) -> Self {
         match surveyed {
             Ok(path) => Self::along(path, clock),
@@ -137,7 +138,7 @@ impl Beneath {
         self.whose.look();
     }
 
-    /// What happened between two readings, and whose it was.
+    /// Returns what happened between two readings, and whose it was.
     ///
     /// # Errors
     /// The reason, if that is not known.

@@ -1,4 +1,4 @@
-//! What the processors did during a window.
+//! Use of the processors during a window.
 
 use plumb_block::Nanos;
 use plumb_load::{CpuUse, ProcessorUse};
@@ -12,7 +12,7 @@ pub(crate) fn processors() -> Processors {
     surroundings::each_processor()
 }
 
-/// What each did between two moments.
+/// Returns what each processor did between two moments.
 pub(crate) fn between(before: &Processors, after: &Processors) -> Vec<ProcessorUse> {
     let ticks = |now: u64, then: u64| Nanos(ProcessorTimes::TICK.0 * now.saturating_sub(then));
     let each = after.iter().filter_map(|(number, now)| {

@@ -19,7 +19,7 @@ use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::words;
 
-/// What is known of a target beside what the load measured.
+/// Facts about a target beside what the load measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Facts {
     /// The share of it that had been written before.
@@ -46,7 +46,7 @@ fn share_written(target: &Opened) -> Option<f64> {
     written_share(&target.device.extents(LbaRange::new(Lba(0), blocks)).ok()?)
 }
 
-/// What is read before a span.
+/// Readings taken before a span.
 pub(crate) struct Readings {
     written: Vec<Option<f64>>,
     processors: Option<plumb_measure::process::ProcessorTimes>,
@@ -62,7 +62,7 @@ impl Readings {
         Self { written: written.collect(), processors }
     }
 
-    /// What is known of each target of the span, now that it is over.
+    /// Returns the facts about each target of the span, now that it is over.
     pub(crate) fn facts_after(self, targets: &Targets, number: usize, scenario: &Scenario) -> Vec<Facts> {
         let steal = self
             .processors
@@ -280,17 +280,17 @@ pub(crate) fn all_cpu<'a>(results: impl IntoIterator<Item = &'a SpanResult>) -> 
     threads.try_fold(CpuUse::default(), |sum, thread| Some(sum.plus(thread.cpu?)))
 }
 
-/// The same in seconds.
+/// Converts the use of processors to seconds.
 pub(crate) fn cpu_seconds(cpu: CpuUse) -> CpuSeconds {
     CpuSeconds { user: cpu.user.as_secs_f64(), system: cpu.system.as_secs_f64() }
 }
 
-/// What a file system may write to its journal for one sync: the description of a transaction, some blocks of
-/// metadata and the record that ends it.
+/// Most bytes that a file system may write to its journal for one sync: the description of a transaction,
+/// some blocks of metadata and the record that ends it.
 const JOURNAL_BYTES_MAX: u64 = 32 << 10;
 /// File systems that write new trees of metadata for a sync, of any size.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
-/// So many flushes may come of one write or sync: before and after the record of a journal, and its own.
+/// Most flushes that may come of one write or sync: before and after the record of a journal, and its own.
 const FLUSHES_EACH_MAX: u64 = 3;
 /// A journal ends its transaction every so many seconds (jbd2: `commit=5`), also when nobody syncs.
 const JOURNAL_SECONDS: f64 = 5.0;
@@ -342,7 +342,7 @@ fn errors(direction: &Direction) -> Vec<ErrorCount> {
     direction.errors.iter().map(count).collect()
 }
 
-/// As it is recorded; what a cut left undecided is told in a note.
+/// Returns the findings as they are recorded; what a cut left undecided is told in a note.
 fn verified(found: &Verified) -> Verified {
     Verified { at_risk: 0, older: 0, unreached: 0, ..found.clone() }
 }

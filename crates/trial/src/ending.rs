@@ -10,7 +10,7 @@ use plumb_targets::Kind;
 use crate::error::TrialError;
 use crate::span_run::SpanRun;
 
-/// What a recording says until its run has ended.
+/// Note that a recording holds until its run has ended.
 pub const GOES_ON: &str =
     "the run had not ended when this was recorded: plumb was killed, or is still running";
 
@@ -19,7 +19,7 @@ pub const GOES_ON: &str =
 pub struct Trial {
     /// The spans that were run, in order.
     pub spans: Vec<SpanRun>,
-    /// What reports are made from.
+    /// Recording from which reports are made.
     pub recording: RunRecording,
     /// How it ended; see `failed` of the document too.
     pub ended: TrialEnded,
@@ -32,22 +32,22 @@ pub struct Trial {
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialEnded {
-    /// As the workload says.
+    /// The run ended as the workload says.
     Complete,
-    /// It was told to stop.
+    /// The run was told to stop.
     Interrupted,
     /// Something could not be measured there; the reason.
     NotMeasured(String),
-    /// It ran to its end, but nothing completed in the window.
+    /// The run reached its end, but nothing completed in the window.
     Empty,
-    /// It could not be recorded, although it was measured.
+    /// The run was measured but could not be recorded.
     NotRecorded(String),
     /// Something failed.
     Failed(String),
 }
 
 impl Trial {
-    /// The same, but something failed when it was over. Why it ended before stands first.
+    /// Marks the trial as failed by an error that came when it was over. Why it ended before stands first.
     pub(crate) fn but_failed(mut self, error: &TrialError) -> Self {
         let why = in_one_line(error);
         let document = &mut self.recording.document;
@@ -60,7 +60,7 @@ impl Trial {
 }
 
 impl TrialEnded {
-    /// The same, but it could not be recorded.
+    /// Returns the ending of the same run when it could not be recorded.
     #[must_use]
     pub fn unrecorded(self, error: &plumb_measure::Error) -> Self {
         match (self, in_one_line(error)) {
@@ -104,7 +104,7 @@ pub(crate) fn ended_by(error: &TrialError) -> TrialEnded {
     ended_by_errno(errno, in_one_line(error))
 }
 
-/// The same of a load that met a fault.
+/// Returns the ending of a load that met a fault.
 pub(crate) fn ended_by_fault(fault: &Fault) -> TrialEnded {
     match fault {
         Fault::Request { outcome: Outcome::Failed(errno), .. } => {

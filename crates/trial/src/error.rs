@@ -15,18 +15,18 @@ pub enum TrialError {
     /// The workload does not fit a target.
     #[error("{target}")]
     Unfit {
-        /// Which target.
+        /// Name of the target.
         target: String,
-        /// What does not fit.
+        /// Error that says what does not fit.
         source: plumb_load::Error,
     },
-    /// It was interrupted before anything was measured.
+    /// The run was interrupted before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
     /// A flush before the run failed.
     #[error("cannot flush {target}")]
     Flush {
-        /// Which target.
+        /// Name of the target.
         target: String,
         /// Why not.
         source: plumb_load::FlushError,
@@ -34,7 +34,7 @@ pub enum TrialError {
     /// A target could not be read into the page cache.
     #[error("cannot read {target} into the page cache")]
     PageCache {
-        /// Which target.
+        /// Name of the target.
         target: String,
         /// Why not.
         source: plumb_load::Fault,
@@ -42,13 +42,13 @@ pub enum TrialError {
     /// An application profile could not be run, or had to stop.
     #[error(transparent)]
     Application(#[from] plumb_application::Error),
-    /// What was asked for does not fit the targets or the machine, a check could not begin, or what a turn
-    /// needs could not be set on the machine, or not be put back.
+    /// The request does not fit the targets or the machine, a check could not begin, or what a turn needs
+    /// could not be set on the machine, or not be put back.
     #[error("{problem}")]
     Problem {
-        /// What, why, and what to do.
+        /// Problem, its cause, and what to do.
         problem: String,
-        /// What kind of failure it is.
+        /// Kind of the failure.
         kind: FailureKind,
     },
     /// The recording cannot be written.
@@ -56,12 +56,12 @@ pub enum TrialError {
     Recording(#[from] plumb_measure::Error),
 }
 
-/// What kind of failure it is, for the exit code.
+/// Kind of a failure, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// What was typed makes no sense.
+    /// The typed request makes no sense.
     Usage,
-    /// It could not be measured.
+    /// The subject could not be measured.
     NotMeasured,
     /// Refused for safety.
     Refused,
@@ -82,7 +82,7 @@ impl TrialError {
         Self::of(FailureKind::Failed, problem)
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Scenario(_) | Self::Unfit { .. } => FailureKind::Usage,

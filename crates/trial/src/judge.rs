@@ -3,7 +3,7 @@
 use plumb_application::{Judged, Standing};
 use plumb_path::{Finding, Severity};
 
-/// What the users of an application would say: a limit that is missed is a warning.
+/// Returns what the users of an application would say: a limit that is missed is a warning.
 pub(crate) fn findings(judged: &[Judged]) -> Vec<Finding> {
     judged.iter().map(finding).collect()
 }

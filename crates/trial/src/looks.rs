@@ -1,4 +1,4 @@
-//! What was seen of a target over time from outside its workers: the counters of the storage beneath it, and
+//! Observations of a target over time from outside its workers: the counters of the storage beneath it, and
 //! how long its syncs took.
 //!
 //! A look is a reading of running totals, so what happened between two looks is their difference, and leaving
@@ -64,8 +64,8 @@ impl Looks {
         }
     }
 
-    /// What happened between the looks, of the target with this place in the document, in a window that began
-    /// at `began`. An application that shows no operations of its own is seen by its transactions.
+    /// Returns what happened between the looks, of the target with this place in the document, in a window
+    /// that began at `began`. An application that shows no operations of its own is seen by its transactions.
     pub(crate) fn rows(&self, target: usize, began: Nanos, shows_operations: bool) -> Vec<TimeseriesRow> {
         let between = |part: Part, of: &dyn Fn(&Look, &Look) -> Option<TimeseriesRow>| {
             let phase = tag(target, part);

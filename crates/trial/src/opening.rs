@@ -4,7 +4,7 @@ use plumb_block::{Bytes, Caching, EngineChoice, Opening};
 use plumb_linux::{Access, FileOptions};
 use plumb_workload::{Job, Span};
 
-/// What is addressed in blocks of 512 bytes, as ever.
+/// Sector, the usual unit of addresses.
 const SECTOR: Bytes = Bytes(512);
 /// Larger ones are laid out and verified in parts where they can be.
 const BLOCK_MAX: u64 = 64 << 10;

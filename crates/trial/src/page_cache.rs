@@ -1,4 +1,4 @@
-//! What of target files is in the page cache when a span begins.
+//! Part of target files that is in the page cache when a span begins.
 
 use std::fs::File;
 
@@ -14,7 +14,7 @@ use crate::targets::Use;
 
 /// The block with which a file is read into the page cache.
 const LOAD_BLOCK: Bytes = Bytes::mib(1);
-/// Of the duration so much stays, however long loading took: one in this.
+/// Inverse of the share of the duration that stays, however long loading took.
 const DURATION_SHARE: u64 = 4;
 
 impl Stage<'_> {

@@ -17,7 +17,7 @@ use crate::error::TrialError;
 pub(crate) struct ProgramUse {
     /// Number of its span.
     pub(crate) span: usize,
-    /// Its profile.
+    /// Profile of the program.
     pub(crate) profile: &'static Profile,
     variant: &'static Variant,
     directory: PathBuf,

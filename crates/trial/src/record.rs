@@ -203,7 +203,7 @@ pub fn histograms(target: usize, outcome: &LoadOutcome) -> Vec<TaggedHistogram> 
     all
 }
 
-/// What the manifest says once it is known.
+/// Fills in what the manifest says once it is known.
 fn complete(manifest: &mut Manifest, document: &RunDocument) {
     manifest.target = Some(document.names().join(" "));
     let path = document.path.as_ref();

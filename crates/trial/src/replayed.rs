@@ -1,4 +1,4 @@
-//! What is said of a trace that was replayed: how much of it, how late, and how fast.
+//! Notes on a trace that was replayed: how much of it, how late, and how fast.
 
 use plumb_block::Nanos;
 use plumb_load::LoadOutcome;

@@ -1,4 +1,4 @@
-//! What is asked of a trial: a scenario, and when which of its spans has its turn.
+//! Request for a trial: a scenario, and when which of its spans has its turn.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,19 +11,19 @@ use plumb_workload::{Replays, Scenario};
 /// Request for a trial. Time and randomness come in here.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is to be run.
+    /// Scenario to run.
     pub scenario: Scenario,
-    /// The same in plumb's own words, for the recording.
+    /// Scenario in plumb's own words, for the recording.
     pub words: String,
     /// The application profile that the scenario is of, as typed: its limits are judged.
     pub profile: Option<String>,
-    /// What the jobs of the scenario replay that stand for traces.
+    /// Replays of those jobs of the scenario that stand for traces.
     pub replays: Replays,
-    /// What may be overwritten.
+    /// Permission to overwrite.
     pub permission: Permission,
     /// Targets to remove at the end, of those files that plumb has made.
     pub remove_after: Vec<String>,
-    /// What the user should be told, from what was typed.
+    /// Notes for the user, from what was typed.
     pub notes: Vec<String>,
     /// The command: `load`, `diskspd`, ...
     pub command: String,
@@ -58,11 +58,11 @@ pub struct Turn {
     /// True if it is one of many that are compared: what earlier turns have written is made durable first, so
     /// that this one does not pay for it; and the run goes on if nothing completes in it.
     pub is_block: bool,
-    /// Which it is, and what earlier turns have shown, a line each, for whoever watches.
+    /// Name of the turn and results of earlier turns, a line each, for whoever watches.
     pub standing: Vec<String>,
     /// How much of all turns is done before it, from 0 to 1, if that is known.
     pub done: Option<f64>,
-    /// What whoever watches is told before it.
+    /// Note for whoever watches, shown before the turn.
     pub note: Option<String>,
     /// Opens the targets of the span for this turn alone, with this permission, and closes them after it.
     /// `None`: they are those that all such turns share, open from the first to the last.

@@ -32,16 +32,16 @@ use crate::verify;
 
 /// A span that had its turn.
 struct Phase {
-    /// Its place in the scenario.
+    /// Place of the phase in the scenario.
     number: usize,
-    /// What it measured, or why nothing.
+    /// Measurements of the phase, or why there are none.
     outcome: Result<SpanRun, String>,
-    /// What documents say of it. It is worked out once, while its targets are open: a comparison has a
-    /// document after each of many phases.
+    /// Content of documents about the phase. It is worked out once, while its targets are open: a comparison
+    /// has a document after each of many phases.
     told: Told,
 }
 
-/// What documents say of a phase.
+/// Content of documents about a phase.
 struct Told {
     span: RunSpan,
     targets: Vec<RunTarget>,
@@ -50,7 +50,7 @@ struct Told {
     notes: Vec<String>,
 }
 
-/// What is told of the targets that were opened, each once.
+/// Facts about the targets that were opened, each once.
 #[derive(Default)]
 struct OpenedBefore {
     paths: Vec<(String, Arc<Surveyed>)>,
@@ -69,7 +69,7 @@ pub(crate) struct Session<'a> {
     phases: Vec<Phase>,
     /// Why a phase could not be run, of the first such.
     lacking: Option<String>,
-    /// What all phases that a document tells have measured, one after the other.
+    /// Measurements of all phases that a document tells, one after the other.
     whole: Option<LoadOutcome>,
     recorder: Recorder,
 }
@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
         surveyed.accounts.book("prepare");
     }
 
-    /// It is known how flushes are counted.
+    /// Notes that it is known how flushes are counted.
     pub(crate) fn calibrated(&mut self, targets: &Targets) {
         let is_file = |one: &Use| one.opened.kind == TargetKind::RegularFile;
         let Some(surveyed) = &mut self.surveyed else { return };
@@ -307,7 +307,7 @@ impl<'a> Session<'a> {
         self.recorder.add(&mut document, first, &outcomes, over_time.unwrap_or_default());
     }
 
-    /// What each target of a phase measured; nothing of what a document leaves out.
+    /// Returns what each target of a phase measured; nothing of what a document leaves out.
     fn outcomes(&self, phase: &Phase) -> Vec<LoadOutcome> {
         let Ok(run) = &phase.outcome else { return Vec::new() };
         if self.leaves_out(phase) {
@@ -324,7 +324,7 @@ impl<'a> Session<'a> {
         jobs.iter().all(|job| job.role == Role::Prepare)
     }
 
-    /// What was measured with one more phase.
+    /// Returns what was measured, with one more phase.
     fn with(&self, whole: Option<LoadOutcome>, phase: &Phase) -> Option<LoadOutcome> {
         let Some(run) = phase.outcome.as_ref().ok().filter(|_| !self.leaves_out(phase)) else {
             return whole;
@@ -516,12 +516,12 @@ fn add_path(document: &mut RunDocument, opened: &str, surveyed: &Surveyed) {
     }
 }
 
-/// What a span is called: its first job.
+/// Returns the name of a span: that of its first job.
 fn name_of(scenario: &Scenario, span: usize) -> &str {
     scenario.spans[span].jobs.first().map_or("", |job| &job.name)
 }
 
-/// What only root could have been told, from the finding that says so.
+/// Returns what only root could have been told, from the finding that says so.
 fn root_would_add(path: &WritePath) -> Vec<String> {
     let finding = path.findings.iter().filter(|finding| finding.id == "needs-root");
     finding.flat_map(|finding| finding.evidence.iter().cloned()).collect()

@@ -1,8 +1,9 @@
-//! Which targets of a span are on the same devices: the counters of a device do not tell whose a request was.
+//! Search for targets of a span that are on the same devices: the counters of a device do not tell whose a
+//! request was.
 
 use std::collections::{BTreeMap, HashSet};
 
-/// So many names are listed, the rest is counted.
+/// Number of names that are listed; the rest is counted.
 const LISTED: usize = 3;
 
 /// A target of a span.

@@ -1,5 +1,5 @@
-//! What was measured until now, on its way to the recording while the run goes on: a run that is killed loses
-//! ten seconds at most.
+//! Interim measurements on their way to the recording while the run goes on: a run that is killed loses ten
+//! seconds at most.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
@@ -63,12 +63,12 @@ impl<T> Outlet<T> {
     }
 }
 
-/// What a span has measured until now.
+/// Measurements of a span until now.
 pub(crate) struct SoFar {
     pub(crate) outlet: Outlet<SpanRun>,
     /// The rounds before this one.
     rounds: Vec<Round>,
-    /// What those of them measured that count, and what was seen of them over time.
+    /// Measurements of those rounds that count, and what was seen of them over time.
     results: Vec<SpanResult>,
     looks: Vec<(Nanos, Vec<Looks>)>,
 }

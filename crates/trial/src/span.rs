@@ -21,13 +21,13 @@ use crate::staff::{Post, Staff, Variation, staff};
 use crate::targets::{Place, Targets};
 use crate::verify::verify;
 
-/// What it takes to run a span: [`run_span`](Self::run_span).
+/// Everything needed to run a span: [`run_span`](Self::run_span).
 pub(crate) struct Stage<'a> {
     /// Open targets; those of the span among them.
     pub(crate) targets: &'a Targets,
     /// The clock, and the flag to stop.
     pub(crate) context: &'a Context<'a>,
-    /// Who looks on.
+    /// Observer of the run.
     pub(crate) observer: &'a mut dyn Observer,
     /// Where what was measured until now goes while a span runs.
     pub(crate) so_far: SoFar,
@@ -91,7 +91,7 @@ impl Stage<'_> {
         self.targets.places(number).next().map_or(0, |(index, _)| index)
     }
 
-    /// What one worker has seen lose its power, or fall silent, has lost it for all.
+    /// Spreads a loss of power, or silence, that one worker has seen to all workers on the same storage.
     fn spread_losses(&self, ledgers: &mut [Kept], ended: &Ended) {
         let is_silence = matches!(
             ended,
@@ -144,7 +144,7 @@ struct Kept {
 /// A span, and what each of its threads is for.
 #[derive(Clone, Copy)]
 struct OfSpan<'a> {
-    /// Its place in the scenario.
+    /// Place of the span in the scenario.
     number: usize,
     jobs: &'a [Job],
     posts: &'a [Post],
@@ -202,7 +202,7 @@ struct Reading {
     process: Option<CpuUse>,
 }
 
-/// What was read of each that is beneath targets, by its place: once, however many targets are on it.
+/// Readings of the storage beneath targets, by its place: once, however many targets are on it.
 type Storage<T> = HashMap<usize, T>;
 
 /// Reads what is beneath the targets of a span.
@@ -268,12 +268,12 @@ impl<'a> Sides<'a> {
         teams
     }
 
-    /// What is known without the teams, whether the rate had settled, and what was seen over time.
+    /// Returns what is known without the teams, whether the rate had settled, and what was seen over time.
     fn finish(self) -> (SpanResult, bool, Vec<Looks>) {
         (self.result(self.after.as_ref()), self.settled, self.looks)
     }
 
-    /// What is known without the teams of the time until `after`.
+    /// Returns what is known without the teams of the time until `after`.
     fn result(&self, after: Option<&Reading>) -> SpanResult {
         let both = self.before.as_ref().zip(after);
         let side = |place: &Place<'_>| match both {
@@ -301,7 +301,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// What all workers on each use have done.
+/// Returns the totals of all workers on each use.
 fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> {
     let mut totals: HashMap<usize, Totals> = HashMap::new();
     for (post, workers) in posts.iter().zip(&progress.teams) {

@@ -9,9 +9,9 @@ use crate::looks::Looks;
 /// How a span ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// As the workload says.
+    /// The span ended as the workload says.
     Complete,
-    /// It was told to stop earlier; what it measured until then is as good as any.
+    /// The span was told to stop earlier; what it measured until then is as good as any.
     Interrupted,
     /// Something failed; what was measured until then is there.
     Failed(Fault),
@@ -20,22 +20,22 @@ pub enum Ended {
 /// A span that was run.
 #[derive(Debug)]
 pub struct Ran {
-    /// What it measured.
+    /// Measurements of the span.
     pub result: SpanResult,
     /// How it ended.
     pub ended: Ended,
     /// True if the rate had settled when measuring began, if that was waited for.
     pub settled: bool,
-    /// Whether all that was written was read back, if that was asked for.
+    /// True if all that was written was read back; `None` if that was not requested.
     pub read_back: Option<bool>,
-    /// What was seen of each target over time, in windows that followed one another.
+    /// Observations of each target over time, in windows that followed one another.
     pub(crate) looks: Vec<(Nanos, Vec<Looks>)>,
 }
 
 /// A span as it was run, rounds and all.
 #[derive(Debug)]
 pub struct SpanRun {
-    /// What counts: the only round, the steady ones together, or the one at the depth that was found.
+    /// Run that counts: the only round, the steady ones together, or the one at the depth that was found.
     pub ran: Ran,
     /// Every round, if it was repeated until it is steady or to find a depth.
     pub rounds: Vec<Round>,
@@ -54,7 +54,7 @@ pub struct Round {
     pub window: Nanos,
     /// Reads, writes and trims per second.
     pub iops: f64,
-    /// What they moved per second.
+    /// Bytes moved per second.
     pub bytes_per_second: f64,
     /// The depth, if that is what rounds differ by.
     pub depth: Option<u32>,

@@ -135,7 +135,7 @@ fn tried(round: &RoundRun) -> Option<DepthTried> {
     Some(DepthTried { depth: round.depth?, iops: round.iops, latency })
 }
 
-/// What was asked of a job, before it is known what its targets are.
+/// Describes what was requested of a job, before it is known what its targets are.
 pub(crate) fn job_asked(job: &Job) -> RunJob {
     if let Some(program) = &job.program {
         return program_asked(job, program);

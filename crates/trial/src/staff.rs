@@ -39,7 +39,7 @@ impl Staff {
 pub(crate) struct Variation {
     /// Another depth.
     pub(crate) depth: Option<u32>,
-    /// Which round it is: each draws other places.
+    /// Number of the round: each draws other places.
     pub(crate) round: u64,
     /// True if latencies are shown while it runs.
     pub(crate) shows_latency: bool,
@@ -122,7 +122,7 @@ fn worker(
     Ok(worker)
 }
 
-/// What makes the `thread`th thread of the span ready.
+/// Returns the preparation of the `thread`th thread of the span.
 fn prepare(job: &Job, thread: usize) -> Result<Prepare, TrialError> {
     let pinned = match &job.affinity {
         Affinity::Any => Vec::new(),

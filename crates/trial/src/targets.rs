@@ -20,19 +20,19 @@ use crate::sharing::{self, Sharer};
 
 /// A target of a job, open.
 pub(crate) struct Use {
-    /// Of which span.
+    /// Number of the span that uses the target.
     pub(crate) span: usize,
-    /// Of which job of the span.
+    /// Number of the job in the span.
     pub(crate) job: usize,
-    /// As typed.
+    /// Name as typed.
     pub(crate) name: String,
-    /// What was opened.
+    /// Target as opened.
     pub(crate) opened: Opened,
     /// The write path beneath it.
     pub(crate) surveyed: Arc<Surveyed>,
-    /// What is beneath: its place in [`Targets::beneath`].
+    /// Storage beneath: its place in [`Targets::beneath`].
     pub(crate) beneath: usize,
-    /// What a trace does to it, if the job replays one.
+    /// Events of a trace on the target, if the job replays one.
     pub(crate) recorded: Option<Recorded>,
     /// True if its job writes to it.
     pub(crate) is_written: bool,
@@ -44,14 +44,14 @@ pub(crate) struct Use {
 pub(crate) struct Place<'a> {
     /// Number of its job in the span.
     pub(crate) job: usize,
-    /// As typed.
+    /// Name as typed.
     pub(crate) name: &'a str,
-    /// As opened.
+    /// Name as opened.
     pub(crate) shown: &'a str,
     pub(crate) size: Bytes,
     /// How requests reach the kernel, or the name of the program.
     pub(crate) engine: &'a str,
-    /// What is beneath: its place in [`Targets::beneath`].
+    /// Storage beneath: its place in [`Targets::beneath`].
     pub(crate) beneath: usize,
 }
 
@@ -62,13 +62,13 @@ impl Use {
         Place { job: *job, name, shown: &opened.shown, size: opened.size, engine, beneath: *beneath }
     }
 
-    /// What its job does to it, or what stands for what a trace does.
+    /// Returns the workload of its job, or the one that stands for what a trace does.
     pub(crate) fn workload_of(&self, job: &Job) -> Workload {
         let stand_in = self.recorded.as_ref().map(|recorded| recorded.stand_in(&job.workload));
         stand_in.unwrap_or_else(|| job.workload.clone())
     }
 
-    /// As [`within`].
+    /// Limits a workload to the target as [`within`] does, and to the part that was loaded.
     ///
     /// # Errors
     /// If the range begins or ends past the target.
@@ -86,7 +86,7 @@ pub(crate) struct Targets {
     pub(crate) beneath: Vec<Beneath>,
     /// Spans and places in `beneath` whose counters are of several targets.
     pub(crate) shared: HashSet<(usize, usize)>,
-    /// What the user should be told.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
     /// Whose clock all of them go by.
     pub(crate) time: Time,
@@ -114,7 +114,8 @@ impl Targets {
         Self::open_some(request, context, observer, left_out)
     }
 
-    /// The same, but spans with options that a file system does not support are left out rather than refused.
+    /// Opens the targets as [`open`](Self::open) does, but leaves out spans with options that a file system
+    /// does not support rather than refusing them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -263,7 +264,7 @@ impl Targets {
         uses.chain(self.programs.iter().map(|program| (&*program.shown, &program.surveyed)))
     }
 
-    /// What happened to a file of the span with this number while it ran, if one was cut, removed or
+    /// Returns what happened to a file of the span with this number while it ran, if one was cut, removed or
     /// replaced.
     pub(crate) fn change_of(&self, span: usize) -> Option<String> {
         self.of_span(span).find_map(|(_, one)| one.opened.change_since_open())
@@ -280,7 +281,7 @@ impl Targets {
         !self.written_back.contains(&span)
     }
 
-    /// What the user should be told, once each.
+    /// Returns the notes for the user, once each.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -354,7 +355,7 @@ impl Targets {
     }
 }
 
-/// What is beneath the targets so far. Those on the same devices have it in common: their counters are read
+/// Storage beneath the targets so far. Those on the same devices have it in common: their counters are read
 /// once.
 #[derive(Default)]
 struct Known {
@@ -418,7 +419,7 @@ fn written_back(scenario: &Scenario) -> HashSet<usize> {
     spans.map(|(number, _)| number).collect()
 }
 
-/// What traces do to each target.
+/// Returns what traces do to each target.
 fn recorded_of(places: &[(usize, usize, &Job, &str)], replays: &Replays) -> Vec<Option<Recorded>> {
     let mut last = None;
     let mut nth = 0;
@@ -442,7 +443,7 @@ fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     })
 }
 
-/// Whether targets can take what is asked of them, and traces end before their targets do.
+/// Checks that targets can take what is requested of them, and that traces end before their targets do.
 fn fits(
     opened: &[Opened],
     places: &[(usize, usize, &Job, &str)],

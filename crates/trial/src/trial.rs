@@ -17,7 +17,7 @@ use crate::targets::Targets;
 
 /// Interim state of a run between two turns.
 pub struct Interim<'a> {
-    /// What the last turn measured; `None` before the first, and if it measured nothing.
+    /// Measurements of the last turn; `None` before the first, and if it measured nothing.
     pub last: Option<&'a SpanRun>,
     /// Time since the first turn began, on the clock that the run goes by.
     pub elapsed: Nanos,
@@ -99,8 +99,8 @@ struct Turns<'a> {
     session: Session<'a>,
     /// When the first turn began, on the clock that the run goes by.
     began: Nanos,
-    /// What the turns took whose targets were opened for them: simulated drives have a clock of their own in
-    /// each.
+    /// Time measured by the turns whose targets were opened for them: simulated drives have a clock of their
+    /// own in each.
     measured: Nanos,
     left_behind: Vec<String>,
     /// Why something could not be removed.

@@ -13,7 +13,7 @@ use plumb_targets::TargetKind;
 use crate::error::TrialError;
 use crate::targets::Use;
 
-/// What reading back a target found.
+/// Result of reading back a target.
 pub(crate) struct Found {
     /// In all, what was read while the load ran included.
     pub(crate) verified: Verified,
@@ -64,7 +64,7 @@ fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<
     }
 }
 
-/// What is to be said of blocks that were not held against the last version that was acknowledged.
+/// Returns the note on blocks that were not held against the last version that was acknowledged.
 pub(crate) fn note(found: &Verified) -> Option<String> {
     let Verified { at_risk, older, unreached, .. } = *found;
     let mut said = Vec::new();

@@ -32,7 +32,7 @@ enum Owner {
     Anybody(String),
 }
 
-/// What is this run's own at one moment, since some moment before.
+/// Counts of this run alone at one moment, since some moment before.
 #[derive(Clone, Default)]
 pub(crate) struct OwnCounts {
     traced: Option<TracedFlushes>,
@@ -147,7 +147,7 @@ impl Whose {
     }
 }
 
-/// What was written to devices, by their numbers.
+/// Returns the bytes that were written to devices, by their numbers.
 fn on(devices: &[String], written: &HashMap<String, Bytes>) -> Bytes {
     let number = |name: &String| std::fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok();
     let bytes = devices.iter().filter_map(number).filter_map(|number| written.get(number.trim()));

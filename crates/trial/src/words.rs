@@ -1,4 +1,4 @@
-//! What a job does, in words.
+//! Description of a job in words.
 
 use plumb_block::Bytes;
 use plumb_workload::{Access, Content, Distribution, Recorded, Runs, Span, Walk, Workload};
@@ -52,7 +52,7 @@ fn sizes(workload: &Workload) -> String {
     }
 }
 
-/// What is written, in words.
+/// Describes in words what is written.
 pub(crate) fn content(content: &Content) -> String {
     match content {
         Content::Pattern => "noise that neither compresses nor repeats".to_owned(),

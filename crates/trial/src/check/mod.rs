@@ -29,7 +29,7 @@ use crate::targets::Targets;
 /// How much is written first, to learn how fast a place is.
 const PROBE: Bytes = Bytes::mib(16);
 
-/// What is asked of a check. Time and randomness come in here.
+/// Request for a check. Time and randomness come in here.
 #[derive(Debug, Clone)]
 pub struct CheckRequest {
     /// A directory, a file in it, or the name of a simulated drive or a cache.
@@ -40,7 +40,7 @@ pub struct CheckRequest {
     pub size: Option<Bytes>,
     /// The seed of all random choices.
     pub seed: u64,
-    /// What may be written beside files of plumb's own: a cache.
+    /// Permission to write beside files of plumb's own: a cache.
     pub permission: Permission,
     /// Where to put the recording.
     pub out: Out,

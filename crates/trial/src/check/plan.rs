@@ -30,7 +30,7 @@ const IO_SHARE: u64 = 12;
 /// Name of the job that makes a drive ready.
 const PREPARE: &str = "prepare";
 
-/// What a check runs on.
+/// Place that a check runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum On {
     /// A test file in a directory.
@@ -87,7 +87,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// What a share comes to.
+    /// Returns the time that a share comes to.
     fn time(&self, share: u64) -> Nanos {
         let (ready, loads) = match self.on {
             On::TestFile => (PREPARE_SHARE + CALIBRATE_SHARE, 4),

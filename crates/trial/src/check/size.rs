@@ -12,7 +12,7 @@ const FILE_DEFAULT: Bytes = Bytes::mib(256);
 const FILE_MIN: Bytes = Bytes::mib(1);
 /// The share of the free space that a check may take: one in this many bytes.
 const FREE_SHARE: u64 = 10;
-/// What counts as free on a file system that has no size, such as ramfs: little, for it is somebody's memory.
+/// Free space assumed on a file system that has no size, such as ramfs: little, for it is somebody's memory.
 pub(super) const FREE_UNSIZED: Bytes = Bytes::mib(200);
 
 /// The size of the test file in `target`: as asked, else [`FILE_DEFAULT`], never over a tenth of the `free`
@@ -72,7 +72,7 @@ fn unfit(kind: FailureKind, target: &str, why: &str) -> TrialError {
     TrialError::of(kind, format!("cannot measure in {target}: {why}"))
 }
 
-/// What can be written in the rest of `budget`, if `written` took `took`.
+/// Returns how much can be written in the rest of `budget`, if `written` took `took`.
 pub(super) fn affordable(written: Bytes, took: Nanos, budget: Nanos) -> Bytes {
     let rate = written.0 as f64 / took.as_secs_f64().max(1e-6);
     Bytes((rate * budget.since(took).as_secs_f64()) as u64).round_down(FILE_MIN)

@@ -1,5 +1,5 @@
-//! What is checked: a directory in which a test file can be made, a simulated drive, or a write-back cache.
-//! What is none of these is refused with a reason before anything is touched.
+//! Subject of a check: a directory in which a test file can be made, a simulated drive, or a write-back
+//! cache. What is none of these is refused with a reason before anything is touched.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -18,12 +18,12 @@ use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};
 use crate::error::{FailureKind, TrialError};
 
-/// What is checked, and how much of it.
+/// Subject of a check, and how much of it is checked.
 pub(super) struct Subject {
-    /// As a scenario names it.
+    /// Target as a scenario names it.
     pub(super) target: String,
     pub(super) on: On,
-    /// What the user should know of it.
+    /// Remark for the user on the subject.
     pub(super) remark: Option<String>,
     pub(super) path: WritePath,
     /// The size of the test file, or of the part of the drive; or why nothing can be measured there.
@@ -31,7 +31,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// What `target` names.
+    /// Returns the subject that `target` names.
     ///
     /// # Errors
     /// Why a check writes to no such thing; as [`open_all`] for a simulated drive or a cache.
