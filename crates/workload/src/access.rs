@@ -39,7 +39,7 @@ pub enum Runs {
         /// The share of operations that draw.
         random_percent: u8,
     },
-    /// So many operations from each drawn place (fio `rw=randread:N`), at least 2.
+    /// Fixed number of operations from each drawn place (fio `rw=randread:N`), at least 2.
     Fixed(u32),
 }
 
@@ -79,7 +79,7 @@ pub enum Distribution {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zone {
-    /// Its share of the operations, 0 to 100; 0 is a hole. All together at most 100.
+    /// Share of the operations that the zone receives, 0 to 100; 0 is a hole. All together at most 100.
     pub io_percent: f64,
     /// How long it is.
     pub length: ZoneLength,
@@ -102,11 +102,11 @@ pub struct Sequential {
     /// From the start of one operation to the start of the next; `None`: the length of the operation. Zero
     /// stays in place.
     pub stride: Option<Bytes>,
-    /// Who advances.
+    /// Kind of walk: whether workers advance alone or together.
     pub walk: Walk,
 }
 
-/// Who advances through a sequential range.
+/// Kind of walk through a sequential range: whether workers or requests advance alone or together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Walk {

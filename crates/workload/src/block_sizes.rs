@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockSizes {
-    /// Of reads.
+    /// Block sizes of reads.
     pub read: BlockSplit,
-    /// Of writes.
+    /// Block sizes of writes.
     pub write: BlockSplit,
-    /// Of trims.
+    /// Block sizes of trims.
     pub trim: BlockSplit,
 }
 

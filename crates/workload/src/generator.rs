@@ -274,8 +274,8 @@ impl Durable {
         fua
     }
 
-    /// What is left to do at the end: a flush, once, if it was asked for and anything was written since the
-    /// last.
+    /// Returns the operation that is left to do at the end: a flush, once, if it was requested and anything
+    /// was written since the last.
     fn at_end(&mut self) -> Option<Operation> {
         let due = self.flush_at_end && self.unflushed > 0;
         if due {

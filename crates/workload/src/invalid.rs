@@ -6,9 +6,9 @@
 pub struct Invalid {
     /// Where it is, as it is spelt: `write_percent`, or in a scenario `spans[0].jobs[1].workload.depth`.
     pub field: String,
-    /// What it holds.
+    /// Value that the field holds.
     pub value: String,
-    /// What would have been accepted.
+    /// Values that would have been accepted.
     pub expected: String,
 }
 
@@ -18,7 +18,7 @@ impl Invalid {
         Self { field: field.into(), value: value.to_string(), expected: expected.into() }
     }
 
-    /// The same, found inside of `place`.
+    /// Returns the error as found inside of `place`.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let joint = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
-    /// As soon as the depth allows.
+    /// Operations start as soon as the depth allows.
     Unlimited,
     /// On a schedule made in advance. An operation that could not start in time starts late and its lateness
     /// is measured; the schedule does not move.
@@ -40,7 +40,7 @@ pub enum Arrival {
 }
 
 impl Rate {
-    /// So many operations per second at equal intervals.
+    /// Returns a rate of `per_second` operations per second at equal intervals.
     pub const fn iops(per_second: f64) -> Self {
         Self::Scheduled { amount: Amount::Iops(per_second), arrival: Arrival::Fixed }
     }
@@ -64,9 +64,9 @@ pub struct Burst {
 pub struct Stop {
     /// No read, write or trim starts after this time since the measurement began.
     pub duration: Option<Nanos>,
-    /// So many reads, writes and trims are done, over all workers together. Flushes do not count.
+    /// Number of reads, writes and trims to do, over all workers together. Flushes do not count.
     pub operations: Option<u64>,
-    /// So many bytes are moved, over all workers together.
+    /// Number of bytes to move, over all workers together.
     pub bytes: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ use crate::scenario::{Job, TargetUse};
 use crate::trace::{Trace, TraceEvent, TraceOp, TraceUse};
 use crate::workload::{Durability, Workload};
 
-/// What a trace does to one target, in order of time.
+/// Events of a trace on one target, in order of time.
 #[derive(Clone)]
 pub struct Recorded {
     events: Arc<Vec<TraceEvent>>,
@@ -30,7 +30,7 @@ pub struct Recorded {
     sums: Sums,
 }
 
-/// What a job replays.
+/// Recorded events that a job replays.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// For each target of the job, in their order.
@@ -41,8 +41,8 @@ pub struct Replay {
 pub type Replays = BTreeMap<(usize, usize), Replay>;
 
 impl Replay {
-    /// What `job`, which names a trace, does with that `trace`: the job with its targets and a workload that
-    /// stands for the events, and the events.
+    /// Builds the replay of `trace` by `job`, which names a trace: the job with its targets and a workload
+    /// that stands for the events, and the events.
     ///
     /// A job that names no target has those of the trace; one target takes all that the trace does, and of
     /// several, each takes what the trace does to the target in its place.
@@ -109,7 +109,7 @@ impl Recorded {
         self.how.is_paced()
     }
 
-    /// Of which trace, and how.
+    /// Returns which trace is replayed, and how.
     pub fn how(&self) -> &TraceUse {
         &self.how
     }
@@ -202,7 +202,7 @@ fn redirect(trace: &mut Trace, targets: &[TargetUse]) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// What events add up to.
+/// Totals of events.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     read: Lengths,
@@ -304,7 +304,8 @@ impl Sums {
         }
     }
 
-    /// Of writes and trims; a kind that occurs has at least one percent, and one that does not has none.
+    /// Returns the percentages of writes and trims; a kind that occurs has at least one percent, and one that
+    /// does not has none.
     fn percents(&self) -> (u8, u8) {
         let of = |lengths: &Lengths| match lengths.count {
             0 => 0,

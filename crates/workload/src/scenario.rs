@@ -13,7 +13,7 @@ use crate::share::Share;
 use crate::trace::TraceUse;
 use crate::workload::Workload;
 
-/// What one run consists of.
+/// Description of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -36,7 +36,7 @@ pub struct Span {
     pub steady: Option<Steady>,
     /// Find the depth at which a latency is still kept, and report that.
     pub latency_target: Option<LatencyTarget>,
-    /// What runs.
+    /// Jobs that run in the span.
     pub jobs: Vec<Job>,
 }
 
@@ -44,7 +44,7 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Warmup {
-    /// So long; zero is not at all.
+    /// Fixed length; zero means no warm-up.
     For(Nanos),
     /// Until the rate has settled.
     Auto,
@@ -65,7 +65,7 @@ pub struct Steady {
 pub struct LatencyTarget {
     /// The latency.
     pub latency: Nanos,
-    /// Which percent of operations keep it, above 0, at most 100.
+    /// Percentage of operations that keep the latency, above 0, at most 100.
     pub percentile: f64,
 }
 
@@ -84,8 +84,9 @@ pub struct Job {
     pub threads: u32,
     /// Every thread works on every target (DiskSpd `-F`, fio), rather than each on one.
     pub threads_shared: bool,
-    /// Its threads are those of the job before it, which work on the targets of both: for targets that one
-    /// thread treats differently. A shared depth is then that over the targets of all these jobs.
+    /// True if the job's threads are those of the job before it, which work on the targets of both: for
+    /// targets that one thread treats differently. A shared depth is then that over the targets of all these
+    /// jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_threads: bool,
     /// With shared threads: the depth of the workload is that of a thread over all its targets together
@@ -94,7 +95,7 @@ pub struct Job {
     /// Make missing target files of this size, and bring those that are shorter to it, and those that are
     /// longer if the range goes on to the end.
     pub size: Option<Bytes>,
-    /// What missing files are made of, and what is added to shorter ones.
+    /// Content with which missing files are made and shorter ones extended.
     #[serde(default, skip_serializing_if = "Layout::is_written")]
     pub layout: Layout,
     /// How targets are opened.
@@ -103,7 +104,7 @@ pub struct Job {
     /// targets are written in the same order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub append: bool,
-    /// What of target files is in the page cache when the span begins.
+    /// Part of the target files that is in the page cache when the span begins.
     #[serde(default)]
     pub page_cache: PageCache,
     /// Where threads run.
@@ -122,7 +123,7 @@ pub struct Job {
     /// workload the seed counts, the time limit, and the number of operations: so many transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// What they do; with a trace only the depth, the seed, the content and a time limit count.
+    /// Workload of each worker; with a trace only the depth, the seed, the content and a time limit count.
     pub workload: Workload,
 }
 
@@ -171,13 +172,13 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetUse {
-    /// As typed: a path, `#N`, or a scheme.
+    /// Name as typed: a path, `#N`, or a scheme.
     pub name: String,
     /// With a shared depth: how often this target is chosen, relative to the others. At least 1.
     pub weight: u32,
 }
 
-/// What a file is made of before a load begins.
+/// Content with which a file is made before a load begins.
 ///
 /// A sync after the first write to a block that is not written yet also has to make the file system's own
 /// records durable, which costs another flush.
@@ -200,7 +201,7 @@ impl Layout {
     }
 }
 
-/// What of a target file is in the page cache when a span begins.
+/// Part of a target file that is in the page cache when a span begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageCache {
@@ -235,16 +236,16 @@ pub enum Priority {
     Idle,
     /// Best effort, level 7 of 7.
     Low,
-    /// As usual.
+    /// Usual priority.
     Normal,
 }
 
 /// A thread of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Which of the threads of its jobs it is.
+    /// Share of the thread among the threads of its jobs.
     pub share: Share,
-    /// What it works on: the place of a job in the span, and of a target in that job.
+    /// Targets that the thread works on: the place of a job in the span, and of a target in that job.
     pub targets: Vec<(usize, usize)>,
     /// If it has one depth over several targets: that, and the weight of each.
     pub shared_depth: Option<(u32, Vec<u32>)>,
@@ -264,7 +265,7 @@ impl Scenario {
 }
 
 impl Span {
-    /// Its threads, those of the first job first.
+    /// Returns the threads of the span, those of the first job first.
     pub fn threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         let mut next = 0;

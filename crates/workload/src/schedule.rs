@@ -23,14 +23,15 @@ pub struct Schedule {
     share: Share,
     /// Operations or bytes per second, of all workers together.
     amount: f64,
-    /// What an operation takes of the amount: `None`: its bytes, in the mean so many.
+    /// Mean length of an operation in bytes, if bytes are scheduled: an operation then takes its length of
+    /// the amount. `None` if operations are scheduled: each takes one.
     bytes_mean: Option<u64>,
     /// Operations or bytes taken so far.
     taken: u64,
     arrival: Process,
 }
 
-/// What is kept of the arrivals.
+/// State of the arrivals.
 #[derive(Debug, Clone, PartialEq)]
 enum Process {
     /// Nothing: they follow from what was taken.
@@ -67,7 +68,7 @@ impl Schedule {
         }
     }
 
-    /// That operation, of this length, has been taken: the next one.
+    /// Advances to the next operation, after the last one, of this length, has been taken.
     pub fn advance(&mut self, length: Bytes) {
         self.step(self.bytes_mean.map_or(1, |_| length.0));
     }
@@ -98,7 +99,7 @@ impl Schedule {
         }
     }
 
-    /// So many operations or bytes have been taken.
+    /// Advances by the operations or bytes that have been taken.
     fn step(&mut self, taken: u64) {
         let scale = self.scale();
         self.taken = self.taken.saturating_add(taken);
@@ -118,7 +119,7 @@ impl Schedule {
         Nanos((before as f64 * 1e9 / self.amount) as u64)
     }
 
-    /// What an operation takes in the mean.
+    /// Returns the mean amount that an operation takes.
     fn mean(&self) -> u64 {
         self.bytes_mean.unwrap_or(1)
     }

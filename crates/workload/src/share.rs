@@ -23,7 +23,7 @@ impl Share {
         (0..of.get()).map(move |index| Self { index, of })
     }
 
-    /// Which share this is, from 0.
+    /// Returns the index of this share, from 0.
     pub const fn index(self) -> u32 {
         self.index
     }

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::invalid::Invalid;
 
-/// What was done to which targets.
+/// Record of operations on targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The names: paths, `/dev/block/8:0` for a device that is known by its number.
     pub targets: Vec<String>,
-    /// What was done, in order of time.
+    /// Recorded operations, in order of time.
     pub events: Vec<TraceEvent>,
 }
 
@@ -27,9 +27,9 @@ pub struct TraceEvent {
     pub offset: Bytes,
     /// How much; zero for a flush and for nothing else.
     pub length_bytes: u32,
-    /// Of which target: its place in [`Trace::targets`].
+    /// Target of the event: its place in [`Trace::targets`].
     pub target: u16,
-    /// What.
+    /// Operation of the event.
     pub op: TraceOp,
 }
 
@@ -49,7 +49,7 @@ pub enum TraceOp {
     Flush,
 }
 
-/// What of a trace is left out.
+/// Kinds of events of a trace that are left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skip {
@@ -75,7 +75,7 @@ pub struct TraceUse {
     pub scale: u64,
     /// Offsets are multiples of this. At least 1 byte.
     pub align: Bytes,
-    /// What is left out.
+    /// Events that are left out.
     pub skip: Skip,
 }
 

@@ -1,4 +1,4 @@
-//! What all offsets and lengths are multiples of: how fine the addresses of a device must be to be asked for
+//! Unit of which all offsets and lengths are multiples: how fine the addresses of a device must be to serve
 //! them.
 
 use plumb_block::Bytes;
@@ -41,14 +41,14 @@ impl Workload {
         steps
     }
 
-    /// What all offsets and lengths of operations are multiples of.
+    /// Returns the unit of which all offsets and lengths of operations are multiples.
     pub fn unit(&self) -> Bytes {
         common_unit(self.steps().into_iter().map(|(_, step)| step).chain([self.range.offset]))
     }
 }
 
 impl Recorded {
-    /// What all offsets and lengths of events are multiples of.
+    /// Returns the unit of which all offsets and lengths of events are multiples.
     pub fn unit(&self) -> Bytes {
         common_unit(self.events().iter().flat_map(|event| [event.offset, event.length()]))
     }

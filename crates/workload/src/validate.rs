@@ -1,4 +1,4 @@
-//! What it takes for a workload to be valid.
+//! Rules that a valid workload obeys.
 //!
 //! Everything that makes no sense is refused before anything runs, and nothing is quietly changed into
 //! something that does: a run that did something else than was asked for is worse than none.

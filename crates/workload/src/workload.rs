@@ -17,7 +17,7 @@ use crate::invalid::Invalid;
 use crate::pace::{Burst, Rate, Stop};
 use crate::share::Share;
 
-/// What to write and read, how fast, and for how long: what each worker of a job does to one target.
+/// Operations of each worker of a job on one target: what to write and read, how fast, and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -40,13 +40,13 @@ pub struct Workload {
     pub rate: Rate,
     /// Bursts with pauses between them.
     pub burst: Option<Burst>,
-    /// What all random choices and the bytes written follow from.
+    /// Seed from which all random choices and the bytes written follow.
     pub seed: u64,
     /// The part of the target that is touched.
     pub range: ByteRange,
     /// How the range is divided among workers.
     pub division: Division,
-    /// What writes consist of.
+    /// Content of writes.
     pub content: Content,
     /// Check every byte read against what was written, and read back all that was written at the end. Blocks
     /// that an earlier run of the same seed wrote are held against their own stamps.
@@ -81,15 +81,15 @@ pub enum Division {
     Offset(Bytes),
 }
 
-/// What writes consist of.
+/// Content of writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// Stamped noise that differs in every block of every write, does not compress or deduplicate, and
     /// regenerates: see [`Pattern`](plumb_block::Pattern).
     Pattern,
-    /// The same, but so much of each block is zeroes after the noise, and so many blocks of 100 are copies of
-    /// others: to show a path that reduces data what it may reduce.
+    /// Noise like that of `Pattern`, but so much of each block is zeroes after the noise, and so many blocks
+    /// of 100 are copies of others: to show a path that reduces data what it may reduce.
     Reducible {
         /// How many of 100 bytes of a block compress to nothing, 0 to 99.
         compress_percent: u8,
@@ -109,7 +109,7 @@ pub enum Content {
     File {
         /// How much of it.
         size: Bytes,
-        /// Which. A shorter file is repeated.
+        /// Path of the file. A shorter file is repeated.
         path: String,
     },
 }
@@ -157,7 +157,7 @@ impl Workload {
         }
     }
 
-    /// The same on a target of `size` bytes: a range that is open-ended ends with the target.
+    /// Returns the workload on a target of `size` bytes: a range that is open-ended ends with the target.
     ///
     /// # Errors
     /// If the range begins or ends past the target.

@@ -1,4 +1,4 @@
-//! What kind an operation is, and how long.
+//! Kind and length of each operation.
 
 use plumb_block::Bytes;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::Rng;
 use crate::block_sizes::BlockSplit;
 use crate::workload::Workload;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,

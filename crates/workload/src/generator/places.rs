@@ -24,7 +24,7 @@ use crate::workload::Workload;
 pub(crate) struct Place {
     /// Where it is in the target.
     pub(crate) offset: u64,
-    /// What was left over of the draw, evenly spread over 64 bits and independent of the place.
+    /// Remainder of the draw, evenly spread over 64 bits and independent of the place.
     pub(crate) fraction: u64,
     /// Where a run that begins here must end.
     pub(crate) end: u64,

@@ -20,7 +20,7 @@ fn workload() -> Workload {
     Workload { write_percent: 30, seed: 42, ..Workload::over(range, Bytes::kib(4)) }
 }
 
-/// So many blocks of 4 KiB from the start of the target.
+/// Returns the range of `count` blocks of 4 KiB from the start of the target.
 fn blocks(count: u64) -> ByteRange {
     ByteRange { offset: Bytes(0), length: Bytes::kib(4) * count }
 }

@@ -24,11 +24,11 @@ pub(crate) struct Walker {
     position: Position,
     /// Where it goes on after the last place, from the start of the range.
     again: u64,
-    /// What `again` is the remainder of, if strides are not given.
+    /// Divisor of which `again` is the remainder, if strides are not given.
     longest: u64,
 }
 
-/// Who holds the position: as bytes from the start of the walk, of the next place.
+/// Owner of the position, which is that of the next place, in bytes from the start of the walk.
 #[derive(Debug, Clone)]
 enum Position {
     Own(u64),
@@ -62,7 +62,8 @@ impl Walker {
         }
     }
 
-    /// The same from `first` on, counted from the start of the range. A position that is shared stays.
+    /// Returns the walker moved to `first`, counted from the start of the range. A position that is shared
+    /// stays.
     pub(crate) fn starting_at(mut self, first: u64) -> Self {
         let step = self.stride.unwrap_or(self.longest);
         self.again = first.checked_rem(step).unwrap_or(first);

@@ -24,7 +24,8 @@ pub(crate) const PERCENT_SLACK: f64 = 1e-9;
 /// A zone as it comes out on a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EffectiveZone {
-    /// Its share of the operations. Where the range ends before the zones do, they do not add up to 100.
+    /// Share of the operations that the zone receives. Where the range ends before the zones do, they do not
+    /// add up to 100.
     pub io_percent: f64,
     /// The bytes in which its operations begin.
     pub range: ByteRange,

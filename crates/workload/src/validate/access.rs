@@ -1,4 +1,4 @@
-//! What it takes for a way through the range to be valid.
+//! Rules that a valid way through the range obeys.
 
 use plumb_block::Bytes;
 

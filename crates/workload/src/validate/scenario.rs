@@ -1,4 +1,4 @@
-//! What it takes for a scenario to be valid: its spans, its jobs, and how they get along.
+//! Rules that a valid scenario obeys: its spans, its jobs, and how they get along.
 
 use std::num::NonZeroU32;
 
@@ -240,7 +240,7 @@ fn check_page_cache(job: &Job) -> Checked {
     Err(Invalid::new("page_cache", "loaded", expected))
 }
 
-/// What depends on the span that a job is in.
+/// Checks the rules of a job that depend on its span.
 fn check_job_in(job: &Job, span: &Span) -> Checked {
     let duration = job.workload.stop.duration;
     for (asked, why) in [

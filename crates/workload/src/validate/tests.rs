@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Tests of the workloads that are refused, and of the words of the refusal.
 
 use super::*;
 use crate::access::{Access, Distribution, Random, Runs, Sequential, Walk, Zone, ZoneLength};

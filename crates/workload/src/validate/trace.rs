@@ -1,4 +1,4 @@
-//! What it takes for a job to replay a trace: all that the trace says, the job does not say.
+//! Rules that a job which replays a trace obeys: all that the trace says, the job does not say.
 
 use plumb_block::Bytes;
 

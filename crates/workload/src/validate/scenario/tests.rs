@@ -1,4 +1,4 @@
-//! What is refused of scenarios, and in which words.
+//! Tests of the scenarios that are refused, and of the words of the refusal.
 
 use plumb_block::Opening;
 
