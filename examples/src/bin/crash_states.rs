@@ -17,13 +17,13 @@ use plumb_crash::{Grain, Kind, Landing, Options, Promise, Survivor, Window};
 /// The block that says how many entries there are.
 const HEAD: Lba = Lba(0);
 
-/// What a block holds: of the head, how many entries it counts; of an entry, its number.
+/// Value that a block holds: of the head, the number of entries that it counts; of an entry, its number.
 type Number = u64;
 
 /// A drive with a volatile cache, and the commands that it has completed.
 struct Drive {
     window: Window<Number>,
-    /// What is durable, by block.
+    /// Durable value of each block.
     stored: [Number; 5],
     commands: u64,
 }
