@@ -15,9 +15,9 @@ use crate::process;
 /// A program, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    /// What is looked for in the path.
+    /// Name that is looked for in the path.
     pub name: &'static str,
-    /// What is installed when it is not found.
+    /// Package that is installed when the program is not found.
     pub package: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn programs(list: &'static str) -> impl Iterator<Item = Program> {
     })
 }
 
-/// Whether the programs of a list can be found now; says that a chore is skipped, and why, if not.
+/// Returns true if the programs of a list can be found now; says that a chore is skipped, and why, if not.
 ///
 /// # Errors
 /// As [`ensure_installed`].
@@ -41,7 +41,7 @@ pub(crate) fn are_there(list: &'static str) -> Result<bool> {
     Ok(outcome == Outcome::Ready)
 }
 
-/// Whether everything asked for is there now.
+/// Result of an installation: whether everything requested is there now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every program can be found.
@@ -93,7 +93,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Whether apt may be used to install: only root may.
+/// Returns true if apt may be used to install: only root may.
 pub(crate) fn is_root() -> Result<bool> {
     Ok(process::text(Command::new("id").arg("-u"))?.trim() == "0")
 }

@@ -1,4 +1,4 @@
-//! What each step of a chore takes, told at its end.
+//! Times of the steps of a chore, printed at its end.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

@@ -16,7 +16,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What it prints.
+/// Runs it to its end and returns what it prints.
 ///
 /// # Errors
 /// As [`run`]; when it is not text.

@@ -12,7 +12,7 @@ use crate::{process, workspace};
 /// An explicit target keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "x86_64")]
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// As above.
+/// Explicit target, which keeps `crt-static` away from build scripts and procedural macros.
 #[cfg(target_arch = "aarch64")]
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 

@@ -109,7 +109,7 @@ fn compare(arguments: &Arguments, root: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// What came of a part, with how to repeat it.
+/// Describes what came of a part, with how to repeat it.
 fn told(passed: bool, what: &str, repeat: &str) -> String {
     if passed {
         format!("soak: {what} passed")
@@ -118,7 +118,8 @@ fn told(passed: bool, what: &str, repeat: &str) -> String {
     }
 }
 
-/// Whether optimised tests pass: the words of `cargo test`, and variables for them.
+/// Runs optimised tests and returns true if they pass: `words` are those of `cargo test`, `variables` are set
+/// for them.
 fn tested(root: &Path, words: &str, variables: &[(&str, u64)]) -> Result<bool> {
     let status = Command::new("cargo")
         .args(["test", "--release", "--quiet"])

@@ -1,4 +1,4 @@
-//! What became of tests: the one count that every chore adds to.
+//! Results of tests: the one count that every chore adds to.
 
 /// Tests by how they ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

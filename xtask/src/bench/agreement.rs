@@ -1,4 +1,4 @@
-//! Whether `plumb check` and fio see the same storage: the same patterns in turn, ratio by ratio.
+//! Test whether `plumb check` and fio see the same storage: the same patterns in turn, ratio by ratio.
 
 use std::path::Path;
 use std::process::Command;

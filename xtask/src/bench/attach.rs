@@ -18,7 +18,7 @@ const SIZE: &str = "256M";
 /// How long fio runs each case.
 const RUNTIME: &str = "--runtime=1.5";
 
-/// What fio does, and which part of the peer's rate is asked for, if any.
+/// Case of the bench: what fio does, and which part of the peer's rate is asked for, if any.
 struct Case {
     name: &'static str,
     options: &'static [&'static str],

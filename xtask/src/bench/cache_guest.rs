@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::guest;
 
-/// What one subject got: operations per second, and the 99th percentile in milliseconds with that of the
+/// Figures of one subject: operations per second, and the 99th percentile in milliseconds with that of the
 /// sync.
 #[derive(Clone, Copy)]
 struct Figures {

@@ -1,4 +1,4 @@
-//! Whether `plumb compare` says the right thing on this machine, as often as it says that it does: a
+//! Test whether `plumb compare` says the right thing on this machine, as often as it says that it does: a
 //! difference that is there, and its cause; and a level against itself, in spite of whatever else goes on
 //! here.
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// So many times a level is compared with itself for each time that two are compared.
+/// Number of times that a level is compared with itself for each time that two are compared.
 const SAME_EACH: usize = 5;
 
 /// Counts what `runs` comparisons of cached with direct random writes say, and five times as many of a level

@@ -1,4 +1,4 @@
-//! What fio measures, for benches that compare what serves, not what loads.
+//! Measurements by fio, for benches that compare what serves, not what loads.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::process;
 
-/// What one job got.
+/// Measurements of one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Operations per second.
@@ -22,7 +22,7 @@ pub(super) fn rate(options: &[String]) -> Result<f64> {
     measured(options).map(|measured| measured.rate)
 }
 
-/// What one job with these options got.
+/// Runs one job with these options and returns its measurements.
 pub(super) fn measured(options: &[String]) -> Result<Measured> {
     // In a file: engines print to stdout, too.
     let place = tempfile::tempdir().context("making a directory for what fio says")?;

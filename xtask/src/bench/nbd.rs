@@ -15,7 +15,7 @@ const SIZE: &str = "256M";
 /// How long fio runs each case.
 const RUNTIME: &str = "--runtime=1.5";
 
-/// What fio does, and how many times nbdkit's rate is asked for.
+/// Case of the bench: what fio does, and how many times nbdkit's rate is asked for.
 struct Case {
     pattern: &'static str,
     depth: u32,

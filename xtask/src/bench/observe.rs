@@ -1,5 +1,5 @@
-//! What observing costs: fio on a loop device over a file in memory, with `plumb observe` beside it and
-//! without, in turn.
+//! Cost of observing: fio on a loop device over a file in memory, with `plumb observe` beside it and without,
+//! in turn.
 //!
 //! The processor that the load has is saturated: fio and what it asks of the kernel run on one. The cost is
 //! plumb's own processor time against the time that the load had, and the rate that the load loses, which
@@ -21,7 +21,7 @@ const SECONDS: f64 = 2.0;
 /// plumb's share of the processor time that the load had, at most.
 const BAR: f64 = 0.10;
 
-/// What of the kernel is traced.
+/// Parts of the kernel that are traced.
 const CASES: [(&str, &[&str]); 2] =
     [("block events", &["--no-syscalls"]), ("block events and system calls", &[])];
 

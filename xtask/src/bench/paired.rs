@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-/// Which of the two is measured.
+/// Side that is measured, of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Ours,
@@ -49,7 +49,7 @@ impl Pairs {
     }
 }
 
-/// Whether a bar is met, in words.
+/// Returns in words whether a bar is met.
 pub(super) const fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "NOT MET" }
 }

@@ -1,4 +1,4 @@
-//! Whether a drive in real time, over NBD, answers as its model does in virtual time.
+//! Test whether a drive in real time, over NBD, answers as its model does in virtual time.
 //!
 //! The same load with the same seed runs on `sim:MODEL` in virtual time, and in turn on the null drive and on
 //! the drive over NBD. What the null drive's answers take is the way there and back in the same run, which
@@ -43,7 +43,7 @@ const DISTURBANCE_PERCENT: f64 = 5.0;
 const SHARE: f64 = 0.05;
 const MORE_SECONDS: f64 = 50e-6;
 
-/// What is asked of a drive.
+/// Load on a drive, and where its answers are found.
 struct Asked {
     name: &'static str,
     arguments: &'static [&'static str],

@@ -18,14 +18,14 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 pub(super) enum Way {
     /// NBD on a unix socket.
     Nbd,
-    /// As a block device of this machine.
+    /// Block device of this machine.
     Attach,
 }
 
 /// A simulated drive in real time, ended when dropped.
 pub(super) struct ServedDrive {
     _server: Running,
-    /// Its control socket and its NBD socket are in here.
+    /// Directory of the drive's control socket and its NBD socket.
     place: TempDir,
     answer: Value,
 }
@@ -60,7 +60,7 @@ impl ServedDrive {
         Ok(device.into())
     }
 
-    /// What is served, as a target of plumb.
+    /// Returns what is served, as a target of plumb.
     pub(super) fn uri(&self) -> String {
         uri(&self.socket())
     }
@@ -81,7 +81,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// What `command` makes of the socket that it is to listen on, which is in `place`.
+    /// Starts the peer with what `command` returns for the socket that it is to listen on, which is in
+    /// `place`.
     pub(super) fn start(place: TempDir, command: impl FnOnce(&Path) -> Command) -> Result<Self> {
         let socket = place.path().join("nbd");
         Ok(Self { _server: Running::listening(&mut command(&socket), &socket)?, place })

@@ -27,14 +27,14 @@ use super::{disk, initramfs, nvme_trace};
 /// How long a guest may say nothing: longer than a scenario may take by its own clock.
 const SILENCE: Duration = Duration::from_secs(initramfs::SCENARIO_SECONDS + 30);
 
-/// What became of a scenario in a guest.
+/// Result of a scenario in a guest.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Which.
+    /// Scenario that was run.
     pub scenario: &'static Scenario,
-    /// As `uname -r` says it.
+    /// Release of the kernel as `uname -r` says it.
     pub kernel: String,
-    /// What the guest and the drives said.
+    /// Reports of the guest and the drives.
     pub evidence: Evidence,
     /// How it ended.
     pub end: End,
@@ -45,7 +45,7 @@ pub(crate) struct Run {
 /// How a scenario ended in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Its script ran through.
+    /// The script of the scenario ran through.
     Completed,
     /// This kernel cannot run it; the reason.
     Skipped(String),
@@ -53,7 +53,7 @@ pub(crate) enum End {
     Failed(String),
 }
 
-/// What a boot waits for.
+/// Event that a boot waits for.
 enum Event {
     Frame(Frame),
     ChannelEnded(Result<()>),
@@ -80,7 +80,7 @@ pub(crate) fn run(lab: &Lab, console: &Path, interrupts: &Interrupts) -> Vec<Run
     runs
 }
 
-/// What a person needs of the console of a boot or a scenario that broke.
+/// Prints what a person needs of the console of a boot or a scenario that broke.
 fn show_end_of(console: &Path) {
     const LINES: usize = 60;
     let log = std::fs::read(console).unwrap_or_default();
@@ -163,7 +163,7 @@ fn life(
     }
 }
 
-/// What a boot uses outside the guest.
+/// Resources outside the guest that a boot uses.
 struct Outside<'a> {
     listener: UnixListener,
     console: &'a Path,
@@ -229,7 +229,7 @@ fn play(lab: &Lab, machine: &mut Machine, outside: Outside, runs: &mut Vec<Run>)
     bail!("the guest went away before it had finished")
 }
 
-/// What every drive has received by now.
+/// Reads what every drive has received by now.
 fn sample(qmp: &mut Qmp, disks: &[Disk], trace: &Path, simulated: &[SimulatedDrive]) -> Result<Sample> {
     let mut sample = qmp.sample().context("asking QEMU for its counters")?;
     nvme_trace::complete(&mut sample, disks, trace)?;

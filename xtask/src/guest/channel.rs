@@ -1,4 +1,4 @@
-//! What a guest tells its host, as a stream of frames on a virtio serial port.
+//! Reports of a guest to its host, as a stream of frames on a virtio serial port.
 //!
 //! A frame is a line `@@KIND ARGUMENTS`; a blob is followed by as many raw bytes as its line says:
 //! ```text

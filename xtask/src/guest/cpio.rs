@@ -1,5 +1,5 @@
-//! What a guest finds in its first root directory: laid out in a directory of this machine, and packed by
-//! busybox into the cpio archive that the kernel unpacks.
+//! First root directory of a guest: laid out in a directory of this machine, and packed by busybox into the
+//! cpio archive that the kernel unpacks.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

@@ -48,7 +48,7 @@ enum Medium {
     Simulated,
 }
 
-/// What makes a drive slow.
+/// Options that make a drive slow.
 const SLOW: &str = ",throttling.iops-total=150,throttling.bps-total=157286400";
 
 /// One drive.
@@ -64,7 +64,7 @@ pub(crate) struct Disk {
     cache_off: bool,
     #[serde(default)]
     medium: Medium,
-    /// Its capacity in MiB.
+    /// Capacity of the drive in MiB.
     #[serde(default = "usual_size")]
     size_mib: u64,
     /// True if QEMU lets it do no more than 150 operations and 150 MiB a second.
@@ -205,8 +205,8 @@ impl fmt::Display for Bus {
 }
 
 impl Bus {
-    /// What it needs: controllers that must be there before a disk, and kernel modules with their parameters.
-    /// SCSI disks need sd_mod besides.
+    /// Returns what the bus needs: controllers that must be there before a disk, and kernel modules with
+    /// their parameters. SCSI disks need sd_mod besides.
     const fn needs(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Ahci => (&[], &["ahci"]),

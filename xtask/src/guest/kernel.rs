@@ -37,7 +37,7 @@ impl Line {
 /// An unpacked kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// As `uname -r` says it.
+    /// Release as `uname -r` says it.
     pub release: String,
     /// The bootable image.
     pub image: PathBuf,

@@ -14,7 +14,7 @@ use super::scenario::Scenario;
 pub(crate) struct Lab<'a> {
     /// Names the log.
     pub name: &'static str,
-    /// What boots.
+    /// Kernel that boots.
     pub kernel: &'a Kernel,
     /// Where its modules are.
     pub modules: &'a Modules,
@@ -48,7 +48,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// What tells the guest that it goes on.
+    /// Returns the kernel parameters that tell the guest that it goes on.
     fn go_on(&self) -> String {
         self.resumed.map_or_else(String::new, |(scenario, life)| {
             format!(" plumb.scenario={scenario} plumb.life={life}")

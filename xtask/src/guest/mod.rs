@@ -107,7 +107,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
-/// What must be installed to make guests.
+/// Returns the programs that must be installed to make guests.
 pub(crate) fn programs() -> Vec<crate::packages::Program> {
     initramfs::programs()
 }
@@ -121,7 +121,7 @@ pub(crate) fn test(plumb: &Path) -> Result<crate::tally::Tally> {
     run::run(&run::Request { options, record: None, jobs: 2, scenarios: Vec::new() })
 }
 
-/// What the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
+/// Returns what the guests of [`scenarios::CACHE_SPEED`] have measured with that plumb.
 ///
 /// # Errors
 /// Those of [`main`].

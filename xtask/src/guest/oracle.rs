@@ -12,16 +12,16 @@ use serde::Serialize;
 use super::qmp::{DriveCounters, Sample};
 use super::scenario::Scenario;
 
-/// What was counted between the two samples of a scenario.
+/// Counts between the two samples of a scenario.
 #[derive(Debug, Serialize)]
 pub(crate) struct Oracle {
     schema: &'static str,
     /// The scenario's name.
     pub scenario: &'static str,
     about: &'static str,
-    /// As `uname -r` says it.
+    /// Release of the kernel as `uname -r` says it.
     kernel: String,
-    /// What was surveyed and written to.
+    /// Target that was surveyed and written to.
     target: String,
     /// How many times 4 KiB were written and synced.
     syncs: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Oracle {
     pub stacked_block_layer_flushes: BTreeMap<String, u64>,
 }
 
-/// What one drive saw.
+/// Observations of one drive.
 #[derive(Debug, Serialize)]
 pub(crate) struct DiskOracle {
     /// The kernel's name for it.
@@ -51,16 +51,16 @@ pub(crate) struct DiskOracle {
     pub block_layer_flushes: u64,
 }
 
-/// What a guest has said about one scenario.
+/// Reports of a guest about one scenario.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     /// The drives' names in the kernel, by drive.
     pub nodes: BTreeMap<String, String>,
     /// The host's samples, by label.
     pub samples: BTreeMap<String, Sample>,
-    /// What the guest has sent, by label.
+    /// Data that the guest has sent, by label.
     pub blobs: BTreeMap<String, Vec<u8>>,
-    /// What the guest has checked by itself.
+    /// Results of what the guest has checked by itself.
     pub notes: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Oracle {
         })
     }
 
-    /// What differs from what the scenario expects, for people; none when it is as expected.
+    /// Describes what differs from what the scenario expects, for people; none when it is as expected.
     pub(crate) fn contradiction(&self, scenario: &Scenario) -> Option<String> {
         let wrong: Vec<String> = std::iter::zip(&scenario.disks, &self.disks)
             .filter_map(|(disk, seen)| {

@@ -1,4 +1,4 @@
-//! What scenarios need that change write caches with plumb: their functions, jq, and udev.
+//! Needs of the scenarios that change write caches with plumb: their functions, jq, and udev.
 //!
 //! Such a scenario is a program. The guest runs it, and it checks by itself: what plumb says against what the
 //! kernel says, and both against what the drives say to the host, whom it asks (`count`, see `channel`). Each

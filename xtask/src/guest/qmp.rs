@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// How long QEMU may take to answer. Under emulation on a busy machine it may be slow, but not for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What one emulated drive has received since power-on.
+/// Counts of what one emulated drive has received since power-on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DriveCounters {
     /// Flush commands.
@@ -29,7 +29,7 @@ pub(crate) struct DriveCounters {
     pub write_cache: bool,
 }
 
-/// As the guest reads it.
+/// Formats the counters as the guest reads them.
 impl fmt::Display for DriveCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cache = if self.write_cache { "on" } else { "off" };

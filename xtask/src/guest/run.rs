@@ -22,7 +22,7 @@ use crate::tally::Tally;
 
 /// `guest run`, as asked.
 pub(crate) struct Request {
-    /// What every boot needs.
+    /// Options that every boot needs.
     pub options: Options,
     /// Where to write recordings.
     pub record: Option<PathBuf>,
@@ -81,7 +81,8 @@ pub(crate) fn run(request: &Request) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What the programs of a boot have noted, scenario by scenario. One that did not end says why instead.
+/// Returns what the programs of a boot have noted, scenario by scenario. One that did not end says why
+/// instead.
 ///
 /// # Errors
 /// When the laboratory cannot be built.
@@ -151,7 +152,7 @@ pub(crate) fn shell(options: &Options, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all boots of a run share.
+/// State that all boots of a run share.
 struct Workshop {
     kernel: Kernel,
     modules: Modules,
@@ -265,7 +266,7 @@ fn judge(run: &Run, record: Option<&Path>, console: &Path) -> Result<Verdict> {
     Ok(Verdict::Passed(oracle))
 }
 
-/// What the guest has checked by itself; the whole list is kept beside the console.
+/// Judges what the guest has checked by itself; the whole list is kept beside the console.
 fn judge_program(run: &Run, console: &Path) -> Result<Verdict> {
     let notes = &run.evidence.notes;
     let path = console.with_file_name(format!("{}.checks.log", run.scenario.name));

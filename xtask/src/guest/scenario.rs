@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::disk::Disk;
 
-/// What the drives' own counters must say after the synced writes. The scenario fails otherwise: a trap that
-/// does not catch is no use as a fixture. Drives that are not named may do as they like, as the slow half of
-/// a cache does; with none named there is no emulated drive below, and so nothing to count.
+/// Counts that the drives' own counters must show after the synced writes. The scenario fails otherwise: a
+/// trap that does not catch is no use as a fixture. Drives that are not named may do as they like, as the
+/// slow half of a cache does; with none named there is no emulated drive below, and so nothing to count.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Expected {
@@ -35,14 +35,14 @@ pub(crate) struct Scenario {
     pub modules: Vec<String>,
     /// Builds the stack.
     pub setup: String,
-    /// What take-down cannot know; empty for most.
+    /// Commands for what take-down cannot know; empty for most.
     pub after: String,
-    /// What plumb is asked about and what is written to: a directory, or a device (shell text, expanded after
-    /// setup).
+    /// Target about which plumb is asked, and to which is written: a directory, or a device (shell text,
+    /// expanded after setup).
     pub target: String,
     /// How many writes are synced between the two samples.
     pub syncs: u32,
-    /// What must have arrived.
+    /// Counts of what must have arrived.
     pub expected: Expected,
     /// Instead of a setup and synced writes: what the guest runs and checks by itself, see
     /// `script/policy.sh`. It needs plumb. Empty for most.
@@ -50,7 +50,7 @@ pub(crate) struct Scenario {
 }
 
 impl Default for Scenario {
-    /// What most scenarios have: a file system on `/mnt/t`.
+    /// Returns the values that most scenarios have: a file system on `/mnt/t`.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -86,7 +86,7 @@ pub(crate) struct Group {
     /// Names the boot, its log and its temporary files.
     #[serde(skip)]
     pub name: &'static str,
-    /// What each setup begins with.
+    /// Text with which each setup begins.
     #[serde(default)]
     prelude: String,
     /// Run in this order.

@@ -15,7 +15,7 @@ use super::offence::Offence;
 /// File with the numbers, relative to the root.
 const FILE: &str = "xtask/ceilings.toml";
 
-/// What is found of each rule in each crate, held against the numbers.
+/// Places at which each crate breaks each rule, held against the numbers.
 pub(super) struct Ceilings {
     most: BTreeMap<String, BTreeMap<String, usize>>,
     found: BTreeMap<(String, &'static str), Vec<String>>,

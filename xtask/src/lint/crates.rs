@@ -70,7 +70,7 @@ fn judge(document: &str, metadata: &Value) -> Result<Vec<Offence>> {
     Ok(found)
 }
 
-/// What a row says of its crate.
+/// Returns what a row says of its crate.
 fn said(row: &Row) -> String {
     let list = |names: &BTreeSet<String>| match names.len() {
         0 => "nothing".to_owned(),

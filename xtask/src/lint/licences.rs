@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::offence::Offence;
 
-/// What plumb is released for.
+/// Targets for which plumb is released.
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
 /// Licences (SPDX) whose conditions a binary release can meet.
@@ -37,7 +37,7 @@ const DOUBLES: [&str; 5] = ["base64", "getrandom", "nom", "signal-hook", "syn"];
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// What cargo says of the tree.
+/// Tree of packages, as cargo reports it.
 #[derive(Deserialize)]
 struct Tree {
     packages: Vec<Package>,
@@ -94,7 +94,7 @@ fn judge(packages: &BTreeSet<Package>) -> Vec<Offence> {
     found
 }
 
-/// What is wrong with one crate.
+/// Returns what is wrong with one crate.
 fn offences_of(package: &Package) -> Vec<String> {
     let mut found = Vec::new();
     if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == package.name) {
@@ -132,7 +132,7 @@ fn is_allowed(expression: &str) -> bool {
     meets(&left)
 }
 
-/// The same without parentheses.
+/// Returns true if an expression without parentheses is allowed.
 fn meets(expression: &str) -> bool {
     let allowed = |licence: &str| LICENCES.contains(&licence.trim());
     expression.split(" OR ").any(|choice| choice.split(" AND ").all(allowed))

@@ -27,7 +27,7 @@ pub(crate) fn main() -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The same without clippy, for those who let clippy compile the tests.
+/// Runs every check but clippy, for those who let clippy compile the tests; returns true if all passed.
 pub(crate) fn passes_without_clippy(root: &Path) -> bool {
     run(root, CHECKS)
 }

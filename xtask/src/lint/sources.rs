@@ -47,7 +47,7 @@ fn judge(name: &str, text: &str) -> Vec<Offence> {
     found
 }
 
-/// What is wrong with one line, if anything.
+/// Returns what is wrong with one line, if anything.
 fn offence_of_line(name: &str, line: &str) -> Option<&'static str> {
     let code = line.split("//").next().unwrap_or(line);
     if code.contains("unsafe ") && !UNSAFE_HOMES.iter().any(|home| name.starts_with(home)) {

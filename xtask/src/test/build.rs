@@ -24,14 +24,14 @@ pub(super) struct TestProgram {
     pub(super) directory: PathBuf,
 }
 
-/// What was built.
+/// Products of the build.
 #[derive(Debug, Default)]
 pub(super) struct Built {
     /// Everything that holds tests.
     pub(super) programs: Vec<TestProgram>,
     /// The plumb that the tests start.
     pub(super) plumb: Option<PathBuf>,
-    /// What clippy and the compiler have to say; the errors have stopped the build.
+    /// Number of complaints of clippy and the compiler; the errors have stopped the build.
     pub(super) complaints: usize,
     /// True if all of it was built.
     pub(super) succeeded: bool,

@@ -33,7 +33,8 @@ pub(super) fn run(root: &Path, plumb: &Path) -> Result<Tally> {
     Ok(Tally { failed, ..tally })
 }
 
-/// What the last lines of unittest say: `Ran 9 tests in 1.2s`, `FAILED (failures=1, errors=1, skipped=2)`.
+/// Reads the tally from the last lines of unittest: `Ran 9 tests in 1.2s`,
+/// `FAILED (failures=1, errors=1, skipped=2)`.
 fn tally_of(said: &str) -> Tally {
     let number = |text: &str| text.parse::<usize>().unwrap_or(0);
     let ran = said.lines().rev().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next().map(number));

@@ -22,7 +22,7 @@ use crate::phases::Phases;
 use crate::tally::Tally;
 use crate::{guest, lint, workspace};
 
-/// What the tests use for real, beside what the guests need.
+/// Programs that the tests use for real, beside what the guests need.
 const PROGRAMS: &str = "fio chromium promtool=prometheus losetup=mount mkfs.ext4=e2fsprogs mkfs.xfs=xfsprogs \
     mkfs.btrfs=btrfs-progs mkfs.vfat=dosfstools mkfs.exfat=exfatprogs mkfs.ntfs=ntfs-3g mkfs.f2fs=f2fs-tools \
     mkfs.jfs=jfsutils mkfs.nilfs2=nilfs-tools mkfs.reiserfs=reiserfsprogs mkfs.erofs=erofs-utils sfdisk=fdisk strace \

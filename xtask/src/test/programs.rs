@@ -29,12 +29,12 @@ const LONGEST: [&str; 6] = [
     "plumb-compare/all",
 ];
 
-/// What became of a program.
+/// Result of a program.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// Which.
+    /// Name of the program.
     pub(super) name: String,
-    /// Its tests.
+    /// Tally of its tests.
     pub(super) tally: Tally,
     /// From its start to its end.
     pub(super) taken: Duration,
@@ -113,7 +113,7 @@ fn skips(list: &Path) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// What one line of libtest says: `test result: ok. 10 passed; 0 failed; 1 ignored; ...`.
+/// Reads the tally from one line of libtest: `test result: ok. 10 passed; 0 failed; 1 ignored; ...`.
 fn tally_of(line: &str) -> Option<Tally> {
     let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
     let count = |word: &str| {

@@ -24,9 +24,9 @@ const READS: &str = "--rw=randread --bs=4k --iodepth=1";
 struct Figures {
     /// 64 KiB random writes.
     burst: Measured,
-    /// The same by the second.
+    /// Rate of the burst, second by second.
     curve: Vec<f64>,
-    /// What follows, alone.
+    /// Figures of the synced writes that follow, alone.
     synced: Measured,
     reads: Measured,
 }
@@ -132,7 +132,7 @@ fn line(name: &str, figures: &Figures, raw: &Figures, bar: Option<f64>) {
     }
 }
 
-/// What the cache itself counted.
+/// Prints what the cache itself counted.
 fn say(cache: &Cache) -> Result<()> {
     let status = cache.status()?;
     let count = |name: &str| status["counts"][name].as_f64().unwrap_or(f64::NAN);

@@ -1,5 +1,5 @@
-//! What the cache costs in front of a disk that is as fast as its log: against qemu-nbd, which serves a file
-//! of the same file system, and against the file itself.
+//! Cost of the cache in front of a disk that is as fast as its log: against qemu-nbd, which serves a file of
+//! the same file system, and against the file itself.
 
 use std::path::Path;
 
@@ -16,8 +16,8 @@ const LOG: u64 = 3 << 30;
 /// How long fio runs each case.
 const TIMED: &str = "--time_based --runtime=1.5 --size=1G";
 
-/// What fio does with the cache, and which part of the peer's rate is asked for. The peer is qemu-nbd with
-/// the same words, or the file itself, past the page cache, with others.
+/// Case of the bench: what fio does with the cache, and which part of the peer's rate is asked for. The peer
+/// is qemu-nbd with the same words, or the file itself, past the page cache, with others.
 struct Case {
     name: &'static str,
     words: &'static str,

@@ -9,7 +9,7 @@ use crate::bench::paired::{median, verdict};
 
 /// How much is written.
 const DIRTY: u64 = 2 << 30;
-/// So many seconds for a GiB, on a device that reads 3 GB in a second. Memory is faster: reads are ahead of
+/// Bar in seconds for a GiB, on a device that reads 3 GB in a second. Memory is faster: reads are ahead of
 /// the checks, so the longer of the two counts.
 const BAR: f64 = 0.5;
 const READ_RATE: f64 = 3e9;

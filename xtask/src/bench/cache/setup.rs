@@ -1,4 +1,4 @@
-//! What the benches of the cache measure: a slow disk, a cache, and peers that serve a file.
+//! Setup of the benches of the cache: a slow disk, a cache, and peers that serve a file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

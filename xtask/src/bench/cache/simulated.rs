@@ -10,7 +10,7 @@ use crate::bench::paired::verdict;
 use crate::bench::served::SEED;
 use crate::process;
 
-/// What is written to a disk, and to the same behind a cache.
+/// Case of the bench: what is written to a disk, and to the same behind a cache.
 struct Case {
     name: &'static str,
     disk: &'static str,

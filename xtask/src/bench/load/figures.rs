@@ -1,4 +1,4 @@
-//! What plumb and fio say of a run, in the same figures.
+//! Results of plumb and fio for a run, in the same figures.
 
 use std::path::Path;
 use std::process::Command;

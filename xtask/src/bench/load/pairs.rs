@@ -16,12 +16,12 @@ const MIB: u64 = 256;
 const SECONDS: &str = "3s";
 /// The processor that both are pinned to.
 const PROCESSOR: &str = "1";
-/// What a place asks of the ratio to fio.
+/// Requirement of a place on the ratio to fio.
 #[derive(Clone, Copy)]
 enum Bar {
     /// At least so many times fio's rate.
     Rate(f64),
-    /// The same rate, and at most so much of fio's processor time.
+    /// Rate of fio, and at most so much of fio's processor time.
     SameRateCpu(f64),
 }
 

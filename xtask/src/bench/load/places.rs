@@ -1,4 +1,4 @@
-//! What is read and written: a file in memory, a file on disk, and a compressed memory disk of our own, all
+//! Places to read and write: a file in memory, a file on disk, and a compressed memory disk of our own, all
 //! full of noise and gone afterwards.
 
 use std::fs::{self, File, OpenOptions};

@@ -28,7 +28,7 @@ impl KeptAwake {
     }
 }
 
-/// What the processors have done so far, in ticks.
+/// Time of the processors so far, in ticks.
 #[derive(Clone, Copy)]
 pub(super) struct Ticks {
     all: u64,
@@ -56,7 +56,8 @@ impl Ticks {
         Ok(Self { all, stolen, busy: all - idle - waiting - stolen, ours })
     }
 
-    /// What happened since `before`, in percent of all processors: by other programs, and by the hypervisor.
+    /// Returns what happened since `before`, in percent of all processors: by other programs, and by the
+    /// hypervisor.
     pub(super) fn disturbance(self, before: Self) -> (f64, f64) {
         let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;
         let others = (self.busy - before.busy).saturating_sub(self.ours - before.ours);

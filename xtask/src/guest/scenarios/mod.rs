@@ -32,7 +32,7 @@ pub(crate) static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     ]
 });
 
-/// What is measured and not judged: apart from the tests.
+/// Group that is measured and not judged: apart from the tests.
 pub(crate) static CACHE_SPEED: LazyLock<Group> =
     LazyLock::new(|| Group::read("cache-speed", include_str!("cache-speed.toml")));
 
