@@ -25,7 +25,7 @@
 //! Giving a file another length is writing to it, whatever is to be done with it then. A file that plumb made
 //! and that somebody has put a file system into is no longer plumb's alone, so its mark does not count.
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, shell_word};
 
 use crate::error::{Error, Kind, Result};
 use crate::facts::{BlockFacts, Contents, FileFacts, Found, Missing, Use};
@@ -205,7 +205,7 @@ pub(crate) fn never_written(target: &str, uses: &[Use]) -> Result<()> {
     let remedy = |one: &Use| {
         match one {
         Use::Swap { device } if device == "the file" => Some("run swapoff on it first".to_owned()),
-        Use::Swap { device } if device.starts_with('/') => Some(format!("run `swapoff {}` first", quoted(device))),
+        Use::Swap { device } if device.starts_with('/') => Some(format!("run `swapoff {}` first", shell_word(device))),
         Use::Swap { device } => Some(format!("run `swapoff /dev/{device}` first")),
         Use::Locked { .. } => Some(
             "stop what has locked it (`plumb cache status`, `plumb drive status`); --destroy cannot override that"
@@ -244,7 +244,7 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
     };
     match identities.first() {
         Some(identity) => {
-            format!("{first}; only if all that is on it may be lost, say --destroy {}", quoted(identity))
+            format!("{first}; only if all that is on it may be lost, say --destroy {}", shell_word(identity))
         }
         None => first.to_owned(),
     }
@@ -257,19 +257,16 @@ fn with_erasing(contents: &Contents, path: Option<&String>, remedy: String) -> S
     let sector = 512;
     let erase = |at: &u64| {
         let seek = at / sector;
-        format!("`dd if=/dev/zero of={} bs={sector} seek={seek} count=1 conv=notrunc,fsync`", quoted(path))
+        format!(
+            "`dd if=/dev/zero of={} bs={sector} seek={seek} count=1 conv=notrunc,fsync`",
+            shell_word(path)
+        )
     };
     let commands: Vec<String> = places.iter().map(erase).collect();
     format!(
         "if that is left of something that is gone, erase it with {}; else {remedy}",
         commands.join(" and ")
     )
-}
-
-/// Quotes `word` for a shell, where that is needed.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+@,".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Checks that each word typed for `--destroy` names one of the targets, given as their names and identities.
@@ -280,13 +277,14 @@ pub fn each_word_names_a_target(permission: &Permission, targets: &[(&str, &[Str
     for typed in &permission.destroy {
         if !targets.iter().any(|(_, identities)| Permission::is_one_of(typed, identities)) {
             let called = |(target, identities): &(&str, &[String])| {
-                let identity = identities.first().map_or_else(|| "nothing".to_owned(), |word| quoted(word));
+                let identity =
+                    identities.first().map_or_else(|| "nothing".to_owned(), |word| shell_word(word));
                 format!("{target} is called {identity}")
             };
             let called: Vec<String> = targets.iter().map(called).collect();
             let found = "none of the targets is called so, and nothing was written";
             let remedy = format!("type what the target is called: {}", called.join(", "));
-            return Err(Error::refused(&format!("--destroy {}", quoted(typed)), found, remedy));
+            return Err(Error::refused(&format!("--destroy {}", shell_word(typed)), found, remedy));
         }
     }
     Ok(())

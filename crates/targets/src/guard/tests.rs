@@ -214,9 +214,3 @@ fn each_typed_word_must_name_a_target() {
         assert!(error.to_string().contains("/dev/sdb is called 'B 2'"), "{error}");
     }
 }
-
-#[test]
-fn words_are_quoted_as_a_shell_takes_them() {
-    assert_eq!(quoted("loop3=/srv/x.img"), "loop3=/srv/x.img");
-    assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
-}
