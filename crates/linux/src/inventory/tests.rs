@@ -153,7 +153,7 @@ impl Stack {
     }
 
     /// A loop device over the device with the minor number `below`, or else over the file with this inode.
-    fn over(&mut self, name: &str, below: Result<u64, u64>, (offset, limit): (u64, u64)) {
+    fn over(&mut self, name: &str, below: Result<u64, u64>, offset: u64, limit: u64) {
         let at = self.device(name);
         self.tree.put_text(&format!("{at}/loop/backing_file"), "/a/name/of/another/namespace\n");
         let sectors = if limit == 0 { 1000 } else { limit / 512 };
@@ -194,11 +194,11 @@ impl Stack {
 #[test]
 fn loop_devices_over_one_file_overlap_where_their_ranges_do() {
     let mut stack = Stack::new();
-    stack.over("loop0", Err(7), (0, 100 * 512));
-    stack.over("loop1", Err(7), (50 * 512, 0));
-    stack.over("loop2", Err(7), (100 * 512, 100 * 512));
-    stack.over("loop3", Err(8), (0, 0));
-    stack.over("loop4", Ok(1), (90 * 512, 5 * 512));
+    stack.over("loop0", Err(7), 0, 100 * 512);
+    stack.over("loop1", Err(7), 50 * 512, 0);
+    stack.over("loop2", Err(7), 100 * 512, 100 * 512);
+    stack.over("loop3", Err(8), 0, 0);
+    stack.over("loop4", Ok(1), 90 * 512, 5 * 512);
     assert!(stack.overlap("loop0", "loop1") && stack.overlap("loop1", "loop2"));
     assert!(!stack.overlap("loop0", "loop2"), "one ends where the other begins");
     assert!(!stack.overlap("loop0", "loop3"), "another file");
@@ -223,8 +223,8 @@ fn a_mount_beneath_counts_where_its_range_does() {
     stack.device("sda");
     stack.partition("sda", 1, 100, 100);
     stack.partition("sda", 2, 200, 100);
-    stack.over("loop0", Ok(1), (150 * 512, 10 * 512));
-    stack.over("loop1", Ok(1), (250 * 512, 10 * 512));
+    stack.over("loop0", Ok(1), 150 * 512, 10 * 512);
+    stack.over("loop1", Ok(1), 250 * 512, 10 * 512);
     stack.tree.put_text("/proc/self/mountinfo", &format!("{ROOT}2 1 8:2 / /m rw - ext4 /dev/sda1 rw\n"));
     let inventory = stack.read();
     let of = |name: &str| inventory.uses(name).iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -244,15 +244,15 @@ fn volumes_of_one_disk_are_told_apart_by_their_tables() {
     assert!(!stack.overlap("dm-0", "dm-1"));
     assert!(stack.overlap("dm-0", "dm-2"), "the second segment");
     assert!(!stack.overlap("dm-1", "dm-2"));
-    stack.over("loop0", Ok(2), (10 * 512, 10 * 512));
+    stack.over("loop0", Ok(2), 10 * 512, 10 * 512);
     assert!(stack.overlap("loop0", "dm-0") && !stack.overlap("loop0", "dm-2"), "the first segment");
 }
 
 #[test]
 fn shares_of_one_device_are_apart_and_meet_all_else() {
     let mut stack = Stack::new();
-    stack.over("loop0", Err(7), (0, 0));
-    stack.over("loop1", Err(7), (0, 0));
+    stack.over("loop0", Err(7), 0, 0);
+    stack.over("loop1", Err(7), 0, 0);
     // Two thin volumes in one pool, an array on one loop device, another on the other.
     stack.mapped("dm-0", &["loop0"], Some(&[(0, 1000, "thin-pool", "8:9 8:1 128 0")]));
     stack.mapped("dm-1", &["dm-0"], Some(&[(0, 1000, "thin", "8:3 1")]));
@@ -267,7 +267,7 @@ fn shares_of_one_device_are_apart_and_meet_all_else() {
 #[test]
 fn a_lock_and_swap_space_in_the_file_beneath_are_uses() {
     let mut stack = Stack::new();
-    stack.over("loop0", Err(7), (0, 0));
+    stack.over("loop0", Err(7), 0, 0);
     let locks = "1: FLOCK  ADVISORY  WRITE 708 09:09:7 0 EOF\n2: FLOCK  ADVISORY  WRITE 709 09:09:8 0 EOF\n";
     stack.tree.put_text("/proc/locks", locks);
     let inventory = stack.read();
