@@ -22,7 +22,7 @@ pub fn shell_word(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-/// Returns whether `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is
+/// Returns true if `c` is one of the characters with which the Unicode bidirectional algorithm (UAX 9) is
 /// steered, or an invisible joiner.
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')

@@ -13,7 +13,7 @@ use plumb_block::wait::{PollFlags, Poller, wait_any};
 use plumb_block::{Clock as _, Nanos, RealClock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-/// How often the wish to stop is looked at.
+/// Interval at which the wish to stop is looked at.
 const LOOK_EVERY: Nanos = Nanos::millis(50);
 /// How often a pipe is read in one go: whoever writes without end does not keep others from being heard.
 const READS_MAX: usize = 16;
@@ -80,17 +80,17 @@ impl Tail {
 /// Limits that end a program before its own end.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// How long it may run; `None`: as long as it wants.
+    /// Longest time that the program may run; `None`: no limit.
     pub timeout: Option<Duration>,
     /// Set when the user wants an end.
     pub stop: &'a AtomicBool,
-    /// How long it may take to end after SIGTERM before it is killed; zero: it is killed at once.
+    /// Time between SIGTERM and SIGKILL; zero: SIGKILL at once.
     pub grace: Duration,
     /// True if what it left in its process group is killed also where it ended by itself.
     pub kills_leftovers: bool,
 }
 
-/// Why a program ended.
+/// Cause of the end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
     /// By itself.
@@ -106,7 +106,7 @@ pub enum EndedBy {
 pub struct Ended {
     /// Exit status of the program.
     pub status: ExitStatus,
-    /// Why it ended.
+    /// Cause of the end of the program.
     pub by: EndedBy,
 }
 

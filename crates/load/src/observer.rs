@@ -80,14 +80,14 @@ pub enum Event<'a> {
     /// Question: when the teams start, which are all ready. The cell holds the time now by the clock of the
     /// run; the answer is that time or a later one. Here several hosts wait for one another.
     Ready {
-        /// When they start.
+        /// Time at which the teams start.
         start: &'a Cell<Nanos>,
         /// True if the clock of the run is a simulated one.
         is_virtual: bool,
     },
     /// All teams have begun, the last of them so much later than they were told to. Not in virtual time.
     Begun {
-        /// How much later.
+        /// Delay of the last team to begin.
         late: Nanos,
     },
     /// Measuring begins now: the moment to read the counters of the storage side.

@@ -11,11 +11,11 @@ pub struct RunOptions<'a> {
     pub time: Time,
     /// Becomes true when the run shall end early.
     pub stop: &'a AtomicBool,
-    /// How long the teams run before they are measured.
+    /// Length of the warm-up, which is not measured.
     pub warmup: Warmup,
-    /// How long they are measured, if time ends it; workers have their own end in their workloads.
+    /// Length of the measurement, if time ends it; workers have their own end in their workloads.
     pub duration: Option<Nanos>,
-    /// How long they go on after that.
+    /// Length of the cool-down after the measurement.
     pub cooldown: Nanos,
 }
 

@@ -39,12 +39,12 @@ pub enum Mode {
     Kept,
 }
 
-/// How long the contents that [`replace`] writes last when it returns.
+/// Guarantee for the contents that [`replace`] writes, when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// They are durable: they survive a power cut.
+    /// Durable: the contents survive a power cut.
     Durable,
-    /// They are visible: a process that is killed leaves the old or the new contents, a power cut may leave
+    /// Visible: a process that is killed leaves the old or the new contents, a power cut may leave
     /// neither. For files that are written while a device is measured, which must see no flush of plumb's
     /// own.
     Visible,

@@ -21,15 +21,15 @@ pub struct Trial {
     pub spans: Vec<SpanRun>,
     /// Recording from which reports are made.
     pub recording: RunRecording,
-    /// How it ended; see `failed` of the document too.
+    /// End of the run; see `failed` of the document too.
     pub ended: TrialEnded,
-    /// Where the recording is; `None` if it could not be kept.
+    /// Directory of the recording; `None` if it could not be kept.
     pub run_directory: Option<PathBuf>,
     /// The files that this run has made and that stay, with their sizes.
     pub left_behind: Vec<String>,
 }
 
-/// How a trial ended.
+/// End of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialEnded {
     /// The run ended as the workload says.
@@ -70,7 +70,7 @@ impl TrialEnded {
         }
     }
 
-    /// Why it is not complete; `None` if it is.
+    /// Reason why the run is not complete; `None` if it is.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Complete => None,

@@ -29,9 +29,9 @@ pub struct Request {
     pub command: String,
     /// The command line.
     pub argv: Vec<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub started_at: String,
-    /// Where to put the recording.
+    /// Directory for the recording.
     pub out: Out,
 }
 
@@ -53,14 +53,14 @@ pub struct Turn {
     pub span: usize,
     /// Turns of one round make the same random choices; each round draws others.
     pub round: u64,
-    /// How long it runs before it is measured, if not as the span says.
+    /// Length of the warm-up, if not as the span says.
     pub warmup: Option<Nanos>,
     /// True if it is one of many that are compared: what earlier turns have written is made durable first, so
     /// that this one does not pay for it; and the run goes on if nothing completes in it.
     pub is_block: bool,
     /// Name of the turn and results of earlier turns, a line each, for whoever watches.
     pub standing: Vec<String>,
-    /// How much of all turns is done before it, from 0 to 1, if that is known.
+    /// Share of all turns that is done before this one, from 0 to 1, if known.
     pub done: Option<f64>,
     /// Note for whoever watches, shown before the turn.
     pub note: Option<String>,

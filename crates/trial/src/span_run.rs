@@ -6,7 +6,7 @@ use plumb_report::document::Sides;
 
 use crate::looks::Looks;
 
-/// How a span ended.
+/// End of a span.
 #[derive(Debug)]
 pub enum Ended {
     /// The span ended as the workload says.
@@ -22,7 +22,7 @@ pub enum Ended {
 pub struct Ran {
     /// Measurements of the span.
     pub result: SpanResult,
-    /// How it ended.
+    /// End of the span.
     pub ended: Ended,
     /// True if the rate had settled when measuring began, if that was waited for.
     pub settled: bool,
@@ -50,7 +50,7 @@ pub struct SpanRun {
 /// One round of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
-    /// How long it was measured.
+    /// Length of the measurement.
     pub window: Nanos,
     /// Reads, writes and trims per second.
     pub iops: f64,

@@ -16,7 +16,7 @@ const SAME_START: f64 = 0.5;
 pub(super) struct Document {
     /// The JSON object.
     pub(super) root: Value,
-    /// Why the run did not reach its end, if the text around the JSON says so.
+    /// Reason why the run did not reach its end, if the text around the JSON says so.
     pub(super) incomplete_because: Option<String>,
 }
 
@@ -91,7 +91,7 @@ fn is_same_run(earlier: &Value, later: &Value) -> Result<bool, Error> {
     Ok(other.ran >= one.ran && (one.ran == 0.0 || moved < SAME_START * one.ran))
 }
 
-/// How far a run was when it printed a result, in seconds.
+/// Elapsed time of a run when it printed a result, in seconds.
 struct Progress {
     /// Time of the result, since the epoch.
     printed: f64,
