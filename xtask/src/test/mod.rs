@@ -59,7 +59,8 @@ pub(crate) fn main() -> Result<ExitCode> {
         phases.add("  integrations", taken);
         total.add(tally);
     }
-    for ran in ran? {
+    let ran = ran?;
+    for ran in &ran {
         phases.add(format!("  {}: {} tests", ran.name, ran.tally.passed + ran.tally.failed), ran.taken);
         total.add(ran.tally);
     }
@@ -68,6 +69,9 @@ pub(crate) fn main() -> Result<ExitCode> {
         None => Tally::one(false),
     });
     phases.add("all of it", began.elapsed());
+    for ran in &ran {
+        print!("{}", ran.failures);
+    }
     print!("{}", phases.table());
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -38,6 +38,8 @@ pub(super) struct Ran {
     pub(super) tally: Tally,
     /// From its start to its end.
     pub(super) taken: Duration,
+    /// Account of its failed tests, to be repeated where a reader begins: at the end. Empty if none failed.
+    pub(super) failures: String,
 }
 
 /// Runs all of them. The answers are in the order in which they ended.
@@ -92,10 +94,12 @@ fn run_one(program: &TestProgram) -> Result<Ran> {
         sum.add(tally);
         sum
     });
+    let mut failures = String::new();
     if !output.status.success() {
         // A program that died has not counted its tests.
         tally.failed = tally.failed.max(1);
         println!("{name}: {}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
+        failures = format!("{name}: {}\n{}", output.status, failures_of(&said));
     }
     for skip in skips(skipped.path())? {
         println!("skipped {name} {skip}");
@@ -104,7 +108,12 @@ fn run_one(program: &TestProgram) -> Result<Ran> {
     }
     let Tally { passed, failed, skipped } = tally;
     println!("{name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s", taken.as_secs_f64());
-    Ok(Ran { name: name.clone(), tally, taken })
+    Ok(Ran { name: name.clone(), tally, taken, failures })
+}
+
+/// Returns the part of libtest's output that says why tests failed; empty if it does not say.
+fn failures_of(said: &str) -> &str {
+    said.find("\nfailures:\n").map_or("", |at| &said[at + 1..])
 }
 
 /// The tests that said that they cannot run here, each with its reason.
@@ -140,5 +149,9 @@ mod tests {
         let ran = run(vec![program("/bin/false"), program("/bin/true")]).unwrap();
         let failed: Vec<_> = ran.iter().filter(|ran| ran.tally.failed > 0).map(|ran| &ran.name).collect();
         assert_eq!(failed, ["/bin/false"]);
+        assert_eq!(
+            failures_of("test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n"),
+            "failures:\n\n---- a stdout ----\n"
+        );
     }
 }
