@@ -20,6 +20,8 @@
 //! must be in its place: that also holds for what the laying out of the file or an earlier run of that seed
 //! wrote.
 
+use std::collections::BTreeMap;
+
 use plumb_block::{Bytes, Completion, Lba, LbaRange, Outcome, Payload, Stamp};
 use plumb_measure::{Verified, WrongBlock, WrongKind};
 
@@ -31,18 +33,37 @@ use crate::read_back::ReadBack;
 const UNTOUCHED: u32 = 0;
 /// Any version will do: a write or a trim of it failed, or it was trimmed.
 const ANY: u32 = u32::MAX;
+/// Grains of a page. Few, so that random writes over a large device take little memory for each; many enough
+/// that sequential ones take hardly more than their versions.
+const PAGE_GRAINS: u64 = 16;
+
+/// Versions of the content of one grain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Grain {
+    /// The last acknowledged version, [`UNTOUCHED`], or [`ANY`].
+    version: u32,
+    /// The version when the grain was last known to be durable, while a newer one is not.
+    durable: u32,
+    /// Number of the flush before which the version was acknowledged: at risk if that is the next one; 0 if
+    /// it was durable at once.
+    epoch: u32,
+}
+
+impl Grain {
+    /// Returns the version if the content is known.
+    fn known(self) -> Option<u32> {
+        (self.version != UNTOUCHED && self.version != ANY).then_some(self.version)
+    }
+}
+
 /// Expected content of each block of a worker's range.
 #[derive(Debug)]
 pub struct Ledger {
     range: LbaRange,
     /// Logical blocks of each grain.
     grain: u64,
-    versions: Vec<u32>,
-    /// The version that each had when it was last known to be durable, while a newer one is not.
-    durable: Vec<u32>,
-    /// Before which flush each was acknowledged: at risk if that is the next one; 0 if it was durable at
-    /// once.
-    epochs: Vec<u32>,
+    /// Grains that were touched, by page: memory follows what is written, not the size of the device.
+    pages: BTreeMap<u64, [Grain; PAGE_GRAINS as usize]>,
     /// The number of the next flush, from 1.
     epoch: u32,
     /// True if what is acknowledged is durable.
@@ -59,13 +80,10 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger of `range`, of which nothing is written yet, in grains of `grain` logical blocks.
     pub(crate) fn new(range: LbaRange, grain: u64, seed: u64, logical_block: Bytes, maker: Maker) -> Self {
-        let grains = range.nlb.div_ceil(grain.max(1));
         Self {
             range,
             grain: grain.max(1),
-            versions: vec![UNTOUCHED; grains as usize],
-            durable: vec![UNTOUCHED; grains as usize],
-            epochs: vec![0; grains as usize],
+            pages: BTreeMap::new(),
             epoch: 1,
             is_durable_at_once: false,
             has_lost_power: false,
@@ -120,12 +138,13 @@ impl Ledger {
         };
         let epoch = if fua || self.is_durable_at_once { 0 } else { self.epoch };
         let (first, end) = self.grains_of(range);
-        for grain in first..end.min(self.versions.len()) {
-            if self.epochs[grain] < self.epoch {
-                self.durable[grain] = self.versions[grain];
+        for number in first..end.min(self.range.nlb.div_ceil(self.grain)) {
+            let page = self.pages.entry(number / PAGE_GRAINS).or_default();
+            let grain = &mut page[(number % PAGE_GRAINS) as usize];
+            if grain.epoch < self.epoch {
+                grain.durable = grain.version;
             }
-            self.versions[grain] = version;
-            self.epochs[grain] = epoch;
+            (grain.version, grain.epoch) = (version, epoch);
         }
     }
 
@@ -143,15 +162,20 @@ impl Ledger {
     /// Runs of blocks that this run wrote and that are to be read back, each of at most `most` logical
     /// blocks, in order.
     pub(crate) fn written(&self, most: u64) -> impl Iterator<Item = LbaRange> + '_ {
-        let is_known = |version: &u32| *version != UNTOUCHED && *version != ANY;
-        let mut next = 0;
+        let mut known = self
+            .pages
+            .iter()
+            .flat_map(|(page, grains)| (page * PAGE_GRAINS..).zip(grains))
+            .filter_map(|(number, grain)| grain.known().map(|_| number))
+            .peekable();
         let runs = std::iter::from_fn(move || {
-            let first = next + self.versions[next..].iter().position(is_known)?;
-            let run = self.versions[first..].iter().take_while(|version| is_known(version)).count();
-            next = first + run;
-            let lba = self.range.lba + first as u64 * self.grain;
-            let end = (lba.0 + run as u64 * self.grain).min(self.range.end().0);
-            Some(lba.0..end)
+            let first = known.next()?;
+            let mut next = first + 1;
+            while known.next_if_eq(&next).is_some() {
+                next += 1;
+            }
+            let lba = self.range.lba.0 + first * self.grain;
+            Some(lba..(self.range.lba.0 + next * self.grain).min(self.range.end().0))
         });
         // In whole grains, where a grain is no longer than what is read at once.
         let most = if most > self.grain { most - most % self.grain } else { most.max(1) };
@@ -176,21 +200,22 @@ impl Ledger {
         self.verified
     }
 
-    /// The version that a block must have, if that is known.
-    fn version_of(&self, lba: Lba) -> Option<u32> {
-        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
-        self.versions.get(grain).copied().filter(|version| *version != UNTOUCHED && *version != ANY)
+    /// Returns the versions of the grain that holds `lba`.
+    fn grain_at(&self, lba: Lba) -> Grain {
+        let number = self.grains_of(LbaRange::new(lba, 1)).0;
+        let page = self.pages.get(&(number / PAGE_GRAINS));
+        page.map_or_else(Grain::default, |page| page[(number % PAGE_GRAINS) as usize])
     }
 
-    fn grains_of(&self, range: LbaRange) -> (usize, usize) {
+    /// Returns the numbers of the first grain of `range` and of the one after its last.
+    fn grains_of(&self, range: LbaRange) -> (u64, u64) {
         let first = range.lba.0.saturating_sub(self.range.lba.0) / self.grain;
-        let end = range.end().0.saturating_sub(self.range.lba.0).div_ceil(self.grain);
-        (first as usize, end as usize)
+        (first, range.end().0.saturating_sub(self.range.lba.0).div_ceil(self.grain))
     }
 
     fn judge(&mut self, lba: Lba, block: &[u8]) -> Option<WrongBlock> {
         let found = Stamp::read(block);
-        let Some(version) = self.version_of(lba) else {
+        let Some(version) = self.grain_at(lba).known() else {
             return self.judge_unknown(lba, found);
         };
         let expected = u64::from(version);
@@ -210,16 +235,14 @@ impl Ledger {
 
     /// Returns true if power was lost while what was acknowledged of this block was not durable.
     fn is_at_risk(&self, lba: Lba) -> bool {
-        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
-        self.has_lost_power && self.epochs.get(grain) == Some(&self.epoch)
+        self.has_lost_power && self.grain_at(lba).epoch == self.epoch
     }
 
     /// Returns true if a block that was at risk when power was lost holds what it may: the durable version, a
     /// newer one, or, if this run has made none durable, what it held before. Blocks of another address or in
     /// parts it may not hold.
     fn is_allowed(&mut self, lba: Lba, block: &[u8]) -> bool {
-        let grain = self.grains_of(LbaRange::new(lba, 1)).0;
-        let (newest, durable) = (self.versions[grain], self.durable[grain]);
+        let Grain { version: newest, durable, .. } = self.grain_at(lba);
         let has_floor = durable != UNTOUCHED && durable != ANY;
         let Some(stamp) = Stamp::read(block).filter(|stamp| stamp.seed == self.seed) else {
             return !has_floor;
@@ -277,7 +300,7 @@ impl ReadBack for Ledger {
         for index in 0..range.nlb {
             self.verified.blocks += 1;
             let lba = range.lba + index;
-            let expected = self.version_of(lba).map(u64::from);
+            let expected = self.grain_at(lba).known().map(u64::from);
             self.verified.count(WrongBlock { lba, kind: WrongKind::Lost, expected, found: None });
         }
     }

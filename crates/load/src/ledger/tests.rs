@@ -44,6 +44,20 @@ fn each_way_of_being_wrong_has_its_name() {
 }
 
 #[test]
+fn memory_follows_what_is_written_and_not_the_size_of_the_device() {
+    let range = LbaRange::new(Lba(0), 1 << 53);
+    let mut ledger = Ledger { range, grain: 1, ..ledger() };
+    let written =
+        [(0, 2), (15, 3), (1 << 40, 1), ((1 << 53) - 4, 4)].map(|(lba, nlb)| LbaRange::new(Lba(lba), nlb));
+    for (version, range) in (1..).zip(written) {
+        ledger.changed(range, Some(version), Outcome::Done);
+    }
+    assert_eq!(ledger.to_read(64), written);
+    assert_eq!(kind_of(&mut ledger, 17, &bytes(17, 2)), None);
+    assert_eq!(kind_of(&mut ledger, (1 << 53) - 1, &bytes(0, 1)), Some(WrongKind::Misdirected));
+}
+
+#[test]
 fn what_is_not_known_is_held_against_its_own_stamp_alone() {
     let mut ledger = ledger();
     assert_eq!(kind_of(&mut ledger, 1000, &[7; BLOCK]), None, "nobody said what is there");

@@ -87,8 +87,7 @@ impl Shape {
         Bytes(range.nlb * self.logical_block)
     }
 
-    /// A ledger of the whole range of `workload`. Of it a worker touches its own part alone, and what is not
-    /// touched takes no memory.
+    /// Returns a ledger of the whole range of `workload`.
     pub(crate) fn ledger(&self, workload: &Workload, info: &DeviceInfo) -> Result<Ledger, Error> {
         let range =
             self.range_of(workload.range.offset, workload.range.length.round_down(info.logical_block));
