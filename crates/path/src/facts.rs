@@ -233,6 +233,11 @@ pub enum Mark {
         /// Fact that would tell.
         why: String,
     },
+    /// A layer that answers a flush without sending any to the devices below.
+    SendsNoFlush {
+        /// How that is known.
+        why: String,
+    },
     /// Disks behind this one are not visible, nor are their caches.
     HidesMembers {
         /// How that is known.

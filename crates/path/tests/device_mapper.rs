@@ -41,7 +41,7 @@ fn dm_targets_have_their_kinds() {
 
 #[test]
 fn a_dm_target_that_is_not_known_may_do_anything_with_a_flush() {
-    for target in ["flakey", "zero", "dust", "vdo", "error"] {
+    for target in ["flakey", "zero", "dust", "error"] {
         let mut machine = stacked("dm-0", "dm", WB);
         // Behind others in the table, where it could be overlooked.
         let table = dm::encode(&[
@@ -62,6 +62,31 @@ fn a_dm_target_that_is_not_known_may_do_anything_with_a_flush() {
     let mut machine = stacked("dm-0", "dm", WB);
     machine.probe.put("dm-0", Request::DmTable, Ok(Vec::new()));
     layer(&machine.survey("dm-0"), "dm-0", LayerKind::DmOther, Cache::None, Flush::Unknown);
+}
+
+#[test]
+fn targets_without_a_kind_of_their_own_send_a_flush_on() {
+    for target in ["era", "clone", "delay", "vdo", "pcache", "zoned", "log-writes"] {
+        let mut machine = stacked("dm-0", "dm", WB);
+        machine.probe.put("dm-0", Request::DmTable, Ok(dm::encode(&[(0, 8, target, "8:1 0")])));
+        let path = machine.survey("dm-0");
+        layer(&path, "dm-0", LayerKind::DmOther, Cache::None, Flush::Forwarded);
+        assert_eq!(path.durable_at.fsync.as_deref(), Some("sda"), "{target}");
+    }
+}
+
+#[test]
+fn switch_and_unstriped_lose_flushes_whatever_their_queue_says() {
+    for (target, queue) in [("switch", WB), ("unstriped", WB), ("switch", WT), ("unstriped", WT)] {
+        let mut machine = stacked("dm-0", "dm", queue);
+        let table = dm::encode(&[(0, 8, "linear", "8:1 0"), (8, 8, target, "2 128 0 8:1 0")]);
+        machine.probe.put("dm-0", Request::DmTable, Ok(table));
+        let path = machine.survey("dm-0");
+        layer(&path, "dm-0", LayerKind::DmOther, Cache::None, Flush::Dropped);
+        assert_eq!(has(&path, "flush-dropped"), Some(Severity::Danger), "{target}");
+        assert_eq!(has(&path, "h4-stale-dm-table"), None, "loading the table again would change nothing");
+        assert_eq!(path.durable_at.fsync, None, "{target}");
+    }
 }
 
 #[test]

@@ -144,7 +144,7 @@ impl<'a> Flow<'a> {
                     Flush::Dropped => Flush::Unknown,
                     other => other,
                 },
-                Mark::BarriersOff { .. } => ended(self.held_below(index)),
+                Mark::BarriersOff { .. } | Mark::SendsNoFlush { .. } => ended(self.held_below(index)),
                 Mark::Log(_) => self.vouched(index).unwrap_or(Flush::Forwarded),
                 Mark::SwallowsFlush { .. } => ended(self.held_above(index)),
                 Mark::MaySwallowFlush { .. } => match ended(self.held_above(index)) {

@@ -137,6 +137,7 @@ pub(super) fn stale_dm_table(flow: &Flow<'_>) -> Option<Found> {
     let those = Those::of(flow, |index, node| {
         is_dm(node.kind)
             && node.queue == KernelView::WriteThrough
+            && !node.marks.iter().any(|mark| matches!(mark, Mark::SendsNoFlush { .. }))
             && flow.held(index) == Cache::Volatile
             && flow.below(index).any(|(below, under)| sends(under) && flow.held(below) == Cache::Volatile)
     });
