@@ -33,10 +33,13 @@ impl Recording {
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
         let bytes = read(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => Error::Place(format!(
-                "{} is no recorded run, which has a {MANIFEST}: name a directory such as those in plumb-runs",
-                directory.display()
-            )),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                let what = if directory.exists() { "is not a recorded run" } else { "does not exist" };
+                Error::Place(format!(
+                    "{} {what}: name a directory that holds a {MANIFEST}, such as those in plumb-runs",
+                    directory.display()
+                ))
+            }
             _ => Error::io("read", &path, source),
         })?;
         let manifest: Manifest = from_json(&path, &bytes, "a manifest of plumb")?;
