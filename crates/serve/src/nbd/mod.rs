@@ -8,3 +8,5 @@ pub mod tls;
 mod transport;
 pub mod uri;
 pub mod wire;
+
+pub use transport::{Transport, Wants};
