@@ -12,9 +12,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::history::{Ask, Step};
-use crate::oracle::{Answered, SEED};
 use crate::setup::{Faults, LeftOut, Setup};
 use crate::world::World;
+use plumb_block::conformance::oracle::{Answered, SEED};
 
 const HISTORIES: u64 = 2_000;
 
