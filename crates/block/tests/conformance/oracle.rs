@@ -27,10 +27,10 @@ struct Pending {
 
 /// A request that was answered as done.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct Answer {
     /// Operation of the request.
     pub op: Op,
-    /// Its blocks.
+    /// Blocks of the request.
     pub range: LbaRange,
     /// Generation that was written; `None` for a request that is not a write.
     pub generation: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Oracle {
     generation: u64,
     pending: BTreeMap<u64, Pending>,
     blocks: BTreeMap<u64, History<Content>>,
-    answered: Vec<Answered>,
+    answered: Vec<Answer>,
     /// When a flush was seen to fail.
     failed_flush: Option<Moment>,
 }
@@ -103,7 +103,7 @@ impl Oracle {
     }
 
     /// Returns the requests that were answered as done, in that order, but for reads.
-    pub fn answered(&self) -> &[Answered] {
+    pub fn answered(&self) -> &[Answer] {
         &self.answered
     }
 
@@ -155,7 +155,7 @@ impl Oracle {
         self.moment += 1;
         if outcome.is_done() && pending.op != Op::Read {
             let Pending { op, range, generation, submitted } = pending;
-            self.answered.push(Answered { op, range, generation, submitted, completed: self.moment });
+            self.answered.push(Answer { op, range, generation, submitted, completed: self.moment });
         }
         let fail = |why: &str| Err(format!("{:?} of {:?}: {why}", pending.op, pending.range));
         match (pending.op, outcome) {
@@ -172,7 +172,7 @@ impl Oracle {
             (Op::Read | Op::Flush, Outcome::Unknown) if may_fail => {}
             (_, Outcome::Unknown) if !may_fail => return fail("was not answered"),
             (_, Outcome::Failed(_) | Outcome::Unknown) => {
-                self.of(&pending, |version| version.is_lost_track_of = true);
+                self.change(&pending, |version| version.is_lost_track_of = true);
             }
             _ => return fail(&format!("ended as {outcome:?}")),
         }
@@ -213,7 +213,7 @@ impl Oracle {
         let now = self.moment;
         let is_fua = matches!(pending.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         let is_durable = is_fua || !self.is_volatile;
-        self.of(pending, |version| {
+        self.change(pending, |version| {
             version.completed = Some(now);
             version.is_durable = is_durable;
         });
@@ -221,7 +221,7 @@ impl Oracle {
     }
 
     /// Changes the version that a request has made of each of its blocks.
-    fn of(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
+    fn change(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
         for (_, history) in self.blocks.range_mut(pending.range.lba.0..pending.range.end().0) {
             let versions = history.versions.iter_mut();
             versions.filter(|version| version.submitted == pending.submitted).for_each(&mut change);

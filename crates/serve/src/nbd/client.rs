@@ -46,7 +46,7 @@ use plumb_block::{
 };
 
 pub use error::ConnectError;
-pub use handshake::{Negotiated, Negotiation};
+pub use handshake::{NegotiatedConnection, Negotiation};
 pub use options::Options;
 
 use super::uri::Uri;
@@ -80,9 +80,9 @@ impl NbdDevice {
     pub fn over(
         uri: &Uri,
         options: Options,
-        connections: Vec<Negotiated>,
+        connections: Vec<NegotiatedConnection>,
     ) -> std::result::Result<Self, ConnectError> {
-        let way = |Negotiated { transport, export }| (export, Way { transport, socket: None });
+        let way = |NegotiatedConnection { transport, export }| (export, Way { transport, socket: None });
         let ways = connections.into_iter().map(way).collect();
         Ok(Self::new(Connections::over(uri.clone(), options, ways)?))
     }

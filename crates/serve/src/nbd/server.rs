@@ -41,7 +41,7 @@ use connections::Connections;
 
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
-pub use connection::{Connection, Turn};
+pub use connection::Connection;
 pub use export::Export;
 pub use exports::Exports;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};

@@ -1,15 +1,17 @@
-//! Transport of the bytes of a connection, for both sides: what a connection needs of it ([`Transport`]), and a
-//! socket, plain first, encrypted once that was agreed on.
+//! Transport of the bytes of a connection, for both sides: the methods that a connection needs
+//! ([`Transport`]), and a socket, plain first, encrypted once that was agreed on.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use plumb_block::{Clock, Nanos, PollFlags, Poller, Queue, wait_any};
+use plumb_block::{Clock, PollFlags, Poller, Queue, wait_any};
 use rustix::net::{
     RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg, send, sendmsg,
     shutdown,
 };
+
+use super::turn::Wants;
 
 /// A stream of bytes in both directions, which never waits. What cannot be done now fails with
 /// [`WouldBlock`](io::ErrorKind::WouldBlock); any other error means that the stream is broken.
@@ -60,26 +62,6 @@ pub trait Transport: Send {
     }
 }
 
-/// Events that a connection waits for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// Bytes to read, or the end.
-    pub read: bool,
-    /// Room to write.
-    pub write: bool,
-    /// Number of requests that the device has.
-    pub in_flight: usize,
-    /// Latest time of the next turn, whatever happens.
-    pub until: Option<Nanos>,
-}
-
-impl Wants {
-    /// Returns true if only the other side can bring the connection forward.
-    pub(super) const fn is_for_bytes_alone(&self) -> bool {
-        self.read && !self.write && self.in_flight == 0 && self.until.is_none()
-    }
-}
-
 /// A connected socket, shared with whoever may shut it down.
 pub(super) struct Socket {
     fd: Arc<OwnedFd>,
@@ -94,7 +76,8 @@ impl Socket {
         Self { fd, tls: None, is_patient: false }
     }
 
-    /// Lets the next [`receive`](Transport::receive) wait for its first byte: one system call in place of two.
+    /// Lets the next [`receive`](Transport::receive) wait for its first byte: one system call in place of
+    /// two.
     pub(super) const fn wait_in_next_receive(&mut self) {
         self.is_patient = true;
     }

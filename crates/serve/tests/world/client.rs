@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plumb_block::{Completion, Device as _, Nanos, Pool, Queue, QueueOptions, Request, Time, Wait};
-use plumb_serve::nbd::client::{NbdDevice, Negotiated, Negotiation, Options};
+use plumb_serve::nbd::client::{NbdDevice, NegotiatedConnection, Negotiation, Options};
 use plumb_serve::nbd::uri::Uri;
 
 use super::network::Network;
@@ -17,7 +17,7 @@ pub(super) struct Client {
     time: Time,
     uri: Uri,
     negotiations: Vec<Negotiation>,
-    negotiated: Vec<Negotiated>,
+    negotiated: Vec<NegotiatedConnection>,
     queues: Vec<Box<dyn Queue>>,
 }
 

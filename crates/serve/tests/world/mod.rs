@@ -2,11 +2,11 @@
 //! cache and simulated drives, without threads and without descriptors.
 //!
 //! ```text
-//!   history (from a seed) ──► client: NbdDevice, its queues ◄──────────────► oracle (must and may)
+//!   history (from a seed) ──► client: NbdDevice, its queues ◄──────► oracle (must and may)
 //!                                  │ network: streams in memory, in pieces, late, broken
 //!                             server: Connection, serving core
 //!                                  │ planted: faults that have to be found
-//!                             cache: CachedDevice ──► drives: log, its mirror, backing (errors, cuts of power)
+//!                             cache: CachedDevice ──► drives: log, its mirror, backing (errors, cuts)
 //! ```
 //!
 //! `PLUMB_SEED` is the first seed and `PLUMB_WORLDS` how many follow; without them 400 from seed 1 on. With
@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use planted::Planted;
+use planted::PlantedFault;
 use stack::World;
 
 /// Number of seeds of the test run.
@@ -39,7 +39,7 @@ fn number(variable: &str, default: u64) -> u64 {
 ///
 /// # Errors
 /// What went wrong, with the seed.
-fn run(seed: u64, planted: Option<Planted>) -> Result<u64, String> {
+fn run(seed: u64, planted: Option<PlantedFault>) -> Result<u64, String> {
     let run = std::panic::AssertUnwindSafe(|| World::new(seed, planted).and_then(World::run));
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err("a panic".to_owned()));
     outcome.map_err(|why| format!("seed {seed}: {why}"))
@@ -82,11 +82,11 @@ fn one_seed_gives_one_history() {
 #[test]
 fn every_planted_fault_is_found() {
     let first = number("PLUMB_SEED", 1);
-    let find = |planted: &Planted| {
+    let find = |planted: &PlantedFault| {
         let found = (first..first + WORLDS).find_map(|seed| run(seed, Some(*planted)).err());
         eprintln!("{planted:?}: {}", found.as_deref().unwrap_or("not found"));
         found.is_none()
     };
-    let unseen: Vec<_> = Planted::ALL.iter().filter(|planted| find(planted)).collect();
+    let unseen: Vec<_> = PlantedFault::ALL.iter().filter(|planted| find(planted)).collect();
     assert!(unseen.is_empty(), "no seed of {WORLDS} shows {unseen:?}");
 }

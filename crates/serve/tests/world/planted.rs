@@ -12,7 +12,7 @@ use plumb_block::{
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Planted {
+pub(super) enum PlantedFault {
     /// Flushes are answered and not carried out.
     DroppedFlush,
     /// A flush is carried out only if something was written on its own connection.
@@ -29,7 +29,7 @@ pub(super) enum Planted {
     OtherCookie,
 }
 
-impl Planted {
+impl PlantedFault {
     /// Every fault.
     pub(super) const ALL: [Self; 7] = [
         Self::DroppedFlush,
@@ -45,7 +45,7 @@ impl Planted {
 /// A device with a fault.
 pub(super) struct Faulty {
     pub(super) inner: Arc<dyn Device>,
-    pub(super) planted: Planted,
+    pub(super) planted: PlantedFault,
     /// Blocks as they were first read.
     pub(super) read: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
 }
@@ -74,7 +74,7 @@ impl Layered for Faulty {
 
 struct FaultyQueue {
     inner: Box<dyn Queue>,
-    planted: Planted,
+    planted: PlantedFault,
     block: usize,
     read: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
     /// Completions that the device has no part in.
@@ -109,13 +109,13 @@ impl FaultyQueue {
     fn falsify(&mut self, completion: &mut Completion) {
         let Some((op, lba)) = self.in_flight.remove(&completion.tag) else { return };
         match (self.planted, &mut completion.payload) {
-            (Planted::StaleRead, Payload::Into(buffer)) => {
+            (PlantedFault::StaleRead, Payload::Into(buffer)) => {
                 let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
                 for (block, bytes) in (lba..).zip(buffer.chunks_exact_mut(self.block)) {
                     bytes.copy_from_slice(read.entry(block).or_insert_with(|| bytes.to_vec()));
                 }
             }
-            (Planted::OtherCookie, _) => {
+            (PlantedFault::OtherCookie, _) => {
                 let alias = self.aliases.remove(&completion.tag);
                 let is_write = |(_, (op, _)): &(&Tag, &(Op, u64))| matches!(op, Op::Write { .. });
                 let other = self.in_flight.iter().find(is_write).map(|(tag, _)| *tag);
@@ -141,20 +141,20 @@ impl Queue for FaultyQueue {
             self.carry_out(held);
         }
         match self.planted {
-            Planted::DroppedFlush if op == Op::Flush => {
+            PlantedFault::DroppedFlush if op == Op::Flush => {
                 self.answer(tag);
                 return Ok(());
             }
-            Planted::FlushOfOneConnection if op == Op::Flush && !self.has_written => {
+            PlantedFault::FlushOfOneConnection if op == Op::Flush && !self.has_written => {
                 self.answer(tag);
                 return Ok(());
             }
-            Planted::EarlyAcknowledgement if is_write => {
+            PlantedFault::EarlyAcknowledgement if is_write => {
                 self.answer(tag);
                 self.carry_out(request);
                 return Ok(());
             }
-            Planted::WrongOrder if is_write => {
+            PlantedFault::WrongOrder if is_write => {
                 self.answer(tag);
                 match self.held.take() {
                     None => self.held = Some(request),
@@ -165,7 +165,7 @@ impl Queue for FaultyQueue {
                 }
                 return Ok(());
             }
-            Planted::LostFua if is_write => request.op = Op::Write { fua: false },
+            PlantedFault::LostFua if is_write => request.op = Op::Write { fua: false },
             _ => {}
         }
         self.has_written = op != Op::Flush && (self.has_written || op != Op::Read);

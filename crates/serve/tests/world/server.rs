@@ -6,7 +6,8 @@ use plumb_block::{Bytes, Device, Nanos, Pool, PoolShape, Result, Time, Wait};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, BUFFERS_MIN, Degraded, Layout, Mode, Options, Settings, Uuid};
 use plumb_crash::below;
-use plumb_serve::nbd::server::{self, Connection, Export, Exports, Turn};
+use plumb_serve::nbd::Turn;
+use plumb_serve::nbd::server::{self, Connection, Export, Exports};
 use plumb_sim::Handle;
 use plumb_sim::drive::{Drive, DriveOptions};
 use plumb_sim::model::Model;
@@ -14,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng as _;
 
 use super::network::End;
-use super::planted::{Faulty, Planted};
+use super::planted::{Faulty, PlantedFault};
 
 /// Size of a drive.
 const SIZE: Bytes = Bytes::mib(64);
@@ -37,7 +38,7 @@ pub(super) struct Machine {
     /// The legs of the log, and then the backing device.
     pub(super) drives: Vec<Handle>,
     mode: Mode,
-    planted: Option<Planted>,
+    planted: Option<PlantedFault>,
 }
 
 impl Machine {
@@ -47,7 +48,7 @@ impl Machine {
     /// If it cannot be made.
     pub(super) fn new(
         time: &Time,
-        planted: Option<Planted>,
+        planted: Option<PlantedFault>,
         chance: &mut Xoshiro256PlusPlus,
     ) -> Result<Self> {
         let legs = 1 + below(chance, 2);

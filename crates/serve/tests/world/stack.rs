@@ -21,7 +21,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use super::client::Client;
 use super::network::Network;
-use super::planted::Planted;
+use super::planted::PlantedFault;
 use super::server::{Machine, Server, pool};
 
 /// ENOTCONN: a request that was not sent because the connection is lost.
@@ -68,7 +68,7 @@ pub(super) struct World {
 
 impl World {
     /// The world of `seed`, with a cache that serves and a client.
-    pub(super) fn new(seed: u64, planted: Option<Planted>) -> Result<Self, String> {
+    pub(super) fn new(seed: u64, planted: Option<PlantedFault>) -> Result<Self, String> {
         let mut chance = Xoshiro256PlusPlus::seed_from_u64(seed);
         let clock = Arc::new(VirtualClock::new());
         let time = Time::Virtual(Arc::clone(&clock));
@@ -318,8 +318,9 @@ impl World {
         self.restart_after_cut()
     }
 
-    /// The drive that loses its power alone: the backing device, or always the same leg. If it were now one leg
-    /// of a mirror and now the other, either would have gone on alone, and nobody could say which one counts.
+    /// Returns the number of the drive that loses its power alone: the backing device, or always the same leg.
+    /// If it were now one leg of a mirror and now the other, either would have gone on alone, and nobody
+    /// could say which one counts.
     fn weak_drive(&mut self) -> usize {
         if below(&mut self.chance, 2) == 0 { 0 } else { self.machine.drives.len() - 1 }
     }

@@ -10,7 +10,7 @@ use plumb_block::{Clock as _, LbaRange, Nanos, PollFlags, Poller, Request, Tag, 
 
 use super::error::ConnectError;
 use super::export::Export;
-use super::handshake::{Negotiated, Negotiation};
+use super::handshake::{NegotiatedConnection, Negotiation};
 use super::link::{Common, Link, Way};
 use super::options::Options;
 use super::single;
@@ -113,7 +113,7 @@ fn negotiated(uri: &Uri, options: &Options, until: Nanos) -> Result<(Export, Way
     let mut negotiation = Negotiation::new(uri.clone(), Box::new(Socket::new(Arc::clone(&socket))));
     loop {
         if let Some(outcome) = negotiation.advance() {
-            let Negotiated { transport, export } = outcome?;
+            let NegotiatedConnection { transport, export } = outcome?;
             return Ok((export, Way { transport, socket: Some(socket) }));
         }
         until.left().map_err(|source| io("negotiate with", source))?;

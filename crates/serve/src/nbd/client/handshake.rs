@@ -31,12 +31,12 @@ const ZEROES_BYTES: usize = 124;
 
 /// A connection that is being negotiated, as a step function.
 pub struct Negotiation {
-    steps: Pin<Box<dyn Future<Output = Result<Negotiated, ConnectError>>>>,
+    steps: Pin<Box<dyn Future<Output = Result<NegotiatedConnection, ConnectError>>>>,
     to_write: Rc<Cell<bool>>,
 }
 
 /// A connection that has been negotiated.
-pub struct Negotiated {
+pub struct NegotiatedConnection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) export: Export,
 }
@@ -54,7 +54,7 @@ impl Negotiation {
     ///
     /// # Errors
     /// If the transport breaks, the server does not speak the protocol, or it does not give the export.
-    pub fn advance(&mut self) -> Option<Result<Negotiated, ConnectError>> {
+    pub fn advance(&mut self) -> Option<Result<NegotiatedConnection, ConnectError>> {
         self.to_write.set(false);
         match self.steps.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => Some(outcome),
@@ -85,7 +85,7 @@ struct Replies {
 
 impl Handshake {
     /// Negotiates the export of the URI.
-    async fn negotiate(mut self) -> Result<Negotiated, ConnectError> {
+    async fn negotiate(mut self) -> Result<NegotiatedConnection, ConnectError> {
         let mut hello = [0; ServerHello::BYTES];
         self.receive(&mut hello).await?;
         let hello = self.decoded(ServerHello::decode(&hello))?;
@@ -117,7 +117,7 @@ impl Handshake {
         }
         let mut export = Export::new(size, flags, sizes).map_err(|because| self.refused(because))?;
         (export.is_structured, export.allocation_context) = (is_structured, context);
-        Ok(Negotiated { transport: self.transport, export })
+        Ok(NegotiatedConnection { transport: self.transport, export })
     }
 
     async fn encrypt(&mut self) -> Result<(), ConnectError> {

@@ -22,27 +22,11 @@ use super::handshake::{Handshake, Session, Step, Terms};
 use super::transmission::{Broken, Limits, Transmission};
 use crate::busy_poll::BusyPoll;
 use crate::nbd::output::Output;
-use crate::nbd::transport::{Socket, Transport, Wants};
+use crate::nbd::transport::{Socket, Transport};
+use crate::nbd::turn::{Turn, Wants};
 
 /// How much is received at once during the handshake.
 const PIECE_BYTES: usize = 4 << 10;
-
-/// State of a connection after a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Something was received, sent or completed; another turn may lead further without any wait.
-    Moved(Wants),
-    /// Nothing changed: wait for what is wanted.
-    Idle(Wants),
-    /// The client left, or was sent away.
-    Over,
-}
-
-impl Turn {
-    pub(super) const fn new(has_moved: bool, wants: Wants) -> Self {
-        if has_moved { Self::Moved(wants) } else { Self::Idle(wants) }
-    }
-}
 
 /// Settings of a connection.
 pub(super) struct Setting {
@@ -103,7 +87,7 @@ struct Greeting {
     handshake: Handshake,
     received: Vec<u8>,
     output: Output,
-    /// What the handshake has come to, once all output is sent.
+    /// Latest step of the handshake; it is carried out once all output is sent.
     step: Step,
     is_encrypting: bool,
     /// Session that was agreed on.

@@ -21,7 +21,8 @@ use plumb_block::{Bytes, Nanos, VirtualClock, Wait};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::{Broken, Connection, Export, Exports, Options, Turn};
+use super::{Broken, Connection, Export, Exports, Options};
+use crate::nbd::Turn;
 use grammar::Session;
 use memory::{Memory, Shared};
 use pipe::Pipe;

@@ -34,11 +34,11 @@ use std::sync::Arc;
 use plumb_block::{Errno, LbaRange, Nanos, Op, Payload, Queue, Wait};
 
 use super::buffers::{Budget, Buffers};
-use super::connection::Turn;
 use super::handshake::Session;
 use crate::nbd::input::Input;
 use crate::nbd::output::Output;
-use crate::nbd::transport::{Transport, Wants};
+use crate::nbd::transport::Transport;
+use crate::nbd::turn::{Turn, Wants};
 use crate::nbd::wire::{Malformed, RequestHeader};
 use crate::requests::Requests;
 use crate::slab::Slab;
