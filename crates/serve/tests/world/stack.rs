@@ -318,8 +318,8 @@ impl World {
         self.restart_after_cut()
     }
 
-    /// Returns the number of the drive that loses its power alone: the backing device, or always the same leg.
-    /// If it were now one leg of a mirror and now the other, either would have gone on alone, and nobody
+    /// Returns the number of the drive that loses its power alone: the backing device, or always the same
+    /// leg. If it were now one leg of a mirror and now the other, either would have gone on alone, and nobody
     /// could say which one counts.
     fn weak_drive(&mut self) -> usize {
         if below(&mut self.chance, 2) == 0 { 0 } else { self.machine.drives.len() - 1 }
