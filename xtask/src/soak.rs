@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: the seeded and property tests over and over, each round with a seed of its own, for as
 //! long as one likes; a thousand power cuts under mounted file systems, and beneath writers with a witness; a
-//! million histories of the write-back cache; ten thousand synthetic experiments of each kind.
+//! million histories of the write-back cache; ten thousand histories of the whole stack in one process; ten
+//! thousand synthetic experiments of each kind.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -19,6 +20,8 @@ enum Part {
     Cuts,
     /// Histories of the write-back cache with power cuts, kills and faults
     Cache,
+    /// Histories of NBD client, server, cache and simulated drives in one process, in virtual time
+    World,
     /// Experiments on synthetic blocks of which the true ratio is known
     Compare,
 }
@@ -37,6 +40,10 @@ pub(crate) struct Arguments {
     /// How many random histories of the write-back cache
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
+
+    /// How many histories of the whole stack
+    #[arg(long, default_value_t = 10_000)]
+    seeds: u64,
 
     /// How many synthetic experiments of each kind
     #[arg(long, default_value_t = 10_000)]
@@ -61,6 +68,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode> {
     let wants = |part| arguments.part.is_none_or(|only| only == part);
     let passed = (!wants(Part::Cuts) || cuts(arguments, &root)?)
         && (!wants(Part::Cache) || cache(arguments, &root)?)
+        && (!wants(Part::World) || world(arguments, &root)?)
         && (!wants(Part::Compare) || compare(arguments, &root)?)
         && (!wants(Part::Tests) || tests(arguments, &root)?);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -96,6 +104,16 @@ fn cache(arguments: &Arguments, root: &Path) -> Result<bool> {
     let passed = tested(root, tests, &variables)?;
     let what = format!("{histories} histories of the cache from seed {seed}");
     println!("{}", told(passed, &what, "cache --histories 1"));
+    Ok(passed)
+}
+
+/// Histories of the whole stack, from a client to the drives.
+fn world(arguments: &Arguments, root: &Path) -> Result<bool> {
+    let (seeds, seed) = (arguments.seeds, arguments.seed);
+    let tests = "--package plumb-serve --test all -- world::no_seed_shows --nocapture";
+    let passed = tested(root, tests, &[("PLUMB_WORLDS", seeds), ("PLUMB_SEED", seed)])?;
+    let what = format!("{seeds} histories of the whole stack from seed {seed}");
+    println!("{}", told(passed, &what, "world --seeds 1"));
     Ok(passed)
 }
 

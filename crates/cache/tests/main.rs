@@ -28,7 +28,6 @@ mod flips;
 mod history;
 mod marks;
 mod medium;
-mod oracle;
 mod ordered;
 mod pacing;
 mod random;

@@ -12,9 +12,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::history::{Ask, Step};
-use crate::oracle::{Answered, SEED};
 use crate::setup::{Faults, LeftOut, Setup};
 use crate::world::World;
+use plumb_block::conformance::oracle::{Answer, SEED};
 
 const HISTORIES: u64 = 2_000;
 
@@ -59,7 +59,7 @@ fn run(seed: u64, first: Mode) -> Result<bool, String> {
 }
 
 /// Checks that `found`, a generation for each block that can be read, is what a cut at one moment leaves.
-fn is_of_one_moment(answered: &[Answered], found: &[Option<u64>]) -> Result<(), String> {
+fn is_of_one_moment(answered: &[Answer], found: &[Option<u64>]) -> Result<(), String> {
     let of = |generation: u64| answered.iter().find(|one| one.generation == Some(generation));
     let submitted = |generation: u64| of(generation).map_or(0, |one| one.submitted);
     let last: Moment = found.iter().flatten().map(|generation| submitted(*generation)).max().unwrap_or(0);

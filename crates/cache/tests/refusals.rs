@@ -8,9 +8,10 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 
 use crate::history::{Ask, Fault, Step};
 use crate::medium::Medium;
-use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Legs, Setup};
 use crate::world::World;
+use plumb_block::conformance::Content;
+use plumb_block::conformance::oracle::Oracle;
 
 const MIRROR: Setup = Setup { layout: Legs::Mirror, faults: Faults::Any, ..Setup::SMALL };
 
@@ -26,7 +27,7 @@ fn used(setup: &Setup) -> Result<Vec<Medium>, String> {
 
 /// Why a cache over these members is refused.
 fn refused(setup: &Setup, members: Vec<Medium>) -> Result<String, String> {
-    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
     let mut world = match World::over(setup, LeftOut::Nothing, members, oracle, false) {
         Ok(world) => world,
         Err(because) => return Ok(because),
@@ -129,7 +130,7 @@ fn legs_that_have_lost_each_other_are_refused() {
 fn opened(setup: &Setup, members: Vec<Medium>) -> Result<(Vec<Medium>, usize), String> {
     let slots = |medium: &Medium| [0, 1].map(|slot| medium.image()[slot * 4096..(slot + 1) * 4096].to_vec());
     let before = slots(&members[1]);
-    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+    let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
     let mut world = World::over(setup, LeftOut::Nothing, members, oracle, false)?;
     world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
     world.step(Step::Pass { millis: 1, roll: 0 })?;

@@ -12,7 +12,7 @@ use plumb_crash::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::medium::Medium;
-use crate::oracle::SEED;
+use plumb_block::conformance::oracle::SEED;
 
 /// Step that is not done, or not waited for, to see whether anybody finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

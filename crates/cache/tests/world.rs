@@ -15,9 +15,10 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use crate::buffers::Buffers;
 use crate::history::{Ask, FaultKind, Step};
 use crate::medium::Medium;
-use crate::oracle::Oracle;
 use crate::setup::{Faults, LeftOut, Setup};
 use marks::{Marking, open};
+use plumb_block::conformance::Content;
+use plumb_block::conformance::oracle::Oracle;
 
 mod faults;
 pub(crate) mod marks;
@@ -81,7 +82,7 @@ pub(crate) struct World {
 impl World {
     /// A cache newly made, empty, and serving.
     pub(crate) fn new(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
-        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
         let mut world = Self::over(setup, left_out, setup.members()?, oracle, false)?;
         world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;
         Ok(world)

@@ -167,7 +167,7 @@ impl Clients {
         let connect = || {
             let options = Options {
                 connections: 1,
-                clock: clock.clone(),
+                time: Time::Real(clock.clone()),
                 drop_patience: Nanos::ZERO,
                 ..Options::default()
             };

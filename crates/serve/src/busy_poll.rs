@@ -9,10 +9,10 @@
 //! an idle sender, a slow device, or a sender that needs this very processor in order to send, costs next to
 //! nothing.
 
-use std::time::{Duration, Instant};
+use plumb_block::{Clock, Nanos};
 
 /// How long is looked again.
-const POLL_FOR: Duration = Duration::from_micros(50);
+const POLL_FOR: Nanos = Nanos::micros(50);
 /// How long the processor pauses between two looks, in its own short pauses: about a microsecond. Looking
 /// without a break would contend with the sender for the locks between the two.
 const PAUSES: u32 = 30;
@@ -29,16 +29,16 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// Returns what `look` finds within a moment, if it is worth looking at all.
-    pub(crate) fn poll<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Returns what `look` finds within a moment by `clock`, if it is worth looking at all.
+    pub(crate) fn poll<T>(&mut self, clock: &dyn Clock, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if self.sleeps > 0 {
             self.sleeps -= 1;
             return None;
         }
-        let began = Instant::now();
+        let end = clock.now().saturating_add(POLL_FOR);
         let found = loop {
             let found = look();
-            if found.is_some() || began.elapsed() >= POLL_FOR {
+            if found.is_some() || clock.now() >= end {
                 break found;
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
@@ -51,14 +51,27 @@ impl BusyPoll {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+
+    /// A clock that goes on by a microsecond at each look.
+    #[derive(Default)]
+    struct Passing(AtomicU64);
+
+    impl Clock for Passing {
+        fn now(&self) -> Nanos {
+            Nanos::micros(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
 
     /// Returns for each of `waits` true if it looked at all, where what is looked for comes at the second
     /// look or never.
     fn looks(busy_poll: &mut BusyPoll, waits: u32, comes: bool) -> Vec<bool> {
+        let clock = Passing::default();
         let wait = |_| {
             let mut count = 0;
-            let found = busy_poll.poll(|| {
+            let found = busy_poll.poll(&clock, || {
                 count += 1;
                 (comes && count == 2).then_some(())
             });

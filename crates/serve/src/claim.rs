@@ -3,21 +3,19 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use plumb_block::Device;
+use plumb_block::{Device, Nanos};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Os;
 
 use crate::error::{ExportError, Result, at};
 use crate::holders;
+use crate::retry::retry;
 use crate::served_device::KnownLosses;
 
 /// How long somebody who only looks at a new or changed block device (udev) may take before it counts as a
 /// user.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The kernel has no event for "closed by everybody".
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const PROBE_TIMEOUT: Nanos = Nanos::secs(1);
 
 /// Opens `/dev/DISK` so that no other can claim it (mount it, or build upon it), when nobody uses it but the
 /// descriptors `own` of this process.
@@ -26,34 +24,23 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// [`Held`](ExportError::Held) with the users.
 pub(crate) fn claim(disk: &str, access: OFlags, own: &[BorrowedFd<'_>]) -> Result<OwnedFd> {
     let path = PathBuf::from(format!("/dev/{disk}"));
-    let until = Instant::now() + PROBE_TIMEOUT;
-    let claim = loop {
-        match rustix::fs::open(&path, access | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
-            Err(Os::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-            Err(Os::BUSY) => return Err(held(disk, own)),
-            outcome => break outcome.map_err(at("claim", &path))?,
-        }
-    };
+    let flags = access | OFlags::EXCL | OFlags::CLOEXEC;
+    let opened = retry(PROBE_TIMEOUT, || match rustix::fs::open(&path, flags, Mode::empty()) {
+        Err(Os::BUSY) => None,
+        outcome => Some(outcome),
+    });
+    let claim = opened.ok_or_else(|| held(disk, own))?.map_err(at("claim", &path))?;
     let own = [own, &[claim.as_fd()]].concat();
-    while !holders::users_of(disk, &own).is_empty() {
-        if Instant::now() >= until {
-            return Err(held(disk, &own));
-        }
-        std::thread::sleep(LOOK_AGAIN);
+    match retry(PROBE_TIMEOUT, || holders::users_of(disk, &own).is_empty().then_some(())) {
+        Some(()) => Ok(claim),
+        None => Err(held(disk, &own)),
     }
-    Ok(claim)
 }
 
 /// Returns true if the loop device lets go of `disk` within the time for those who only look.
 pub(crate) fn is_free_soon(number: u32, disk: &Path) -> bool {
-    let until = Instant::now() + PROBE_TIMEOUT;
-    while holders::backing_file(number).as_deref() == Some(disk) {
-        if Instant::now() >= until {
-            return false;
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    }
-    true
+    let is_free = || (holders::backing_file(number).as_deref() != Some(disk)).then_some(());
+    retry(PROBE_TIMEOUT, is_free).is_some()
 }
 
 /// Lets requests for `/dev/DISK` through again after its drive has lost power, once nobody has it open who

@@ -18,17 +18,16 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use plumb_block::{
-    BufferMut, Bytes, Completion, Errno, LbaRange, Op, Outcome, Payload, Pool, PoolShape, Queue,
+    BufferMut, Bytes, Completion, Errno, LbaRange, Nanos, Op, Outcome, Payload, Pool, PoolShape, Queue,
     QueueOptions, Request, Result, Tag, Wait,
 };
 
 use crate::served_device::{KnownLosses, ServedDevice};
 
 /// How often what is in flight is looked through for what has been there for too long.
-const PATROL_EVERY: Duration = Duration::from_millis(250);
+const PATROL_EVERY: Nanos = Nanos::millis(250);
 /// While requests complete, the clock is only looked at in one of so many polls.
 const PATROL_POLLS: u32 = 16;
 
@@ -69,7 +68,7 @@ enum Slot<T> {
     Taken {
         asked: T,
         op: Op,
-        since: Instant,
+        since: Nanos,
     },
     /// The device, with a request that was given up.
     GivenUp,
@@ -88,12 +87,12 @@ pub(crate) struct Requests<T> {
     /// Requests that the queue had no room for.
     backlog: VecDeque<Request>,
     /// Requests were handed to the queue since the last poll: the device may not have seen them.
-    is_unpolled: bool,
+    has_unpolled: bool,
     completions: Vec<Completion>,
     ended: VecDeque<Ended<T>>,
     polls: u32,
     /// When to look next for what has been in flight for too long.
-    next_patrol: Instant,
+    next_patrol: Nanos,
 }
 
 impl<T> Requests<T> {
@@ -110,6 +109,7 @@ impl<T> Requests<T> {
         let queue = served.device.open_queue(QueueOptions { depth, pool })?;
         let slots = depth as usize;
         Ok(Self {
+            next_patrol: served.clock.now(),
             served,
             known,
             queue,
@@ -118,11 +118,10 @@ impl<T> Requests<T> {
             free: (0..slots).rev().collect(),
             given_up: 0,
             backlog: VecDeque::new(),
-            is_unpolled: false,
+            has_unpolled: false,
             completions: Vec::with_capacity(slots),
             ended: VecDeque::with_capacity(slots),
             polls: 0,
-            next_patrol: Instant::now(),
         })
     }
 
@@ -141,9 +140,15 @@ impl<T> Requests<T> {
         self.backlog.is_empty() && (!self.free.is_empty() || self.given_up == self.slots.len())
     }
 
-    /// Returns true if the device may not have seen all that was submitted: poll before waiting.
-    pub(crate) const fn is_unpolled(&self) -> bool {
-        self.is_unpolled
+    /// Returns true if the device may not have seen all that was submitted, or something ended at once: poll
+    /// before waiting.
+    pub(crate) fn needs_poll(&self) -> bool {
+        self.has_unpolled || !self.ended.is_empty()
+    }
+
+    /// Returns the device's queue, to wait for.
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        &*self.queue
     }
 
     /// Returns the descriptor that becomes readable when there is something to poll for, if there is one.
@@ -152,7 +157,7 @@ impl<T> Requests<T> {
     }
 
     /// How long whoever waits for the device may wait before it polls again.
-    pub(crate) fn wait_max(&self) -> Duration {
+    pub(crate) fn wait_max(&self) -> Nanos {
         patrol_every(self.served.request_timeout())
     }
 
@@ -171,7 +176,7 @@ impl<T> Requests<T> {
             let result = self.result(op, Outcome::Unknown);
             return self.ended.push_back(Ended { asked, result, payload });
         };
-        self.slots[slot] = Slot::Taken { asked, op, since: Instant::now() };
+        self.slots[slot] = Slot::Taken { asked, op, since: self.served.clock.now() };
         let request = Request { tag: Tag(slot as u64), op, range, payload, deadline: None };
         self.backlog.push_back(request);
         self.submit_backlog();
@@ -187,7 +192,7 @@ impl<T> Requests<T> {
             if let Err(full) = self.queue.submit(request) {
                 return self.backlog.push_front(full.0);
             }
-            self.is_unpolled = true;
+            self.has_unpolled = true;
         }
     }
 
@@ -196,7 +201,7 @@ impl<T> Requests<T> {
         if self.in_flight() == 0 {
             return;
         }
-        self.is_unpolled = false;
+        self.has_unpolled = false;
         let mut completions = std::mem::take(&mut self.completions);
         let is_broken = self.queue.poll(wait, &mut completions).is_err();
         self.polls = self.polls.wrapping_add(1);
@@ -221,7 +226,7 @@ impl<T> Requests<T> {
         }
         self.submit_backlog();
         if is_quiet || self.polls.is_multiple_of(PATROL_POLLS) {
-            self.give_up_late(Instant::now());
+            self.give_up_late(self.served.clock.now());
         }
     }
 
@@ -261,14 +266,14 @@ impl<T> Requests<T> {
     }
 
     /// Gives up what the device has not answered for too long.
-    fn give_up_late(&mut self, now: Instant) {
+    fn give_up_late(&mut self, now: Nanos) {
         if now < self.next_patrol || self.awaited() == 0 {
             return;
         }
         let timeout = self.served.request_timeout();
-        self.next_patrol = now + patrol_every(timeout);
+        self.next_patrol = now.saturating_add(patrol_every(timeout));
         for number in 0..self.slots.len() {
-            let is_late = |since: &Instant| now.duration_since(*since) >= timeout;
+            let is_late = |since: &Nanos| now.since(*since) >= timeout;
             if !matches!(&self.slots[number], Slot::Taken { since, .. } if is_late(since)) {
                 continue;
             }
@@ -308,8 +313,8 @@ impl<T> Requests<T> {
     }
 }
 
-fn patrol_every(timeout: Duration) -> Duration {
-    (timeout / 4).clamp(Duration::from_millis(1), PATROL_EVERY)
+fn patrol_every(timeout: Nanos) -> Nanos {
+    Nanos(timeout.0 / 4).clamp(Nanos::millis(1), PATROL_EVERY)
 }
 
 /// Returns true if success promises that something is durable.

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use plumb_block::{Device, Outcome, Power};
+use plumb_block::{Clock, Device, Nanos, Outcome, Power};
 
 /// How long the device may take for a request: as long as the kernel gives a SCSI disk
 /// (`/sys/block/*/device/timeout`) and an NVMe one (`nvme_core.io_timeout`).
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_TIMEOUT: Nanos = Nanos::secs(30);
 /// Longest time for a request once the device has to be taken away in any case.
-pub(crate) const REQUEST_TIMEOUT_CLOSING: Duration = Duration::from_secs(3);
+pub(crate) const REQUEST_TIMEOUT_CLOSING: Nanos = Nanos::secs(3);
 /// No flush has failed.
 const NONE_FAILED: u64 = u64::MAX;
 
@@ -22,6 +21,8 @@ const NONE_FAILED: u64 = u64::MAX;
 /// can be vouched for, or need be.
 pub(crate) struct ServedDevice {
     pub(crate) device: Arc<dyn Device>,
+    /// Clock by which its requests are late.
+    pub(crate) clock: Arc<dyn Clock>,
     /// How often the power had been lost when a flush failed.
     flush_failed_after: AtomicU64,
     /// Acknowledged writes were lost before it was served: no flush may ever succeed.
@@ -30,13 +31,14 @@ pub(crate) struct ServedDevice {
 }
 
 impl ServedDevice {
-    /// A device of which nothing was lost yet.
-    pub(crate) fn new(device: Arc<dyn Device>, request_timeout: Duration) -> Self {
+    /// A device of which nothing was lost yet, which may take `request_timeout` by `clock` for a request.
+    pub(crate) fn new(device: Arc<dyn Device>, clock: Arc<dyn Clock>, request_timeout: Nanos) -> Self {
         Self {
             device,
+            clock,
             flush_failed_after: AtomicU64::new(NONE_FAILED),
             is_lossy: false,
-            request_timeout_ns: AtomicU64::new(nanos(request_timeout)),
+            request_timeout_ns: AtomicU64::new(request_timeout.0),
         }
     }
 
@@ -67,13 +69,13 @@ impl ServedDevice {
     }
 
     /// How long the device may take for a request before it is given up.
-    pub(crate) fn request_timeout(&self) -> Duration {
-        Duration::from_nanos(self.request_timeout_ns.load(Ordering::Relaxed))
+    pub(crate) fn request_timeout(&self) -> Nanos {
+        Nanos(self.request_timeout_ns.load(Ordering::Relaxed))
     }
 
-    /// From now on no longer than `timeout`, for what is in flight already too.
-    pub(crate) fn shorten_request_timeout(&self, timeout: Duration) {
-        self.request_timeout_ns.fetch_min(nanos(timeout), Ordering::Relaxed);
+    /// Limits the time for a request to `timeout`, for what is in flight already too.
+    pub(crate) fn shorten_request_timeout(&self, timeout: Nanos) {
+        self.request_timeout_ns.fetch_min(timeout.0, Ordering::Relaxed);
     }
 }
 
@@ -97,8 +99,4 @@ impl KnownLosses {
     pub(crate) fn update(&self, power: Power) {
         self.0.store(power.losses, Ordering::Release);
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -14,3 +14,4 @@ mod client_hostile;
 mod client_real;
 mod client_support;
 mod nbd_server;
+mod world;

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use plumb_block::{
-    Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Wait,
+    Bytes, Clock, Device, Lba, LbaRange, Payload, Pool, PoolShape, QueueOptions, Request, Tag, Time, Wait,
 };
 use plumb_serve::nbd::client::{ConnectError, NbdDevice, Options};
 use plumb_serve::nbd::uri::{Uri, UriError};
@@ -68,7 +68,7 @@ fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
     let uri: Uri = shown.parse().map_err(|error: UriError| {
         Error::usage(&shown, format!("it is no NBD URI: {}", error.because), remedy)
     })?;
-    let options = Options { clock: Arc::clone(clock), ..Options::default() };
+    let options = Options { time: Time::Real(Arc::clone(clock)), ..Options::default() };
     let device = NbdDevice::connect(&uri, options).map_err(|error| not_reached(&shown, &error))?;
     Ok(Arc::new(device))
 }

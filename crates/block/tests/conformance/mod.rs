@@ -9,6 +9,7 @@
 //! - `crash_rules`: what may be read, and what may survive a power cut: prose and code, the only place.
 //! - `rig`, `report`: what a test gives and what it gets.
 //! - `session`: drives queues, and judges every completion and every block read.
+//! - `oracle`: judges histories of one device across cuts and kills, for tests that do without a rig.
 //! - `checks`: one check after the other.
 //! - `model`: [`ModelDevice`], a reference implementation in memory, slow and simple, with bugs to be
 //!   planted: the proof that each check can fail.
@@ -19,6 +20,7 @@
 mod checks;
 mod crash_rules;
 mod model;
+pub mod oracle;
 mod report;
 mod rig;
 mod session;

@@ -10,8 +10,9 @@ use rand_xoshiro::rand_core::SeedableRng as _;
 use super::World;
 use crate::buffers::Buffers;
 use crate::medium::Medium;
-use crate::oracle::Oracle;
 use crate::setup::{LeftOut, Setup};
+use plumb_block::conformance::Content;
+use plumb_block::conformance::oracle::Oracle;
 
 /// A mark with what each witness held when it was read, if the mark states that.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +69,7 @@ impl World {
 
     /// A cache newly made, empty, and serving, of which somebody marks the backing device.
     pub(crate) fn marked(setup: &Setup, left_out: LeftOut) -> Result<Self, String> {
-        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes);
+        let oracle = Oracle::new(setup.block as usize, setup.discard_zeroes, Content::Generation(0));
         let marking = Some(Marking::default());
         let mut world = Self::with(setup, left_out, (setup.members()?, marking), oracle, false)?;
         world.settle(&mut Xoshiro256PlusPlus::seed_from_u64(0))?;

@@ -3,9 +3,9 @@
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use plumb_block::{Bytes, Device};
+use plumb_block::{Bytes, Device, Nanos};
 use plumb_linux::loop_device::LoopDevice;
 use rustix::fs::{Mode, OFlags};
 
@@ -21,7 +21,7 @@ use crate::records::Swept;
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
 /// How long all that is dirty may take once the device has to be taken away in any case.
-const FLUSH_TIMEOUT_FORCED: Duration = Duration::from_secs(15);
+const FLUSH_TIMEOUT_FORCED: Nanos = Nanos::secs(15);
 /// How often whoever waits for a flush is asked whether it is forced.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
@@ -159,7 +159,7 @@ impl Attachment {
     /// Makes what is dirty durable. Whoever has the connection must not wait for that in the kernel.
     fn flush(&self, live: &Live, is_forced: &mut dyn FnMut() -> bool) -> std::io::Result<()> {
         let flushed = live.loop_device.sync()?;
-        let mut until = None;
+        let (clock, mut until) = (&self.served.device.clock, None);
         loop {
             if let Some(outcome) = flushed.within(ASK_EVERY) {
                 return outcome;
@@ -167,9 +167,9 @@ impl Attachment {
             match until {
                 None if is_forced() => {
                     self.served.device.shorten_request_timeout(REQUEST_TIMEOUT_CLOSING);
-                    until = Some(Instant::now() + FLUSH_TIMEOUT_FORCED);
+                    until = Some(clock.now().saturating_add(FLUSH_TIMEOUT_FORCED));
                 }
-                Some(until) if Instant::now() >= until => live.session.cut(),
+                Some(until) if clock.now() >= until => live.session.cut(),
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumb_block::Errno;
+use plumb_block::{Errno, Nanos};
 
 use crate::served_device::REQUEST_TIMEOUT;
 
@@ -47,8 +47,8 @@ impl std::fmt::Debug for ControlFile {
 
 impl AttachOptions {
     /// Returns the time limit of a request.
-    pub(super) fn request_timeout(&self) -> Duration {
-        if self.request_timeout.is_zero() { REQUEST_TIMEOUT } else { self.request_timeout }
+    pub(super) fn request_timeout(&self) -> Nanos {
+        if self.request_timeout.is_zero() { REQUEST_TIMEOUT } else { self.request_timeout.into() }
     }
 
     /// Returns the number of threads, and of requests for each.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape};
+use plumb_block::{Bytes, Device, Errno, Extent, ExtentState, Lba, LbaRange, PoolShape, RealClock};
 
 use super::options::{AttachOptions, ControlFile};
 use super::plan::{ENXIO, Geometry, Plan};
@@ -53,7 +53,11 @@ impl Served {
             control: options.control.clone(),
             alignment: info.dma_alignment.max(PAGE),
             known: KnownLosses::of(&*device),
-            device: Arc::new(ServedDevice::new(device, options.request_timeout())),
+            device: Arc::new(ServedDevice::new(
+                device,
+                Arc::new(RealClock::start()),
+                options.request_timeout(),
+            )),
             refusal: OnceLock::new(),
         })
     }

@@ -130,7 +130,7 @@ impl Worker {
         let wait = if is_stuck && self.requests.wake_fd().is_none() { Wait::ONE } else { Wait::NONE };
         self.requests.poll(wait);
         let has_answered = self.answer_ended()?;
-        if has_answered || self.requests.is_unpolled() || self.requests.in_flight() == 0 {
+        if has_answered || self.requests.needs_poll() || self.requests.in_flight() == 0 {
             return Ok(());
         }
         if is_stuck {
@@ -148,7 +148,8 @@ impl Worker {
             return Ok(false);
         }
         let mut busy_poll = std::mem::take(&mut self.busy_poll);
-        let received = busy_poll.poll(|| match self.receive(Side::Returning) {
+        let clock = Arc::clone(&self.served.device.clock);
+        let received = busy_poll.poll(&*clock, || match self.receive(Side::Returning) {
             Ok(Next::Nothing) => None,
             Ok(Next::Request) => Some(Ok(true)),
             Ok(Next::End) => Some(Err(Os::NODEV)),
@@ -316,7 +317,7 @@ impl Worker {
     }
 
     fn wait_max(&self) -> Timespec {
-        Timespec { tv_sec: 0, tv_nsec: self.requests.wait_max().subsec_nanos().into() }
+        Timespec { tv_sec: 0, tv_nsec: self.requests.wait_max().0.min(999_999_999) as i64 }
     }
 }
 

@@ -5,9 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use plumb_block::{Device, in_one_line};
+use plumb_block::{Clock as _, Device, Nanos, RealClock, in_one_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,15 +18,14 @@ use super::error::ServiceError;
 use super::nbd::{NbdAddress, NbdServers, Say};
 use super::socket::ControlSocket;
 use crate::nbd::tls::ServerTls;
+use crate::retry::retry;
 
 /// How often the flag to stop is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How long a client that has just hung up may take to be seen as gone.
-const LEAVING: Duration = Duration::from_secs(1);
-/// A server tells nobody that a client has left.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LEAVING: Nanos = Nanos::secs(1);
 /// How often it is looked whether somebody still uses the block device, once a signal has come.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
+const ASK_AGAIN: Nanos = Nanos::secs(3);
 
 /// Control of one kind of device: the orders that only it takes, beside those that every served device takes.
 pub trait Controls {
@@ -257,11 +255,11 @@ impl<C: Controls> Service<C> {
     }
 
     /// Returns true if somebody uses the block device of what waits for that. If not it is gone. `asked`
-    /// keeps when that was found out last.
+    /// counts the time since that was found out last.
     fn is_held(
         &mut self,
         waiting: &mut Waiting<C::Order>,
-        asked: &mut Option<Instant>,
+        asked: &mut Option<RealClock>,
         cut_off: &AtomicBool,
     ) -> bool {
         let is_forced = || cut_off.load(Ordering::Relaxed);
@@ -273,12 +271,12 @@ impl<C: Controls> Service<C> {
             return false;
         }
         // To find out takes a claim of the device, which is in the way of whoever wants to mount it.
-        if asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
+        if asked.is_some_and(|since| since.now() < ASK_AGAIN) {
             return true;
         }
         match self.detach(waiting, &is_forced) {
             Err(held) if held.is_held() => {
-                if asked.replace(Instant::now()).is_none() {
+                if asked.replace(RealClock::start()).is_none() {
                     let (name, why) = (&self.name, in_one_line(&held));
                     (self.say)(&format!(
                         "{name}: {why}; it goes on until that has ended; another signal, or `stop --cut-off`, takes it from them: \
@@ -333,10 +331,8 @@ impl<C: Controls> Service<C> {
         waiting: &mut Waiting<C::Order>,
         stop: &AtomicBool,
     ) -> Result<(), Refused> {
-        let until = Instant::now() + LEAVING;
-        while !cut_off && self.nbd.connections() > 0 && Instant::now() < until {
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        let have_left = || (cut_off || self.nbd.connections() == 0).then_some(());
+        retry(LEAVING, have_left);
         let connections = self.nbd.connections();
         if connections > 0 && !cut_off {
             let mut by = self.nbd.clients();

@@ -1,6 +1,6 @@
 //! An export of an NBD server, opened as a [`Device`].
 //!
-//! - `handshake`, `socket`: a connection is made.
+//! - `handshake`, `socket`: a connection is made; the first as a step function over any transport.
 //! - `export`: what was negotiated, and what requests become under it.
 //! - `queue` ─ `link` ─ `replies`: the way of a request. A `link` is a connection, shared by the queues that
 //!   have a port at it; `jobs` are its requests, `commands` the pieces of them that the server has.
@@ -46,12 +46,14 @@ use plumb_block::{
 };
 
 pub use error::ConnectError;
+pub use handshake::{NegotiatedConnection, Negotiation};
 pub use options::Options;
 
 use super::uri::Uri;
 use connections::Connections;
 use error::NOT_CONNECTED;
 use extents::Unanswered;
+use link::Way;
 use queue::NbdQueue;
 
 /// An export, opened.
@@ -67,9 +69,27 @@ impl NbdDevice {
     /// # Errors
     /// If the server cannot be reached, does not speak the protocol, or does not give the export.
     pub fn connect(uri: &Uri, options: Options) -> std::result::Result<Self, ConnectError> {
-        let connections = Arc::new(Connections::connect(uri.clone(), options)?);
-        let info = connections.export.info(&uri.to_string());
-        Ok(Self { connections, info, queues: AtomicUsize::new(0) })
+        Ok(Self::new(Connections::connect(uri.clone(), options)?))
+    }
+
+    /// Opens an export over connections that were negotiated elsewhere, all with one server, which waits for
+    /// none of them: whoever has the transports lets the queues be polled when bytes have come.
+    ///
+    /// # Errors
+    /// If there is no connection, or they were told different things about the export.
+    pub fn over(
+        uri: &Uri,
+        options: Options,
+        connections: Vec<NegotiatedConnection>,
+    ) -> std::result::Result<Self, ConnectError> {
+        let way = |NegotiatedConnection { transport, export }| (export, Way { transport, socket: None });
+        let ways = connections.into_iter().map(way).collect();
+        Ok(Self::new(Connections::over(uri.clone(), options, ways)?))
+    }
+
+    fn new(connections: Connections) -> Self {
+        let info = connections.export.info(&connections.uri.to_string());
+        Self { connections: Arc::new(connections), info, queues: AtomicUsize::new(0) }
     }
 
     /// How many connections there are.

@@ -6,5 +6,9 @@ mod output;
 pub mod server;
 pub mod tls;
 mod transport;
+mod turn;
 pub mod uri;
 pub mod wire;
+
+pub use transport::Transport;
+pub use turn::{Turn, Wants};

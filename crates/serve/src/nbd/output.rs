@@ -90,7 +90,7 @@ impl Output {
     }
 
     /// Sends as much as the transport takes; whether anything was sent.
-    pub(super) fn send(&mut self, transport: &mut impl Transport) -> io::Result<bool> {
+    pub(super) fn send(&mut self, transport: &mut dyn Transport) -> io::Result<bool> {
         let mut has_sent = false;
         while !self.parts.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_AT_ONCE];

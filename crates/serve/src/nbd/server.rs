@@ -6,7 +6,8 @@
 //!
 //! - `handshake`: what is negotiated, as a state machine.
 //! - `transmission`: requests and replies: the heart.
-//! - `connection`: both over any transport.
+//! - `connection`: both over any transport, as a step function, and its driver over a socket.
+//! - `exports`: what all connections share.
 //! - `buffers`: the memory of a connection, all of it bounded.
 //! - `listener`, `connections`: sockets that wait, and those that are served.
 //!
@@ -17,6 +18,7 @@ mod buffers;
 mod connection;
 mod connections;
 mod export;
+mod exports;
 mod handshake;
 mod listener;
 mod options;
@@ -29,34 +31,28 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Scope};
-use std::time::{Duration, Instant};
 
 use plumb_block::in_one_line;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::Shutdown;
 
 use super::transport::Socket;
-use super::wire::STRING_MAX_BYTES;
-use buffers::Budget;
-use connection::Setting;
 use connections::Connections;
-use export::Served;
-use handshake::{Encryption, Terms};
-use transmission::{Broken, Limits};
 
 use crate::served_device::REQUEST_TIMEOUT_CLOSING;
 
+pub use connection::Connection;
 pub use export::Export;
+pub use exports::Exports;
 pub use listener::{Listener, OWNER_ONLY, PATH_MAX_BYTES};
 pub use options::{Ended, Observer, Options};
+pub use transmission::Broken;
 
 /// Stack size of a connection's thread: enough for a TLS handshake and a device; pages never touched cost
 /// nothing.
 const STACK_BYTES: usize = 512 << 10;
 /// How many connections beyond the limit are told so at once; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 16;
-/// How long a refused client may take to hear it.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long no connection is accepted after the system had no room for one.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -109,9 +105,7 @@ impl ServeError {
 
 /// An NBD server.
 pub struct Server {
-    exports: Arc<[Arc<Served>]>,
-    options: Options,
-    budget: Arc<Budget>,
+    exports: Exports,
     stopper: Stopper,
     served: Arc<Connections>,
     refused: Arc<Connections>,
@@ -143,16 +137,14 @@ impl Server {
     /// # Errors
     /// If there are none, or two have one name.
     pub fn new(exports: Vec<Export>, options: Options) -> Result<Self, ServeError> {
-        check_names(&exports)?;
+        let exports = Exports::new(exports, options)?;
         let system = |errno: rustix::io::Errno| ServeError::System {
             operation: "make an event descriptor",
             source: errno.into(),
         };
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         Ok(Self {
-            exports: exports.into_iter().map(|export| Arc::new(Served::new(export))).collect(),
-            budget: Budget::new(options.memory_max),
-            options,
+            exports,
             stopper: Stopper { is_stopped: Arc::new(AtomicBool::new(false)), event: Arc::new(event) },
             served: Arc::default(),
             refused: Arc::default(),
@@ -190,7 +182,7 @@ impl Server {
     /// If a listener is beyond this machine without TLS, or the system does not let connections be accepted.
     pub fn serve(&self, listeners: Vec<Listener>) -> Result<(), ServeError> {
         for listener in &listeners {
-            let is_encrypted = self.options.tls.is_some();
+            let is_encrypted = self.exports.options.tls.is_some();
             if listener.is_beyond_this_machine() && !is_encrypted {
                 let place = listener.tcp_address().map_or_else(String::new, |address| address.to_string());
                 return Err(ServeError::in_the_clear(&place));
@@ -201,10 +193,10 @@ impl Server {
             drop(listeners);
             self.served.shut_down(Shutdown::Read);
             self.refused.shut_down(Shutdown::Both);
-            for export in self.exports.iter() {
+            for export in self.exports.served.iter() {
                 export.device.shorten_request_timeout(REQUEST_TIMEOUT_CLOSING);
             }
-            if !self.served.wait_empty(self.options.stop_timeout) {
+            if !self.served.wait_empty(self.exports.options.stop_timeout) {
                 self.served.shut_down(Shutdown::Both);
             }
             outcome
@@ -257,7 +249,7 @@ impl Server {
 
     /// Starts the thread of a connection; whether the system had one.
     fn spawn<'scope>(&'scope self, socket: Arc<OwnedFd>, scope: &'scope Scope<'scope, '_>) -> bool {
-        let is_refused = self.served.len() >= self.options.connections_max as usize;
+        let is_refused = self.served.len() >= self.exports.options.connections_max as usize;
         if is_refused && self.refused.len() >= REFUSED_AT_ONCE {
             return true;
         }
@@ -266,30 +258,17 @@ impl Server {
         let builder = Builder::new().name("nbd".to_owned()).stack_size(STACK_BYTES);
         let thread = builder.spawn_scoped(scope, move || {
             let connected = connected;
-            let outcome = connection::serve(&mut Socket::new(socket), self.setting(is_refused));
+            let exports = &self.exports;
+            let connection = if is_refused { exports.refuse() } else { exports.connect() };
+            let outcome = connection::serve(connection, &mut Socket::new(socket), &*exports.options.clock);
             self.tell(outcome);
             drop(connected);
         });
         thread.is_ok()
     }
 
-    fn setting(&self, is_refused: bool) -> Setting {
-        let encryption =
-            if self.options.tls.is_some() { Encryption::Required } else { Encryption::Unavailable };
-        let limit = self.options.connections_max;
-        let refusal =
-            is_refused.then(|| format!("the server has all of its {limit} connections: try again later"));
-        let timeout = if is_refused { REFUSAL_TIMEOUT } else { self.options.handshake_timeout };
-        Setting {
-            terms: Terms { exports: Arc::clone(&self.exports), encryption, refusal },
-            limits: Limits { depth: self.options.depth.max(1), budget: Arc::clone(&self.budget) },
-            tls: self.options.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
-            until: Instant::now() + timeout,
-        }
-    }
-
     fn tell(&self, outcome: Result<(), Broken>) {
-        if let Some(observer) = &self.options.observer {
+        if let Some(observer) = &self.exports.options.observer {
             observer(&Ended { failure: outcome.err().map(|broken| in_one_line(&broken)) });
         }
     }
@@ -298,21 +277,4 @@ impl Server {
 fn is_about_the_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | InvalidInput | Interrupted)
-}
-
-fn check_names(exports: &[Export]) -> Result<(), ServeError> {
-    let fail = |name: &str, why| Err(ServeError::Export { name: name.to_owned(), why });
-    if exports.is_empty() {
-        return fail("", "there are no exports");
-    }
-    for (index, export) in exports.iter().enumerate() {
-        let name = &export.name;
-        if name.len() > STRING_MAX_BYTES || name.contains('\0') {
-            return fail(name, "the name is longer than 4096 bytes or has a NUL in it");
-        }
-        if exports[..index].iter().any(|other| other.name == *name) {
-            return fail(name, "there are two exports of this name");
-        }
-    }
-    Ok(())
 }

@@ -1,99 +1,64 @@
-//! Transport of the bytes of a connection, for both sides: a socket, plain first, encrypted once that was
-//! agreed on.
+//! Transport of the bytes of a connection, for both sides: the methods that a connection needs
+//! ([`Transport`]), and a socket, plain first, encrypted once that was agreed on.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use plumb_block::{Clock, PollFlags, Poller, Queue, wait_any};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recv, recvmsg, send, sendmsg,
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, recvmsg, send, sendmsg,
+    shutdown,
 };
 
-/// Time to wait for the first byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// Fail with [`io::ErrorKind::WouldBlock`].
-    None,
-    /// Wait as long as it takes.
-    Endless,
-}
+use super::turn::Wants;
 
-/// Events that a connection waits for.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Wants<'a> {
-    /// Bytes to read, or the end.
-    pub(super) read: bool,
-    /// Room to write.
-    pub(super) write: bool,
-    /// This descriptor to become readable.
-    pub(super) wake: Option<BorrowedFd<'a>>,
-    /// No longer than until then.
-    pub(super) until: Option<Instant>,
-}
+/// A stream of bytes in both directions, which never waits. What cannot be done now fails with
+/// [`WouldBlock`](io::ErrorKind::WouldBlock); any other error means that the stream is broken.
+pub trait Transport: Send {
+    /// Reads what is there into `into`, in order. 0 is the end.
+    ///
+    /// # Errors
+    /// As described at the trait.
+    fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-/// A stream of bytes in both directions.
-pub(super) trait Transport {
-    /// Reads into `into`, in order. 0 is the end.
-    fn receive(&mut self, into: &mut [IoSliceMut<'_>], patience: Patience) -> io::Result<usize>;
-
-    /// Takes bytes off the front of `from`; never waits.
+    /// Takes bytes off the front of `from`.
+    ///
+    /// # Errors
+    /// As described at the trait.
     fn send(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Hands over what was taken and kept; whether nothing is kept any more.
-    fn hand_over(&mut self) -> io::Result<bool>;
+    /// Ends the stream in both directions.
+    fn cut(&mut self);
 
-    /// Waits for any of `wants`; when the time is over, that is fine too.
-    fn wait(&mut self, wants: Wants<'_>) -> io::Result<()>;
-
-    /// Encrypts from here on; the TLS handshake is over by `until`.
-    fn encrypt(&mut self, tls: rustls::Connection, until: Instant) -> io::Result<()>;
-
-    /// Sends all of `bytes` by `until`, or fails with [`io::ErrorKind::TimedOut`].
-    fn send_all(&mut self, mut bytes: &[u8], until: Instant) -> io::Result<()> {
-        loop {
-            let outcome = match bytes {
-                [] => match self.hand_over() {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
-                    Err(error) => Err(error),
-                },
-                _ => self.send(&[IoSlice::new(bytes)]),
-            };
-            match outcome {
-                Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
-                Err(error) => self.wait_if_blocked(error, Wants { write: true, ..Wants::by(until) })?,
-            }
-        }
+    /// Hands over what was taken and kept. Returns true if nothing is kept any more.
+    ///
+    /// # Errors
+    /// If the stream is broken.
+    fn hand_over(&mut self) -> io::Result<bool> {
+        Ok(true)
     }
 
-    /// Receives once by `until`, or fails with [`io::ErrorKind::TimedOut`]. 0 is the end.
-    fn receive_by(&mut self, into: &mut [u8], until: Instant) -> io::Result<usize> {
-        loop {
-            match self.receive(&mut [IoSliceMut::new(into)], Patience::None) {
-                Err(error) => self.wait_if_blocked(error, Wants { read: true, ..Wants::by(until) })?,
-                received => return received,
-            }
-        }
+    /// Returns true if there may be more to receive after `received` bytes came into room for `room`.
+    fn may_have_more(&self, received: usize, room: usize) -> bool {
+        received == room
     }
 
-    /// Waits if `error` says so, and if there is time.
-    fn wait_if_blocked(&mut self, error: io::Error, wants: Wants<'_>) -> io::Result<()> {
-        if error.kind() != io::ErrorKind::WouldBlock {
-            return Err(error);
-        }
-        if wants.until.is_some_and(|until| Instant::now() >= until) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.wait(wants)
+    /// Encrypts from here on. Nothing may be sent or received before the stream [is
+    /// encrypted](Self::is_encrypted).
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported) by a stream that cannot.
+    fn encrypt(&mut self, _tls: rustls::Connection) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
-}
 
-impl Wants<'_> {
-    /// Nothing yet, by `until`.
-    fn by(until: Instant) -> Self {
-        Self { until: Some(until), ..Self::default() }
+    /// Continues the TLS handshake. Returns true once it is over.
+    ///
+    /// # Errors
+    /// If the stream is broken, or the other side is not trusted.
+    fn is_encrypted(&mut self) -> io::Result<bool> {
+        Ok(false)
     }
 }
 
@@ -101,27 +66,47 @@ impl Wants<'_> {
 pub(super) struct Socket {
     fd: Arc<OwnedFd>,
     tls: Option<Box<rustls::Connection>>,
+    /// True if the next receive waits for its first byte.
+    is_patient: bool,
 }
 
 impl Socket {
     /// Plain.
     pub(super) fn new(fd: Arc<OwnedFd>) -> Self {
-        Self { fd, tls: None }
+        Self { fd, tls: None, is_patient: false }
     }
 
-    pub(super) fn fd(&self) -> &Arc<OwnedFd> {
-        &self.fd
+    /// Lets the next [`receive`](Transport::receive) wait for its first byte: one system call in place of
+    /// two.
+    pub(super) const fn wait_in_next_receive(&mut self) {
+        self.is_patient = true;
     }
 
-    /// Returns true if there may be more to receive after so many bytes came into room for `room`.
-    pub(super) fn may_have_more(&self, received: usize, room: usize) -> bool {
-        self.tls.is_some() || received == room
+    /// Waits for what is wanted by `clock`, `queue` being that of the device.
+    ///
+    /// # Errors
+    /// If the system cannot wait.
+    pub(super) fn wait(
+        &self,
+        wants: Wants,
+        queue: Option<&dyn Queue>,
+        clock: &dyn Clock,
+    ) -> plumb_block::Result<()> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, wants.read);
+        flags.set(PollFlags::OUT, wants.write);
+        let mut poller = Poller::new(clock);
+        if !flags.is_empty() {
+            poller = poller.watching(self.fd.as_fd(), flags);
+        }
+        wait_any(queue, wants.until, &mut poller).map(drop)
     }
 
     /// Receives encrypted bytes and decrypts what is whole; 0 is the end.
-    fn receive_records(&mut self, patience: Patience) -> io::Result<usize> {
+    fn receive_records(&mut self) -> io::Result<usize> {
+        let is_patient = std::mem::take(&mut self.is_patient);
         let Some(tls) = &mut self.tls else { return Ok(0) };
-        let count = tls.read_tls(&mut Raw(&self.fd, patience))?;
+        let count = tls.read_tls(&mut Raw { socket: &self.fd, is_patient })?;
         if let Err(error) = tls.process_new_packets() {
             // The alert that says why is worth a try; that it cannot be sent changes nothing.
             self.hand_over().unwrap_or_default();
@@ -132,9 +117,11 @@ impl Socket {
 }
 
 impl Transport for Socket {
-    fn receive(&mut self, into: &mut [IoSliceMut<'_>], patience: Patience) -> io::Result<usize> {
+    fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         loop {
-            let Some(tls) = &mut self.tls else { return receive(&self.fd, into, patience) };
+            let Some(tls) = &mut self.tls else {
+                return receive(&self.fd, into, std::mem::take(&mut self.is_patient));
+            };
             match tls.reader().read_vectored(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Whoever cuts the stream short leaves, with or without the alert that says so: all that is
@@ -142,7 +129,7 @@ impl Transport for Socket {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            if self.receive_records(patience)? == 0 {
+            if self.receive_records()? == 0 {
                 return Ok(0);
             }
             self.hand_over()?;
@@ -161,10 +148,15 @@ impl Transport for Socket {
         Ok(taken)
     }
 
+    fn cut(&mut self) {
+        // It may be gone already, which is what was wanted.
+        shutdown(&*self.fd, Shutdown::Both).unwrap_or_default();
+    }
+
     fn hand_over(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.wants_write() {
-            match tls.write_tls(&mut Raw(&self.fd, Patience::None)) {
+            match tls.write_tls(&mut Raw { socket: &self.fd, is_patient: false }) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
@@ -173,47 +165,31 @@ impl Transport for Socket {
         Ok(true)
     }
 
-    fn wait(&mut self, wants: Wants<'_>) -> io::Result<()> {
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::IN, wants.read);
-        flags.set(PollFlags::OUT, wants.write);
-        let timeout = wants.until.map(|until| {
-            let left = until.saturating_duration_since(Instant::now());
-            Timespec { tv_sec: left.as_secs().min(1 << 30) as i64, tv_nsec: i64::from(left.subsec_nanos()) }
-        });
-        let socket = PollFd::from_borrowed_fd(self.fd.as_fd(), flags);
-        let outcome = match wants.wake {
-            Some(wake) => {
-                poll(&mut [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)], timeout.as_ref())
-            }
-            None => poll(&mut [socket], timeout.as_ref()),
-        };
-        match outcome {
-            // A signal is as good as any other reason to look again.
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+    fn may_have_more(&self, received: usize, room: usize) -> bool {
+        self.tls.is_some() || received == room
     }
 
-    fn encrypt(&mut self, tls: rustls::Connection, until: Instant) -> io::Result<()> {
+    fn encrypt(&mut self, tls: rustls::Connection) -> io::Result<()> {
         self.tls = Some(Box::new(tls));
+        Ok(())
+    }
+
+    fn is_encrypted(&mut self) -> io::Result<bool> {
         while self.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
-            let write = !self.hand_over()?;
-            match self.receive_records(Patience::None) {
+            self.hand_over()?;
+            match self.receive_records() {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
-                Err(error) => self.wait_if_blocked(error, Wants { read: true, write, ..Wants::by(until) })?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(self.tls.is_some())
     }
 }
 
-fn receive(socket: &OwnedFd, into: &mut [IoSliceMut<'_>], patience: Patience) -> io::Result<usize> {
-    let flags = match patience {
-        Patience::None => RecvFlags::DONTWAIT,
-        Patience::Endless => RecvFlags::empty(),
-    };
+fn receive(socket: &OwnedFd, into: &mut [IoSliceMut<'_>], is_patient: bool) -> io::Result<usize> {
+    let flags = if is_patient { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
     loop {
         let outcome = match &mut *into {
             [one] => recv(socket, &mut **one, flags).map(|(count, _)| count),
@@ -243,17 +219,20 @@ fn send_plain(socket: &OwnedFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
 }
 
 /// The socket as rustls reads and writes it.
-struct Raw<'a>(&'a OwnedFd, Patience);
+struct Raw<'a> {
+    socket: &'a OwnedFd,
+    is_patient: bool,
+}
 
 impl Read for Raw<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        receive(self.0, &mut [IoSliceMut::new(into)], self.1)
+        receive(self.socket, &mut [IoSliceMut::new(into)], self.is_patient)
     }
 }
 
 impl Write for Raw<'_> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        send_plain(self.0, &[IoSlice::new(from)])
+        send_plain(self.socket, &[IoSlice::new(from)])
     }
 
     fn flush(&mut self) -> io::Result<()> {

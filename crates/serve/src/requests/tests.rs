@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Device, DeviceInfo, Extent, ExtentState, Latch, Lba, Nanos, Power, QueueFull};
+use plumb_block::{Device, DeviceInfo, Extent, ExtentState, Latch, Lba, Power, QueueFull, VirtualClock};
 
 use super::*;
 
@@ -114,8 +114,9 @@ impl FrontEnd {
     }
 }
 
-fn served(device: &Scripted, timeout: Duration) -> Arc<ServedDevice> {
-    Arc::new(ServedDevice::new(Arc::new(device.clone()), timeout))
+/// The device served in a time that stands still.
+fn served(device: &Scripted, timeout: Nanos) -> Arc<ServedDevice> {
+    Arc::new(ServedDevice::new(Arc::new(device.clone()), Arc::new(VirtualClock::new()), timeout))
 }
 
 fn front_end(served: &Arc<ServedDevice>, depth: u32) -> FrontEnd {
@@ -127,7 +128,7 @@ fn front_end(served: &Arc<ServedDevice>, depth: u32) -> FrontEnd {
 
 fn scene(depth: u32) -> (Scripted, FrontEnd) {
     let device = Scripted::default();
-    let front_end = front_end(&served(&device, Duration::MAX), depth);
+    let front_end = front_end(&served(&device, Nanos(u64::MAX)), depth);
     (device, front_end)
 }
 
@@ -142,7 +143,7 @@ fn a_flush_beside_one_that_failed_fails() {
         (FUA, Outcome::Failed(Errno::ENOSPC), Err(Failure::Errno(Errno::ENOSPC))),
     ] {
         let device = Scripted::default();
-        let served = served(&device, Duration::MAX);
+        let served = served(&device, Nanos(u64::MAX));
         let (mut one, mut other) = (front_end(&served, 4), front_end(&served, 4));
         one.submit(1, failing);
         other.submit(2, Op::Flush);
@@ -177,7 +178,7 @@ fn after_a_failed_flush_nothing_that_promises_durability_reaches_the_device_unti
 #[test]
 fn nothing_succeeds_for_those_who_were_there_before_a_loss_of_power() {
     let device = Scripted::default();
-    let served = served(&device, Duration::MAX);
+    let served = served(&device, Nanos(u64::MAX));
     let mut before = front_end(&served, 4);
     for (asked, op) in [(1, Op::Flush), (2, WRITE)] {
         before.submit(asked, op);
@@ -230,7 +231,7 @@ fn neither_a_loss_of_power_nor_a_refusal_latches() {
 #[test]
 fn what_is_never_answered_is_given_up_and_its_slot_stays_the_devices() {
     let device = Scripted::default();
-    let mut front_end = front_end(&served(&device, Duration::ZERO), 2);
+    let mut front_end = front_end(&served(&device, Nanos::ZERO), 2);
     front_end.submit(1, WRITE);
     front_end.submit(2, Op::Flush);
     assert_eq!(front_end.ended(), [(1, UNANSWERED), (2, UNANSWERED)]);
@@ -255,10 +256,10 @@ fn what_the_queue_has_no_room_for_waits_and_what_the_device_never_had_frees_its_
     assert!(device.held() == 1 && !front_end.0.has_room());
     device.answer(WRITE, Outcome::Done);
     assert_eq!(front_end.ended(), [(1, Ok(()))]);
-    assert!(device.held() == 1 && front_end.0.has_room() && front_end.0.is_unpolled());
+    assert!(device.held() == 1 && front_end.0.has_room() && front_end.0.needs_poll());
     front_end.submit(3, WRITE);
-    front_end.0.served.shorten_request_timeout(Duration::ZERO);
-    front_end.0.next_patrol = Instant::now();
+    front_end.0.served.shorten_request_timeout(Nanos::ZERO);
+    front_end.0.next_patrol = Nanos::ZERO;
     assert_eq!(
         front_end.ended(),
         [(3, UNANSWERED), (2, UNANSWERED)],

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use plumb_block::Nanos;
 use plumb_linux::ublk::{Control, ControlOp};
 use rustix::io::Errno as Os;
 
 use super::wire::{INFO_BYTES, Info, PARAMETERS_BYTES, Parameters};
 use crate::error::{ExportError, Result, at};
+use crate::retry::retry;
 
 /// Mark of this program's devices for the driver, which does not look at it: "plumb" and a version.
 pub(super) const MARK: u64 = 0x0001_706c_756d_6200;
@@ -18,9 +20,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(60);
 const DELETE_WITHIN: Duration = Duration::from_secs(5);
 /// How long the kernel may take to notice that a server is dead: it looks every 30 s if all that it had was
 /// in flight.
-const DEAD_WITHIN: Duration = Duration::from_secs(90);
-/// The kernel has no event for that.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const DEAD_WITHIN: Nanos = Nanos::secs(90);
 
 /// The driver.
 pub(super) struct Driver(pub(super) Control);
@@ -117,13 +117,11 @@ impl Driver {
 
 /// Tries again while the kernel answers EBUSY, for as long as it may take to notice a dead server.
 pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let until = Instant::now() + DEAD_WITHIN;
-    loop {
-        match attempt() {
-            Err(error) if is(&error, &[Os::BUSY]) && Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-            outcome => return outcome,
-        }
-    }
+    let outcome = retry(DEAD_WITHIN, || match attempt() {
+        Err(error) if is(&error, &[Os::BUSY]) => None,
+        outcome => Some(outcome),
+    });
+    outcome.unwrap_or_else(|| Err(Os::BUSY.into()))
 }
 
 /// `/dev/ublkbN`, the block device.

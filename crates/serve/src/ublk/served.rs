@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, PoolShape, VolatileCache};
+use plumb_block::{Bytes, Device, PoolShape, RealClock, VolatileCache};
 
 use super::plan::Geometry;
 use super::records::Record;
@@ -28,12 +28,13 @@ pub(super) struct Served {
 impl Served {
     /// A device that is new, or taken over with the record of the server before.
     pub(super) fn new(device: Arc<dyn Device>, geometry: Geometry, record: Record) -> Self {
+        let clock = Arc::new(RealClock::start());
         let is_lossy = record.state != State::Clean;
         Self {
             known: KnownLosses::of(&*device),
             alignment: device.info().dma_alignment.max(PAGE),
             // Acknowledged writes may have gone with the server before this one.
-            device: Arc::new(ServedDevice::new(device, REQUEST_TIMEOUT).with_loss(is_lossy)),
+            device: Arc::new(ServedDevice::new(device, clock, REQUEST_TIMEOUT).with_loss(is_lossy)),
             geometry,
             risk: Risk::new(record),
         }

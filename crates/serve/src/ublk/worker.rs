@@ -171,7 +171,7 @@ impl<K: Kernel> Worker<K> {
             0 => Patience::Endless,
             _ if !is_watched => Patience::AtMost(BLIND_WAIT),
             _ if requests.awaited() == 0 => Patience::Endless,
-            _ => Patience::AtMost(requests.wait_max()),
+            _ => Patience::AtMost(requests.wait_max().into()),
         };
         if is_watched && requests.in_flight() > 0 {
             // It is looked at once more now, so nothing that came since the last poll is missed.
@@ -182,7 +182,7 @@ impl<K: Kernel> Worker<K> {
         while let Some(ended) = self.device.requests.next_ended() {
             self.commit(ended)?;
         }
-        Ok(self.device.requests.is_unpolled())
+        Ok(self.device.requests.needs_poll())
     }
 
     /// Waits for events and begins what the kernel asks.

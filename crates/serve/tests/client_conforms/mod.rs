@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use plumb_block::conformance::{self, CannotStage, ModelOptions, Rig};
 use plumb_block::{
     Bytes, Clock, Completion, Device, DeviceInfo, Error, Extent, Latch, LbaRange, Nanos, Outcome, Pool,
-    PoolShape, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Wait,
+    PoolShape, Queue, QueueFull, QueueOptions, RealClock, Request, Result, Time, Wait,
 };
 use plumb_serve::nbd::client::{NbdDevice, Options};
 use plumb_serve::nbd::server::{self, Export, Listener, OWNER_ONLY, Server, Stopper};
@@ -70,7 +70,7 @@ impl ClientRig {
     fn new(what: &str, connections: u32) -> Self {
         let options = Options {
             connections,
-            clock: Arc::new(RealClock::start()),
+            time: Time::Real(Arc::new(RealClock::start())),
             drop_patience: Nanos::millis(500),
             ..Options::default()
         };
@@ -128,7 +128,7 @@ impl Rig for ClientRig {
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.options.clock)
+        self.options.time.clock()
     }
 
     fn cut_power(&mut self) -> std::result::Result<Arc<dyn Device>, CannotStage> {

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 
 use plumb_block::{
     Bytes, Clock, Completion, Device, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Pool,
-    PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Wait,
+    PoolShape, Queue, QueueOptions, RealClock, Request, Tag, Time, Wait,
 };
 use plumb_serve::nbd::client::{ConnectError, NbdDevice, Options};
 use plumb_serve::nbd::uri::Uri;
@@ -175,7 +175,8 @@ fn a_request_past_its_deadline_is_unknown_and_keeps_its_buffer_until_the_answer(
         peer.serve(3);
     });
     let clock = Arc::new(RealClock::start());
-    let device = server.connect(Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..options(1) });
+    let device =
+        server.connect(Options { time: Time::Real(Arc::clone(&clock) as Arc<dyn Clock>), ..options(1) });
     let pool = pool();
     let mut queue = queue_of(&device, &pool);
     let deadline = clock.now().saturating_add(Nanos::millis(20));
@@ -274,7 +275,8 @@ fn a_flush_that_fails_after_its_deadline_latches_too() {
         peer.serve(1);
     });
     let clock = Arc::new(RealClock::start());
-    let device = server.connect(Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..options(1) });
+    let device =
+        server.connect(Options { time: Time::Real(Arc::clone(&clock) as Arc<dyn Clock>), ..options(1) });
     let pool = pool();
     let mut queue = queue_of(&device, &pool);
     let deadline = clock.now().saturating_add(Nanos::millis(5));
@@ -382,7 +384,8 @@ fn the_descriptor_to_wait_on_tells_of_answers_deadlines_and_the_end() {
         peer.expect(Command::READ);
     });
     let clock = Arc::new(RealClock::start());
-    let device = server.connect(Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..options(1) });
+    let device =
+        server.connect(Options { time: Time::Real(Arc::clone(&clock) as Arc<dyn Clock>), ..options(1) });
     let pool = pool();
     let mut queue = queue_of(&device, &pool);
     let until = |milliseconds| Some(clock.now().saturating_add(Nanos::millis(milliseconds)));

@@ -2,18 +2,19 @@
 //! ends them all.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use plumb_block::{LbaRange, Nanos, Request, Tag};
+use plumb_block::{Clock as _, LbaRange, Nanos, PollFlags, Poller, Request, Tag, wait_any};
 
 use super::error::ConnectError;
 use super::export::Export;
-use super::handshake::Handshake;
-use super::link::{Common, Link};
+use super::handshake::{NegotiatedConnection, Negotiation};
+use super::link::{Common, Link, Way};
 use super::options::Options;
 use super::single;
-use super::socket;
+use super::socket::{self, Deadline};
 use crate::nbd::transport::Socket;
 use crate::nbd::uri::Uri;
 
@@ -35,23 +36,36 @@ impl Connections {
     /// Makes all connections. With the first it is then made sure that the server that took it was there
     /// until the last was made: so they all lead to one.
     pub(super) fn connect(uri: Uri, options: Options) -> Result<Self, ConnectError> {
-        let common = Arc::new(Common { clock: Arc::clone(&options.clock), latch: OnceLock::new() });
-        let until = Instant::now() + Duration::from(options.connect_timeout);
-        let (transport, export) = handshake(&uri, options.connect_timeout, until)?;
-        let count = if export.is_multi_conn() { options.connections.clamp(1, CONNECTIONS_MAX) } else { 1 };
-        let export = Arc::new(export);
-        let link = |transport| Arc::new(Link::new(transport, Arc::clone(&export), Arc::clone(&common)));
-        let mut links = vec![link(transport)];
+        let until = options.time.now().saturating_add(options.connect_timeout);
+        let (first, way) = negotiated(&uri, &options, until)?;
+        let count = if first.is_multi_conn() { options.connections.clamp(1, CONNECTIONS_MAX) } else { 1 };
+        let mut ways = vec![(first, way)];
         for _ in 1..count {
-            let (transport, another) = handshake(&uri, options.connect_timeout, until)?;
-            if another != *export {
-                return Err(refused(&uri, "its connections disagree about the export".to_owned()));
-            }
-            links.push(link(transport));
+            ways.push(negotiated(&uri, &options, until)?);
         }
+        let timeout = options.connect_timeout;
+        let all = Self::over(uri, options, ways)?;
         if count > 1 {
-            still_there(&links[0], options.connect_timeout).map_err(|because| refused(&uri, because))?;
+            still_there(&all.links[0], timeout).map_err(|because| refused(&all.uri, because))?;
         }
+        Ok(all)
+    }
+
+    /// The connections over these ways, all to one server.
+    ///
+    /// # Errors
+    /// If there is none, or they were told different things about the export.
+    pub(super) fn over(uri: Uri, options: Options, ways: Vec<(Export, Way)>) -> Result<Self, ConnectError> {
+        let Some((first, _)) = ways.first() else {
+            return Err(refused(&uri, "it has no connection".to_owned()));
+        };
+        if ways.iter().any(|(another, _)| another != first) {
+            return Err(refused(&uri, "its connections disagree about the export".to_owned()));
+        }
+        let export = Arc::new(first.clone());
+        let common = Arc::new(Common { time: options.time.clone(), latch: OnceLock::new() });
+        let link = |(_, way)| Arc::new(Link::new(way, Arc::clone(&export), Arc::clone(&common)));
+        let links = ways.into_iter().map(link).collect();
         Ok(Self { uri, options, common, links, export, lost: OnceLock::new() })
     }
 
@@ -75,7 +89,7 @@ impl Connections {
 
 /// Asks the server at the other end of `link` for a block.
 fn still_there(link: &Arc<Link>, timeout: Nanos) -> Result<(), String> {
-    let until = link.clock().now().saturating_add(timeout);
+    let until = link.time().now().saturating_add(timeout);
     let block = LbaRange::new(plumb_block::Lba(0), 1);
     match single::request(link, Request::read(Tag(0), block), until) {
         // A block that cannot be read was answered for all that.
@@ -84,13 +98,30 @@ fn still_there(link: &Arc<Link>, timeout: Nanos) -> Result<(), String> {
     }
 }
 
-fn handshake(uri: &Uri, timeout: Nanos, until: Instant) -> Result<(Socket, Export), ConnectError> {
-    let (place, seconds) = (uri.to_string(), Duration::from(timeout).as_secs());
-    let socket = socket::connected(&uri.address, until).map_err(|source| match source.kind() {
-        io::ErrorKind::TimedOut => ConnectError::Silent { place, seconds },
-        _ => ConnectError::Io { operation: "connect to", place, source },
-    })?;
-    Handshake { transport: Socket::new(Arc::new(socket)), uri, until, seconds }.negotiate()
+/// Connects to the server and negotiates, by `until`.
+fn negotiated(uri: &Uri, options: &Options, until: Nanos) -> Result<(Export, Way), ConnectError> {
+    let place = uri.to_string();
+    let io = |operation, source: io::Error| match source.kind() {
+        io::ErrorKind::TimedOut => {
+            let seconds = Duration::from(options.connect_timeout).as_secs();
+            ConnectError::Silent { place: place.clone(), seconds }
+        }
+        _ => ConnectError::Io { operation, place: place.clone(), source },
+    };
+    let until = Deadline { clock: &options.time, at: until };
+    let socket = Arc::new(socket::connected(&uri.address, until).map_err(|source| io("connect to", source))?);
+    let mut negotiation = Negotiation::new(uri.clone(), Box::new(Socket::new(Arc::clone(&socket))));
+    loop {
+        if let Some(outcome) = negotiation.advance() {
+            let NegotiatedConnection { transport, export } = outcome?;
+            return Ok((export, Way { transport, socket: Some(socket) }));
+        }
+        until.left().map_err(|source| io("negotiate with", source))?;
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, negotiation.wants_write());
+        let mut poller = Poller::new(&options.time).watching(socket.as_fd(), events);
+        wait_any([], Some(until.at), &mut poller).map_err(|error| io("wait for", io::Error::other(error)))?;
+    }
 }
 
 fn refused(uri: &Uri, because: String) -> ConnectError {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Errno, Extent, ExtentState, Lba, LbaRange, Nanos};
+use plumb_block::{Clock as _, Errno, Extent, ExtentState, Lba, LbaRange, Nanos};
 
 use super::link::{Link, Lost};
 use super::single;
@@ -30,7 +30,7 @@ pub(super) fn extents(link: &Arc<Link>, range: LbaRange, timeout: Nanos) -> Resu
     while found.cursor < found.end {
         let offset = found.cursor * block;
         let length = ((found.end - found.cursor) * block).min(QUESTION_MAX_BYTES);
-        let until = link.clock().now().saturating_add(timeout);
+        let until = link.time().now().saturating_add(timeout);
         let descriptors = single::status(link, offset, length as u32, until)
             .map_err(Unanswered::Lost)?
             .map_err(Unanswered::Failed)?;

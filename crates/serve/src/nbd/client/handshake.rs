@@ -1,15 +1,22 @@
 //! The negotiation, client side: fixed newstyle with everything that is useful, and back to EXPORT_NAME for
 //! servers that know no better.
+//!
+//! It is written down as one asynchronous function, of which the compiler makes the state machine. Nothing
+//! wakes it: whoever drives a [`Negotiation`] calls it again when the transport may have got further.
 
-use std::io;
-use std::time::Instant;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use plumb_block::in_one_line;
 
 use super::error::ConnectError;
 use super::export::{BlockSizes, Export};
 use crate::nbd::tls;
-use crate::nbd::transport::{Socket, Transport as _};
+use crate::nbd::transport::Transport;
 use crate::nbd::uri::Uri;
 use crate::nbd::wire::{
     BASE_ALLOCATION, ClientFlags, GoRequest, HandshakeFlags, Info, InfoKind, Malformed, MetaContext,
@@ -22,13 +29,51 @@ const REPLIES_MAX: usize = 1024;
 /// The zeroes after the answer to EXPORT_NAME, unless both sides agreed on none.
 const ZEROES_BYTES: usize = 124;
 
+/// A connection that is being negotiated, as a step function.
+pub struct Negotiation {
+    steps: Pin<Box<dyn Future<Output = Result<NegotiatedConnection, ConnectError>>>>,
+    to_write: Rc<Cell<bool>>,
+}
+
+/// A connection that has been negotiated.
+pub struct NegotiatedConnection {
+    pub(super) transport: Box<dyn Transport>,
+    pub(super) export: Export,
+}
+
+impl Negotiation {
+    /// Begins to negotiate the export of `uri` over `transport`, which leads to its server.
+    pub fn new(uri: Uri, transport: Box<dyn Transport>) -> Self {
+        let to_write = Rc::new(Cell::new(false));
+        let handshake = Handshake { transport, uri, to_write: Rc::clone(&to_write) };
+        Self { steps: Box::pin(handshake.negotiate()), to_write }
+    }
+
+    /// Goes as far as it gets without waiting. `None` while the server has to say or to take something;
+    /// afterwards it must not be called again.
+    ///
+    /// # Errors
+    /// If the transport breaks, the server does not speak the protocol, or it does not give the export.
+    pub fn advance(&mut self) -> Option<Result<NegotiatedConnection, ConnectError>> {
+        self.to_write.set(false);
+        match self.steps.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Returns true if the transport has to take bytes first.
+    pub(super) fn wants_write(&self) -> bool {
+        self.to_write.get()
+    }
+}
+
 /// A connection in the handshake phase.
-pub(super) struct Handshake<'a> {
-    pub(super) transport: Socket,
-    pub(super) uri: &'a Uri,
-    pub(super) until: Instant,
-    /// How long the whole may take, for messages.
-    pub(super) seconds: u64,
+struct Handshake {
+    transport: Box<dyn Transport>,
+    uri: Uri,
+    /// Set where the transport has to take bytes.
+    to_write: Rc<Cell<bool>>,
 }
 
 /// The replies to an option: the data of those before the last, and the last.
@@ -38,62 +83,75 @@ struct Replies {
     message: String,
 }
 
-impl Handshake<'_> {
+impl Handshake {
     /// Negotiates the export of the URI.
-    pub(super) fn negotiate(mut self) -> Result<(Socket, Export), ConnectError> {
+    async fn negotiate(mut self) -> Result<NegotiatedConnection, ConnectError> {
         let mut hello = [0; ServerHello::BYTES];
-        self.receive(&mut hello)?;
+        self.receive(&mut hello).await?;
         let hello = self.decoded(ServerHello::decode(&hello))?;
         let is_fixed = hello.flags.has(HandshakeFlags::FIXED_NEWSTYLE);
         let no_zeroes = hello.flags.has(HandshakeFlags::NO_ZEROES);
         let mut flags = ClientFlags::default();
         flags.0 |= if is_fixed { ClientFlags::FIXED_NEWSTYLE.0 } else { 0 };
         flags.0 |= if no_zeroes { ClientFlags::NO_ZEROES.0 } else { 0 };
-        self.send(&flags.encode())?;
+        self.send(&flags.encode()).await?;
         if self.uri.tls.is_some() {
             if !is_fixed {
                 return Err(self.refused("the server is too old for TLS; use nbd:// without it"));
             }
-            self.encrypt()?;
+            self.encrypt().await?;
         }
         let mut negotiated = None;
         let (mut is_structured, mut context) = (false, None);
         if is_fixed {
-            is_structured = self.ask(OptionCode::STRUCTURED_REPLY, &[])?.last == OptionReplyKind::ACK;
-            context = if is_structured { self.choose_context()? } else { None };
-            negotiated = self.go()?;
+            is_structured = self.ask(OptionCode::STRUCTURED_REPLY, &[]).await?.last == OptionReplyKind::ACK;
+            context = if is_structured { self.choose_context().await? } else { None };
+            negotiated = self.go().await?;
         }
         let (size, flags, sizes) = match negotiated {
             Some(negotiated) => negotiated,
-            None => self.export_name(no_zeroes)?,
+            None => self.export_name(no_zeroes).await?,
         };
         if !flags.has(TransmissionFlags::HAS_FLAGS) {
             return Err(self.refused("the server says nothing about what the export can do"));
         }
         let mut export = Export::new(size, flags, sizes).map_err(|because| self.refused(because))?;
         (export.is_structured, export.allocation_context) = (is_structured, context);
-        Ok((self.transport, export))
+        Ok(NegotiatedConnection { transport: self.transport, export })
     }
 
-    fn encrypt(&mut self) -> Result<(), ConnectError> {
-        let replies = self.ask(OptionCode::STARTTLS, &[])?;
+    async fn encrypt(&mut self) -> Result<(), ConnectError> {
+        let replies = self.ask(OptionCode::STARTTLS, &[]).await?;
         if replies.last != OptionReplyKind::ACK {
             return Err(
                 self.refused(format!("the server does not do TLS{}; use nbd:// without it", replies.message))
             );
         }
         let failed = |because: String| ConnectError::Tls { place: self.uri.to_string(), because };
-        let session = tls::client(self.uri).map_err(|error| failed(in_one_line(&error)))?;
-        self.transport.encrypt(session.into(), self.until).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => self.silent(),
-            _ => failed(error.to_string()),
-        })
+        let session = tls::client(&self.uri).map_err(|error| failed(in_one_line(&error)))?;
+        let Self { transport, to_write, .. } = self;
+        let encrypted = match transport.encrypt(session.into()) {
+            Err(error) => Err(error),
+            Ok(()) => {
+                poll_fn(|_| match transport.is_encrypted() {
+                    Ok(true) => Poll::Ready(Ok(())),
+                    Ok(false) => {
+                        to_write.set(!transport.hand_over()?);
+                        Poll::Pending
+                    }
+                    Err(error) => Poll::Ready(Err(error)),
+                })
+                .await
+            }
+        };
+        encrypted
+            .map_err(|error| ConnectError::Tls { place: self.uri.to_string(), because: error.to_string() })
     }
 
-    fn choose_context(&mut self) -> Result<Option<u32>, ConnectError> {
+    async fn choose_context(&mut self) -> Result<Option<u32>, ConnectError> {
         let request =
             MetaContextRequest { export: self.uri.export.clone(), queries: vec![BASE_ALLOCATION.to_owned()] };
-        let replies = self.ask(OptionCode::SET_META_CONTEXT, &request.encode())?;
+        let replies = self.ask(OptionCode::SET_META_CONTEXT, &request.encode()).await?;
         if replies.last != OptionReplyKind::ACK {
             return Ok(None);
         }
@@ -109,9 +167,9 @@ impl Handshake<'_> {
     }
 
     /// Chooses the export; `None` if the server does not know how to be asked.
-    fn go(&mut self) -> Result<Option<(u64, TransmissionFlags, Option<BlockSizes>)>, ConnectError> {
+    async fn go(&mut self) -> Result<Option<(u64, TransmissionFlags, Option<BlockSizes>)>, ConnectError> {
         let request = GoRequest { name: self.uri.export.clone(), wants: vec![InfoKind::BLOCK_SIZE] };
-        let replies = self.ask(OptionCode::GO, &request.encode())?;
+        let replies = self.ask(OptionCode::GO, &request.encode()).await?;
         match replies.last {
             OptionReplyKind::ACK => {}
             OptionReplyKind::ERR_UNSUP => return Ok(None),
@@ -148,14 +206,14 @@ impl Handshake<'_> {
     }
 
     /// Chooses the export the old way.
-    fn export_name(
+    async fn export_name(
         &mut self,
         no_zeroes: bool,
     ) -> Result<(u64, TransmissionFlags, Option<BlockSizes>), ConnectError> {
-        self.send(&encode_option(OptionCode::EXPORT_NAME, self.uri.export.as_bytes()))?;
+        self.send(&encode_option(OptionCode::EXPORT_NAME, self.uri.export.as_bytes())).await?;
         let mut answer = [0; 10 + ZEROES_BYTES];
         let length = if no_zeroes { 10 } else { answer.len() };
-        self.receive(&mut answer[..length]).map_err(|error| match error {
+        self.receive(&mut answer[..length]).await.map_err(|error| match error {
             ConnectError::Io { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
                 self.refused(format!("the server hung up: there may be no export {:?}", self.uri.export))
             }
@@ -167,18 +225,18 @@ impl Handshake<'_> {
     }
 
     /// Sends an option and collects the replies to it.
-    fn ask(&mut self, code: OptionCode, bytes: &[u8]) -> Result<Replies, ConnectError> {
-        self.send(&encode_option(code, bytes))?;
+    async fn ask(&mut self, code: OptionCode, bytes: &[u8]) -> Result<Replies, ConnectError> {
+        self.send(&encode_option(code, bytes)).await?;
         let mut before = Vec::new();
         while before.len() < REPLIES_MAX {
             let mut header = [0; OptionReplyHeader::BYTES];
-            self.receive(&mut header)?;
+            self.receive(&mut header).await?;
             let header = self.decoded(OptionReplyHeader::decode(&header))?;
             if header.code != code || header.length > OPTION_MAX_BYTES {
                 return Err(self.refused(format!("an answer of {} bytes to another option", header.length)));
             }
             let mut bytes = vec![0; header.length as usize];
-            self.receive(&mut bytes)?;
+            self.receive(&mut bytes).await?;
             if header.kind == OptionReplyKind::ACK || header.kind.is_error() {
                 let text = String::from_utf8_lossy(&bytes);
                 let message =
@@ -190,13 +248,37 @@ impl Handshake<'_> {
         Err(self.refused(format!("more than {REPLIES_MAX} replies to one option")))
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), ConnectError> {
-        self.transport.send_all(bytes, self.until).map_err(|error| self.io("send to", error))
+    async fn send(&mut self, mut bytes: &[u8]) -> Result<(), ConnectError> {
+        let Self { transport, to_write, .. } = self;
+        let sent = poll_fn(|_| {
+            loop {
+                let outcome = match bytes {
+                    [] if transport.hand_over()? => return Poll::Ready(Ok(())),
+                    [] => Err(io::ErrorKind::WouldBlock.into()),
+                    _ => transport.send(&[IoSlice::new(bytes)]),
+                };
+                match outcome {
+                    Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        to_write.set(true);
+                        return Poll::Pending;
+                    }
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+        });
+        let sent: io::Result<()> = sent.await;
+        sent.map_err(|error| self.io("send to", error))
     }
 
-    fn receive(&mut self, mut into: &mut [u8]) -> Result<(), ConnectError> {
+    async fn receive(&mut self, mut into: &mut [u8]) -> Result<(), ConnectError> {
         while !into.is_empty() {
-            match self.transport.receive_by(into, self.until) {
+            let transport = &mut self.transport;
+            let received = poll_fn(|_| match transport.receive(&mut [IoSliceMut::new(into)]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                outcome => Poll::Ready(outcome),
+            });
+            match received.await {
                 Ok(0) => return Err(self.io("receive from", io::ErrorKind::UnexpectedEof.into())),
                 Ok(received) => into = &mut into[received..],
                 Err(error) => return Err(self.io("receive from", error)),
@@ -210,14 +292,7 @@ impl Handshake<'_> {
     }
 
     fn io(&self, operation: &'static str, source: io::Error) -> ConnectError {
-        if source.kind() == io::ErrorKind::TimedOut {
-            return self.silent();
-        }
         ConnectError::Io { operation, place: self.uri.to_string(), source }
-    }
-
-    fn silent(&self) -> ConnectError {
-        ConnectError::Silent { place: self.uri.to_string(), seconds: self.seconds }
     }
 
     fn refused(&self, because: impl Into<String>) -> ConnectError {

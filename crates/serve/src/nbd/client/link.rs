@@ -15,8 +15,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use plumb_block::{Clock, Completion, Errno, Latch, Nanos, Op, Outcome, Payload, Request};
-use rustix::net::{Shutdown, shutdown};
+use plumb_block::{Clock as _, Completion, Errno, Latch, Nanos, Op, Outcome, Payload, Request, Time};
 
 use super::commands::Commands;
 use super::error::NOT_CONNECTED;
@@ -25,12 +24,12 @@ use super::jobs::{Job, Jobs, Phase, PortId, Wanted, completion};
 use super::replies::{Answer, Replies};
 use super::wakeups::Wakeups;
 use crate::nbd::output::Output;
-use crate::nbd::transport::Socket;
+use crate::nbd::transport::Transport;
 use crate::nbd::wire::{BlockDescriptor, Command, CommandFlags, Cookie, RequestHeader};
 
 /// State that the connections of a device have in common.
 pub(super) struct Common {
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) time: Time,
     /// The first flush that failed: every later one fails, too.
     pub(super) latch: OnceLock<Latch>,
 }
@@ -43,7 +42,7 @@ impl Common {
 
     /// The completion of a request that comes to a connection that is lost.
     pub(super) fn not_connected(&self, request: Request) -> Completion {
-        let now = self.clock.now();
+        let now = self.time.now();
         if request.op == Op::Flush {
             self.flush_failed(NOT_CONNECTED, now);
         }
@@ -71,21 +70,30 @@ pub(super) struct Lost(pub(super) String);
 /// Where a queue's mail goes.
 struct Port {
     mail: Vec<Mail>,
-    wakeups: Arc<Wakeups>,
+    /// Where somebody may wait for it by a descriptor.
+    wakeups: Option<Arc<Wakeups>>,
     /// True if the port was woken for the mail.
     is_woken: bool,
+}
+
+/// Way of the bytes of a connection.
+pub(super) struct Way {
+    pub(super) transport: Box<dyn Transport>,
+    /// Socket beneath it, if there is one.
+    pub(super) socket: Option<Arc<OwnedFd>>,
 }
 
 /// A connection.
 pub(super) struct Link {
     pub(super) export: Arc<Export>,
-    socket: Arc<OwnedFd>,
+    /// Socket beneath the transport, if there is one.
+    socket: Option<Arc<OwnedFd>>,
     common: Arc<Common>,
     state: Mutex<State>,
 }
 
 struct State {
-    transport: Socket,
+    transport: Box<dyn Transport>,
     replies: Replies,
     commands: Commands,
     output: Output,
@@ -100,8 +108,8 @@ struct State {
 }
 
 impl Link {
-    pub(super) fn new(transport: Socket, export: Arc<Export>, common: Arc<Common>) -> Self {
-        let socket = Arc::clone(transport.fd());
+    pub(super) fn new(way: Way, export: Arc<Export>, common: Arc<Common>) -> Self {
+        let Way { transport, socket } = way;
         let state = State {
             replies: Replies::new(export.is_structured),
             transport,
@@ -123,29 +131,31 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the socket to wait for: it is readable when replies have come.
-    pub(super) fn socket(&self) -> &Arc<OwnedFd> {
-        &self.socket
+    /// Returns a descriptor for a new port to wait for; `None` without a socket.
+    ///
+    /// # Errors
+    /// If the kernel has none to give.
+    pub(super) fn wakeups(&self) -> io::Result<Option<Arc<Wakeups>>> {
+        self.socket.as_ref().map(|socket| Wakeups::new(socket).map(Arc::new)).transpose()
     }
 
     /// The clock of the queues.
-    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.common.clock
+    pub(super) fn time(&self) -> &Time {
+        &self.common.time
     }
 
     /// Ends the connection from outside; those who use it learn of it when they poll.
     pub(super) fn cut(&self) {
-        // It may be gone already, which is what was wanted.
-        shutdown(&*self.socket, Shutdown::Both).ok();
+        self.state().transport.cut();
     }
 
     /// A new port; `None` if the connection is lost.
-    pub(super) fn join(&self, wakeups: &Arc<Wakeups>) -> Option<PortId> {
+    pub(super) fn join(&self, wakeups: Option<&Arc<Wakeups>>) -> Option<PortId> {
         let mut state = self.state();
         if state.lost.is_some() {
             return None;
         }
-        let port = Some(Port { mail: Vec::new(), wakeups: Arc::clone(wakeups), is_woken: false });
+        let port = Some(Port { mail: Vec::new(), wakeups: wakeups.map(Arc::clone), is_woken: false });
         let index = state.ports.iter().position(Option::is_none).unwrap_or(state.ports.len());
         if index == state.ports.len() {
             state.ports.push(port);
@@ -197,7 +207,7 @@ impl Link {
         let mut state = self.state();
         state.poller = port;
         if state.lost.is_none() {
-            let now = self.common.clock.now();
+            let now = self.common.time.now();
             requests.drain(..).for_each(|request| state.admit(port, request, &self.export, now));
         }
         let outcome = self.work(&mut state, to_receive);
@@ -260,7 +270,7 @@ impl Link {
             Ok(is_sent) => Ok(!is_sent),
             Err(lost) => {
                 state.end(lost.clone(), &self.common);
-                self.cut();
+                state.transport.cut();
                 Err(lost)
             }
         }
@@ -277,7 +287,7 @@ impl Drop for Link {
             let State { output, transport, .. } = &mut *state;
             output.head(&header.encode());
             // If it cannot be said, the end of the stream says it.
-            output.send(transport).ok();
+            output.send(&mut **transport).ok();
         }
     }
 }
@@ -292,7 +302,7 @@ impl State {
         let Some(Some(port)) = self.ports.get_mut(to as usize) else { return };
         if to != self.poller && !port.is_woken {
             port.is_woken = true;
-            port.wakeups.mail();
+            port.wakeups.iter().for_each(|wakeups| wakeups.mail());
         }
         port.mail.push(mail);
     }
@@ -301,7 +311,7 @@ impl State {
         if let Some(Some(port)) = self.ports.get_mut(port as usize) {
             into.append(&mut port.mail);
             if std::mem::take(&mut port.is_woken) {
-                port.wakeups.mail_taken();
+                port.wakeups.iter().for_each(|wakeups| wakeups.mail_taken());
             }
         }
     }
@@ -321,7 +331,7 @@ impl State {
 
     /// The connection is lost: everything the server may have seen is unknown, the rest has failed.
     fn end(&mut self, lost: Lost, common: &Common) {
-        let now = common.clock.now();
+        let now = common.time.now();
         self.lost = Some(lost);
         self.output = Output::default();
         self.commands = Commands::default();

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use plumb_block::{
-    Completion, Error, ErrorKind, Nanos, Outcome, Poller, Queue, QueueFull, QueueOptions, Request, Result,
-    Wait, wait_any, waiting_poll,
+    Clock as _, Completion, Error, ErrorKind, Nanos, Outcome, Queue, QueueFull, QueueOptions, Request,
+    Result, Wait, wait_any, waiting_poll,
 };
 
 use super::connections::Connections;
@@ -26,7 +26,8 @@ pub(super) struct NbdQueue {
     to_write: bool,
     is_lost: bool,
     depth: usize,
-    wakeups: Arc<Wakeups>,
+    /// Where there is a socket to wait for.
+    wakeups: Option<Arc<Wakeups>>,
     /// Requests that the connection has not taken yet.
     pending: VecDeque<Request>,
     /// How many requests the connection has, those given up included.
@@ -43,13 +44,12 @@ impl NbdQueue {
     pub(super) fn new(connections: Arc<Connections>, lane: usize, options: &QueueOptions) -> Result<Self> {
         let place = connections.uri.to_string();
         let link = Arc::clone(connections.link_for(lane));
-        let wakeups =
-            Wakeups::new(link.socket()).map_err(|error| Error::io(&error, "open a queue to", &place))?;
-        let wakeups = Arc::new(wakeups);
-        let port = link.join(&wakeups).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
-            let because = connections.why_lost().unwrap_or("the connection is lost").to_owned();
-            Error::new(ErrorKind::Os(NOT_CONNECTED), "open a queue to", place).because(because)
-        })?;
+        let wakeups = link.wakeups().map_err(|error| Error::io(&error, "open a queue to", &place))?;
+        let port =
+            link.join(wakeups.as_ref()).filter(|_| connections.why_lost().is_none()).ok_or_else(|| {
+                let because = connections.why_lost().unwrap_or("the connection is lost").to_owned();
+                Error::new(ErrorKind::Os(NOT_CONNECTED), "open a queue to", place).because(because)
+            })?;
         Ok(Self {
             connections,
             link,
@@ -67,7 +67,7 @@ impl NbdQueue {
     }
 
     fn now(&self) -> Nanos {
-        self.connections.common.clock.now()
+        self.connections.common.time.now()
     }
 
     /// How many requests somebody still waits for.
@@ -145,8 +145,9 @@ impl NbdQueue {
     }
 
     fn update_wakeups(&self) {
+        let Some(wakeups) = &self.wakeups else { return };
         let deadline = (self.deadline_earliest != NEVER).then(|| self.deadline_earliest.since(self.now()));
-        self.wakeups.update(self.is_lost, self.to_write, deadline);
+        wakeups.update(self.is_lost, self.to_write, deadline);
     }
 }
 
@@ -165,8 +166,8 @@ impl Queue for NbdQueue {
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> Result<usize> {
         if wait.completions > 0 {
-            let (in_flight, clock) = (self.awaited(), Arc::clone(self.link.clock()));
-            return waiting_poll(self, in_flight, wait, completions, &mut Poller::new(&*clock));
+            let (in_flight, time) = (self.awaited(), self.link.time().clone());
+            return waiting_poll(self, in_flight, wait, completions, &mut &time);
         }
         let before = completions.len();
         // Nothing can have come for what was not sent; but others may have been waiting long.
@@ -179,7 +180,7 @@ impl Queue for NbdQueue {
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.wakeups.as_fd())
+        self.wakeups.as_ref().map(|wakeups| wakeups.as_fd())
     }
 }
 
@@ -189,14 +190,14 @@ impl Drop for NbdQueue {
     fn drop(&mut self) {
         let mut ignored = Vec::new();
         self.pending.clear();
-        let clock = Arc::clone(self.link.clock());
-        let until = clock.now().saturating_add(self.connections.options.drop_patience);
+        let time = self.link.time().clone();
+        let until = time.now().saturating_add(self.connections.options.drop_patience);
         while self.taken > 0 && !self.is_lost {
             self.exchange(true, &mut ignored);
             ignored.clear();
             self.update_wakeups();
-            let is_over = self.taken == 0 || clock.now() >= until;
-            if is_over || wait_any([&*self as &dyn Queue], Some(until), &mut Poller::new(&*clock)).is_err() {
+            let is_over = self.taken == 0 || time.now() >= until;
+            if is_over || wait_any([&*self as &dyn Queue], Some(until), &mut &time).is_err() {
                 break;
             }
         }

@@ -12,7 +12,7 @@ use plumb_block::Errno;
 
 use super::commands::{Asked, Commands};
 use crate::nbd::input::Input;
-use crate::nbd::transport::{Patience, Socket, Transport as _};
+use crate::nbd::transport::Transport;
 use crate::nbd::wire::{
     Chunk, ChunkHeader, ChunkKind, Command, Cookie, Malformed, OffsetHole, ReplyHead, SimpleReply,
 };
@@ -79,7 +79,7 @@ impl Replies {
     /// stream.
     pub(super) fn receive(
         &mut self,
-        transport: &mut Socket,
+        transport: &mut dyn Transport,
         commands: &mut Commands,
         landing: &mut impl Landing,
     ) -> io::Result<Option<bool>> {
@@ -92,7 +92,7 @@ impl Replies {
             let behind = self.input.space(usize::MAX);
             let room = memory.len() + behind.len();
             let mut both = [IoSliceMut::new(memory), IoSliceMut::new(behind)];
-            let received = transport.receive(&mut both, Patience::None)?;
+            let received = transport.receive(&mut both)?;
             let placed = received.min(*left as usize);
             *at += placed as u64;
             *left -= placed as u32;
@@ -102,7 +102,7 @@ impl Replies {
         // Never empty, for `advance` leaves no more than a header behind.
         let space = self.input.space(usize::MAX);
         let room = space.len();
-        let received = transport.receive(&mut [IoSliceMut::new(space)], Patience::None)?;
+        let received = transport.receive(&mut [IoSliceMut::new(space)])?;
         self.input.received(received);
         Ok((received > 0).then(|| transport.may_have_more(received, room)))
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use plumb_block::{Completion, Errno, Nanos, Outcome, PollFlags, Poller, Request, Tag, wait_any};
+use plumb_block::{Clock as _, Completion, Errno, Nanos, Outcome, PollFlags, Poller, Request, Tag, wait_any};
 
 use super::link::{Link, Lost, Mail};
 use super::wakeups::Wakeups;
@@ -39,32 +39,39 @@ pub(super) fn status(
 /// A port for one request.
 struct Port<'a> {
     link: &'a Arc<Link>,
-    wakeups: Arc<Wakeups>,
+    wakeups: Option<Arc<Wakeups>>,
     number: u32,
     requests: VecDeque<Request>,
 }
 
 impl<'a> Port<'a> {
     fn open(link: &'a Arc<Link>) -> Result<Self, Lost> {
-        let wakeups = Arc::new(Wakeups::new(link.socket()).map_err(|error| Lost(error.to_string()))?);
-        let number = link.join(&wakeups).ok_or_else(|| Lost("the connection is lost".to_owned()))?;
+        let wakeups = link.wakeups().map_err(|error| Lost(error.to_string()))?;
+        let number = link.join(wakeups.as_ref()).ok_or_else(|| Lost("the connection is lost".to_owned()))?;
         Ok(Self { link, wakeups, number, requests: VecDeque::new() })
     }
 
     fn answer(mut self, until: Nanos) -> Result<Mail, Lost> {
-        let clock = Arc::clone(self.link.clock());
+        let time = self.link.time().clone();
         let mut mail = Vec::new();
         loop {
             let outcome = self.link.exchange(self.number, &mut self.requests, true, &mut mail);
             if let Some(answer) = mail.pop() {
                 return Ok(answer);
             }
-            self.wakeups.update(false, outcome?, None);
-            if clock.now() >= until {
+            let to_write = outcome?;
+            if time.now() >= until {
                 return Err(Lost("no answer in time".to_owned()));
             }
-            let mut poller = Poller::new(&*clock).watching(self.wakeups.as_fd(), PollFlags::IN);
-            wait_any([], Some(until), &mut poller).map_err(|error| Lost(error.to_string()))?;
+            let waited = match &self.wakeups {
+                None => wait_any([], Some(until), &mut &time),
+                Some(wakeups) => {
+                    wakeups.update(false, to_write, None);
+                    let mut poller = Poller::new(&time).watching(wakeups.as_fd(), PollFlags::IN);
+                    wait_any([], Some(until), &mut poller)
+                }
+            };
+            waited.map_err(|error| Lost(error.to_string()))?;
         }
     }
 }

@@ -8,8 +8,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use plumb_block::{Clock, Nanos};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_keepidle, set_tcp_nodelay,
@@ -25,26 +26,39 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// is dead: a host that lost power says nothing.
 const UNACKNOWLEDGED_MAX_MS: u32 = 30_000;
 
+/// A time by a clock after which nobody waits any more.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline<'a> {
+    pub(super) clock: &'a dyn Clock,
+    pub(super) at: Nanos,
+}
+
+impl Deadline<'_> {
+    /// Returns the time that is left.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if there is none.
+    pub(super) fn left(self) -> io::Result<Duration> {
+        let left = self.at.since(self.clock.now());
+        if left == Nanos::ZERO { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.into()) }
+    }
+}
+
 /// A socket connected to `address`, by `until`; [`TimedOut`](io::ErrorKind::TimedOut) if nobody took it until
 /// then.
-pub(super) fn connected(address: &Address, until: Instant) -> io::Result<OwnedFd> {
+pub(super) fn connected(address: &Address, until: Deadline<'_>) -> io::Result<OwnedFd> {
     match address {
         Address::Unix(path) => unix(path, until),
         Address::Tcp { host, port } => tcp(host, *port, until),
     }
 }
 
-fn left_until(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
-fn unix(path: &Path, until: Instant) -> io::Result<OwnedFd> {
+fn unix(path: &Path, until: Deadline<'_>) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let address = SocketAddrUnix::new(path)?;
     loop {
         // A server that accepts nobody keeps connect() waiting once its backlog is full; this ends that.
-        set_socket_timeout(&socket, Timeout::Send, Some(left_until(until)?))?;
+        set_socket_timeout(&socket, Timeout::Send, Some(until.left()?))?;
         match connect(&socket, &address) {
             Ok(()) => break,
             Err(Errno::INTR) => {}
@@ -56,7 +70,7 @@ fn unix(path: &Path, until: Instant) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn tcp(host: &str, port: u16, until: Instant) -> io::Result<OwnedFd> {
+fn tcp(host: &str, port: u16, until: Deadline<'_>) -> io::Result<OwnedFd> {
     let addresses = match host.parse::<IpAddr>() {
         Ok(address) => vec![SocketAddr::new(address, port)],
         Err(_) if host.eq_ignore_ascii_case("localhost") => vec![
@@ -67,7 +81,7 @@ fn tcp(host: &str, port: u16, until: Instant) -> io::Result<OwnedFd> {
     };
     let mut failed = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
     for address in addresses {
-        match TcpStream::connect_timeout(&address, left_until(until)?) {
+        match TcpStream::connect_timeout(&address, until.left()?) {
             Ok(stream) => return tuned(stream.into()),
             Err(error) => failed = error,
         }

@@ -1,12 +1,29 @@
-//! One connection from greeting to goodbye, over any transport.
+//! One connection from greeting to goodbye, as a step function over any transport, and its driver over a
+//! socket.
+//!
+//! A [`Connection`] reads no clock and never waits: each turn takes what the transport and the device have,
+//! goes as far as that leads, and says what it [wants](Wants) next. [`serve`] waits for that in a thread of
+//! its own, by the first of these that applies:
+//!
+//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment
+//!    where that pays. A device that completes within the poll costs two system calls a request and, with a
+//!    client that sends the next one soon, no wakeup.
+//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for
+//!    one request, after polling both for a moment where that pays.
+//! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the
+//!    queue's own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::sync::Arc;
-use std::time::Instant;
+
+use plumb_block::{Clock, Nanos, Queue, Wait};
 
 use super::handshake::{Handshake, Session, Step, Terms};
 use super::transmission::{Broken, Limits, Transmission};
-use crate::nbd::transport::Transport;
+use crate::busy_poll::BusyPoll;
+use crate::nbd::output::Output;
+use crate::nbd::transport::{Socket, Transport};
+use crate::nbd::turn::{Turn, Wants};
 
 /// How much is received at once during the handshake.
 const PIECE_BYTES: usize = 4 << 10;
@@ -17,60 +34,200 @@ pub(super) struct Setting {
     pub(super) limits: Limits,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     /// When the handshake must be over.
-    pub(super) until: Instant,
+    pub(super) until: Nanos,
+}
+
+/// A connection to an export.
+pub struct Connection {
+    phase: Phase,
+}
+
+enum Phase {
+    Handshake(Box<Greeting>),
+    Transmission(Box<Transmission>),
+}
+
+impl Connection {
+    pub(super) fn new(setting: Setting) -> Self {
+        Self { phase: Phase::Handshake(Box::new(Greeting::new(setting))) }
+    }
+
+    /// Takes one turn at the time `now`. The device is polled with `wait`: a driver whose device has no
+    /// descriptor waits there.
+    ///
+    /// # Errors
+    /// If the connection has to end although the client did not leave; what was in flight is unanswered.
+    pub fn advance(&mut self, transport: &mut dyn Transport, now: Nanos, wait: Wait) -> Result<Turn, Broken> {
+        match &mut self.phase {
+            Phase::Transmission(transmission) => transmission.advance(transport, now, wait),
+            Phase::Handshake(greeting) => {
+                let turn = greeting.advance(transport, now)?;
+                if let Some(session) = greeting.session.take() {
+                    let limits = greeting.setting.limits.clone();
+                    let transmission = Transmission::new(session, limits, &greeting.received);
+                    self.phase = Phase::Transmission(Box::new(transmission));
+                }
+                Ok(turn)
+            }
+        }
+    }
+
+    /// Returns the queue of the device, if any request came.
+    fn queue(&self) -> Option<&dyn Queue> {
+        match &self.phase {
+            Phase::Handshake(_) => None,
+            Phase::Transmission(transmission) => transmission.queue(),
+        }
+    }
+}
+
+/// A connection that shakes hands.
+struct Greeting {
+    setting: Setting,
+    handshake: Handshake,
+    received: Vec<u8>,
+    output: Output,
+    /// Latest step of the handshake; it is carried out once all output is sent.
+    step: Step,
+    is_encrypting: bool,
+    /// Session that was agreed on.
+    session: Option<Session>,
+}
+
+impl Greeting {
+    fn new(setting: Setting) -> Self {
+        let mut output = Output::default();
+        output.bytes(Handshake::greeting().to_vec());
+        Self {
+            handshake: Handshake::new(setting.terms.clone()),
+            setting,
+            received: Vec::new(),
+            output,
+            step: Step::NeedBytes,
+            is_encrypting: false,
+            session: None,
+        }
+    }
+
+    fn advance(&mut self, transport: &mut dyn Transport, now: Nanos) -> Result<Turn, Broken> {
+        let mut has_moved = false;
+        loop {
+            while matches!(self.step, Step::Continue) && !self.output.is_full() {
+                let mut answer = Vec::new();
+                let (consumed, step) = self.handshake.advance(&self.received, &mut answer)?;
+                self.received.drain(..consumed);
+                if !answer.is_empty() {
+                    self.output.bytes(answer);
+                }
+                self.step = step;
+            }
+            has_moved |= self.output.send(transport)?;
+            let is_sent = transport.hand_over()? && self.output.is_empty();
+            if !is_sent {
+                return self.waits(now, has_moved, Wants { write: true, ..Wants::default() });
+            }
+            if self.is_encrypting {
+                if !transport.is_encrypted()? {
+                    let write = !transport.hand_over()?;
+                    return self.waits(now, has_moved, Wants { read: true, write, ..Wants::default() });
+                }
+                self.is_encrypting = false;
+                self.handshake.encrypted();
+            }
+            match std::mem::replace(&mut self.step, Step::Continue) {
+                Step::Continue => {}
+                Step::Close => return Ok(Turn::Over),
+                Step::Transmit(session) => {
+                    self.session = Some(session);
+                    return Ok(Turn::Moved(Wants { read: true, ..Wants::default() }));
+                }
+                Step::StartTls => self.encrypt(transport)?,
+                Step::NeedBytes => match self.receive(transport)? {
+                    Some(0) => return Ok(Turn::Over),
+                    Some(_) => has_moved = true,
+                    None => {
+                        self.step = Step::NeedBytes;
+                        return self.waits(now, has_moved, Wants { read: true, ..Wants::default() });
+                    }
+                },
+            }
+        }
+    }
+
+    /// Receives once; `None` if nothing is there.
+    fn receive(&mut self, transport: &mut dyn Transport) -> io::Result<Option<usize>> {
+        let mut piece = [0; PIECE_BYTES];
+        match transport.receive(&mut [IoSliceMut::new(&mut piece)]) {
+            Ok(count) => {
+                self.received.extend_from_slice(&piece[..count]);
+                Ok(Some(count))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn encrypt(&mut self, transport: &mut dyn Transport) -> io::Result<()> {
+        // Bytes sent in the clear behind STARTTLS could be anyone's.
+        let Some(config) = self.setting.tls.as_ref().filter(|_| self.received.is_empty()) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let tls = rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        self.is_encrypting = true;
+        transport.encrypt(tls.into())
+    }
+
+    fn waits(&self, now: Nanos, has_moved: bool, wants: Wants) -> Result<Turn, Broken> {
+        let until = self.setting.until;
+        if now >= until && !has_moved {
+            return Err(Broken::Stalled);
+        }
+        Ok(Turn::new(has_moved, Wants { until: Some(until), ..wants }))
+    }
 }
 
 /// Serves one connection to its end.
-pub(super) fn serve(transport: &mut impl Transport, setting: Setting) -> Result<(), Broken> {
-    let mut received = Vec::new();
-    match shake_hands(transport, &setting, &mut received)? {
-        None => Ok(()),
-        Some(session) => Transmission::new(session, setting.limits, &received).run(transport),
-    }
-}
-
-/// Shakes hands and returns what was agreed, if anything; bytes that came behind it are left in `received`.
-fn shake_hands(
-    transport: &mut impl Transport,
-    setting: &Setting,
-    received: &mut Vec<u8>,
-) -> Result<Option<Session>, Broken> {
-    let until = setting.until;
-    let mut handshake = Handshake::new(setting.terms.clone());
-    transport.send_all(&Handshake::greeting(), until).map_err(broken)?;
-    let mut output = Vec::new();
+pub(super) fn serve(
+    mut connection: Connection,
+    socket: &mut Socket,
+    clock: &dyn Clock,
+) -> Result<(), Broken> {
+    // For the next request, and for the end of the only one.
+    let (mut request_poll, mut end_poll) = (BusyPoll::default(), BusyPoll::default());
+    let mut turn = connection.advance(socket, clock.now(), Wait::NONE)?;
     loop {
-        let (consumed, step) = handshake.advance(received, &mut output)?;
-        received.drain(..consumed);
-        if !matches!(step, Step::Continue) || output.len() > PIECE_BYTES {
-            transport.send_all(&output, until).map_err(broken)?;
-            output.clear();
-        }
-        match step {
-            Step::Continue => {}
-            Step::NeedBytes => {
-                let mut piece = [0; PIECE_BYTES];
-                let count = transport.receive_by(&mut piece, until).map_err(broken)?;
-                if count == 0 {
-                    return Ok(None);
+        let mut look = || match connection.advance(socket, clock.now(), Wait::NONE) {
+            Ok(Turn::Idle(_)) => None,
+            other => Some(other),
+        };
+        turn = match turn {
+            Turn::Over => return Ok(()),
+            Turn::Moved(wants) | Turn::Idle(wants) if wants.is_for_bytes_alone() => {
+                match request_poll.poll(clock, look) {
+                    Some(found) => found?,
+                    None => {
+                        socket.wait_in_next_receive();
+                        connection.advance(socket, clock.now(), Wait::NONE)?
+                    }
                 }
-                received.extend_from_slice(&piece[..count]);
             }
-            Step::Close => return Ok(None),
-            Step::Transmit(session) => return Ok(Some(session)),
-            Step::StartTls => {
-                // Bytes sent in the clear behind STARTTLS could be anyone's.
-                let Some(config) = setting.tls.as_ref().filter(|_| received.is_empty()) else {
-                    return Err(Broken::Socket(io::ErrorKind::InvalidData.into()));
-                };
-                let tls = rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-                transport.encrypt(tls.into(), until).map_err(broken)?;
-                handshake.encrypted();
+            Turn::Moved(_) => connection.advance(socket, clock.now(), Wait::NONE)?,
+            Turn::Idle(wants) => {
+                let found =
+                    if wants.in_flight == 1 && !wants.write { end_poll.poll(clock, &mut look) } else { None };
+                let is_blind = connection.queue().is_some_and(|queue| queue.wake_fd().is_none());
+                match found {
+                    Some(found) => found?,
+                    None if wants.in_flight > 0 && is_blind && !wants.write => {
+                        connection.advance(socket, clock.now(), Wait::ONE)?
+                    }
+                    None => {
+                        let queue = connection.queue().filter(|_| wants.in_flight > 0);
+                        socket.wait(wants, queue, clock).map_err(io::Error::other)?;
+                        connection.advance(socket, clock.now(), Wait::NONE)?
+                    }
+                }
             }
-        }
+        };
     }
-}
-
-fn broken(error: io::Error) -> Broken {
-    if error.kind() == io::ErrorKind::TimedOut { Broken::Stalled } else { Broken::Socket(error) }
 }

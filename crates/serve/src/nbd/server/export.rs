@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, DeviceInfo};
+use plumb_block::{Bytes, Clock, Device, DeviceInfo};
 
 use crate::nbd::wire::{Info, PAYLOAD_MAX_BYTES, TransmissionFlags};
 use crate::served_device::{REQUEST_TIMEOUT, ServedDevice};
@@ -31,8 +31,8 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) fn new(export: Export) -> Self {
-        let device = Arc::new(ServedDevice::new(Arc::clone(&export.device), REQUEST_TIMEOUT));
+    pub(super) fn new(export: Export, clock: Arc<dyn Clock>) -> Self {
+        let device = Arc::new(ServedDevice::new(Arc::clone(&export.device), clock, REQUEST_TIMEOUT));
         Self { export, device }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, Clock, RealClock};
 
 use crate::nbd::tls::ServerTls;
 
@@ -36,6 +36,8 @@ pub struct Options {
     /// How much memory the payloads of all connections may take, beyond 2.5 MiB for each that has made a
     /// request.
     pub memory_max: Bytes,
+    /// Clock by which handshakes and requests are late.
+    pub clock: Arc<dyn Clock>,
     /// Told when a connection has ended.
     pub observer: Option<Observer>,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             stop_timeout: Duration::from_secs(10),
             depth: 128,
             memory_max: Bytes::gib(1),
+            clock: Arc::new(RealClock::start()),
             observer: None,
         }
     }

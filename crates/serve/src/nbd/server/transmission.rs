@@ -8,17 +8,9 @@
 //! - `answer`: from pieces that have ended to replies.
 //! - `status`: what is behind the blocks.
 //!
-//! One turn is: understand what was received, submit, collect what completed, send. In between nothing is
-//! waited for, so requests that arrived together go to the device together and their replies leave together.
-//! Only when a turn changed nothing does the connection wait, by the first of these that applies:
-//!
-//! 1. Nothing is in flight and nothing to be sent: in the receive call itself, after polling for a moment
-//!    where that pays. A device that completes within the poll costs two system calls a request and, with a
-//!    client that sends the next one soon, no wakeup.
-//! 2. Something is in flight and the queue has a descriptor: for the socket and the descriptor together; for
-//!    one request, after polling both for a moment where that pays.
-//! 3. Something is in flight, the queue has no descriptor, and nothing can be sent or received now: in the
-//!    queue's own poll, for one completion. Requests that arrive meanwhile are seen when it returns.
+//! One turn is: collect what completed, or receive; understand it, submit, collect, send. In between nothing
+//! is waited for, so requests that arrived together go to the device together and their replies leave
+//! together.
 //!
 //! Invariants:
 //! - A reply that says "done" leaves only after every piece of the request, and the flush that its FUA asks
@@ -38,16 +30,15 @@ mod status;
 
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
-use std::time::Instant;
 
-use plumb_block::{Errno, LbaRange, Op, Payload, Wait};
+use plumb_block::{Errno, LbaRange, Nanos, Op, Payload, Queue, Wait};
 
 use super::buffers::{Budget, Buffers};
 use super::handshake::Session;
-use crate::busy_poll::BusyPoll;
 use crate::nbd::input::Input;
 use crate::nbd::output::Output;
-use crate::nbd::transport::{Patience, Transport, Wants};
+use crate::nbd::transport::Transport;
+use crate::nbd::turn::{Turn, Wants};
 use crate::nbd::wire::{Malformed, RequestHeader};
 use crate::requests::Requests;
 use crate::slab::Slab;
@@ -63,15 +54,20 @@ const LARGE_BYTES: u32 = 32 << 10;
 
 /// Why a connection ended before the client said so.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub enum Broken {
+    /// The client sent something that is not the protocol.
     #[error("the client does not speak the protocol")]
     Protocol(#[from] Malformed),
+    /// The transport broke.
     #[error("the connection failed")]
     Socket(#[from] io::Error),
+    /// The device gave no answer.
     #[error("the device lost power or did not answer: what was in flight stays unanswered")]
     Unanswered,
+    /// The client was too slow to shake hands.
     #[error("the handshake took too long")]
     Stalled,
+    /// A read failed after a part of its answer was sent.
     #[error(
         "the device failed in the middle of a read of which a part was sent: it cannot be answered to its end"
     )]
@@ -115,8 +111,8 @@ pub(super) struct Transmission {
     /// The read that is sent piece by piece: nothing else is taken in before it is over.
     streamed: Option<u32>,
     output: Output,
-    /// For the next request, and for the end of the only one.
-    busy_poll: [BusyPoll; 2],
+    /// True if bytes can be taken in.
+    may_receive: bool,
     /// No more bytes will come.
     is_at_end: bool,
     /// No more requests are taken.
@@ -139,42 +135,57 @@ impl Transmission {
             commands: Slab::default(),
             streamed: None,
             output: Output::default(),
-            busy_poll: <[BusyPoll; 2]>::default(),
+            may_receive: false,
             is_at_end: false,
             is_leaving: false,
         }
     }
 
-    /// Serves until the client leaves, the input ends, or something breaks.
-    pub(super) fn run(&mut self, transport: &mut impl Transport) -> Result<(), Broken> {
+    /// Takes one turn at the time `now`; the device is polled with `wait` first.
+    pub(super) fn advance(
+        &mut self,
+        transport: &mut dyn Transport,
+        now: Nanos,
+        wait: Wait,
+    ) -> Result<Turn, Broken> {
+        let mut has_moved = self.collect(wait)? || (self.may_receive && self.receive(transport)?);
         loop {
             let blocked = self.take_in()?;
-            let has_completed = self.collect(Wait::NONE)?;
+            let has_completed = self.needs_poll() && self.collect(Wait::NONE)?;
+            has_moved |= has_completed;
             // A completion may have led to another request, the flush after a trim, which the device must
             // see.
-            let is_unpolled = self.lane.as_ref().is_some_and(|lane| lane.requests.is_unpolled());
-            if is_unpolled || (has_completed && blocked == Blocked::Room) {
+            if self.needs_poll() || (has_completed && blocked == Blocked::Room) {
                 continue;
             }
             let has_sent = self.output.send(transport)?;
-            let is_handed_over = transport.hand_over()?;
+            has_moved |= has_sent;
+            let is_sent = transport.hand_over()? && self.output.is_empty();
             if blocked == Blocked::Input && self.is_at_end {
                 self.is_leaving = true;
             }
-            if self.is_leaving && self.is_idle() && is_handed_over {
-                return Ok(());
+            let in_flight = self.in_flight();
+            if self.is_leaving && in_flight == 0 && is_sent {
+                return Ok(Turn::Over);
             }
             if blocked == Blocked::Room && (has_completed || has_sent) {
                 continue;
             }
-            let may_receive = blocked == Blocked::Input && !self.is_leaving;
-            self.wait(transport, may_receive, is_handed_over)?;
+            self.may_receive = blocked == Blocked::Input && !self.is_leaving;
+            let wait_max = self.lane.as_ref().map(|lane| lane.requests.wait_max());
+            let until = wait_max.filter(|_| in_flight > 0).map(|most| now.saturating_add(most));
+            let wants = Wants { read: self.may_receive, write: !is_sent, in_flight, until };
+            return Ok(Turn::new(has_moved, wants));
         }
     }
 
-    /// Nothing is being done and nothing is to be sent.
-    fn is_idle(&self) -> bool {
-        self.in_flight() == 0 && self.output.is_empty()
+    /// Returns the queue of the device, if any request came.
+    pub(super) fn queue(&self) -> Option<&dyn Queue> {
+        self.lane.as_ref().map(|lane| lane.requests.queue())
+    }
+
+    fn needs_poll(&self) -> bool {
+        self.lane.as_ref().is_some_and(|lane| lane.requests.needs_poll())
     }
 
     fn in_flight(&self) -> usize {
@@ -186,81 +197,19 @@ impl Transmission {
         self.lane.as_ref().is_none_or(|lane| lane.requests.has_room())
     }
 
-    /// Waits as the module says, and receives what is there.
-    fn wait(
-        &mut self,
-        transport: &mut impl Transport,
-        may_receive: bool,
-        is_sent: bool,
-    ) -> Result<(), Broken> {
-        let is_sent = is_sent && self.output.is_empty();
-        if may_receive {
-            let may_sleep = self.in_flight() == 0 && is_sent;
-            if may_sleep && self.receive_soon(transport)? {
-                return Ok(());
-            }
-            let patience = if may_sleep { Patience::Endless } else { Patience::None };
-            if self.receive(transport, patience)? {
-                return Ok(());
-            }
-        }
-        if self.in_flight() == 1 && is_sent && self.ends_soon(transport, may_receive)? {
-            return Ok(());
-        }
-        let at_device = self.lane.as_ref().map(|lane| &lane.requests).filter(|at| at.in_flight() > 0);
-        let wake = at_device.and_then(Requests::wake_fd);
-        if at_device.is_some() && wake.is_none() && is_sent {
-            self.collect(Wait::ONE)?;
-            return Ok(());
-        }
-        let until = at_device.map(|requests| Instant::now() + requests.wait_max());
-        let wants = Wants { read: may_receive, write: !is_sent, wake, until };
-        if wants.read || wants.write || wants.wake.is_some() {
-            transport.wait(wants)?;
-        }
-        Ok(())
-    }
-
-    /// Receives what comes within a moment; whether anything did.
-    fn receive_soon(&mut self, transport: &mut impl Transport) -> Result<bool, Broken> {
-        self.look_again(0, |this| this.receive(transport, Patience::None))
-    }
-
-    /// Collects what ends within a moment, or receives what comes; whether there was any.
-    fn ends_soon(&mut self, transport: &mut impl Transport, may_receive: bool) -> Result<bool, Broken> {
-        self.look_again(1, |this| {
-            Ok(this.collect(Wait::NONE)? || (may_receive && this.receive(transport, Patience::None)?))
-        })
-    }
-
-    /// Returns true if `look` finds something within a moment, where that pays.
-    fn look_again(
-        &mut self,
-        what: usize,
-        mut look: impl FnMut(&mut Self) -> Result<bool, Broken>,
-    ) -> Result<bool, Broken> {
-        let mut busy_poll = std::mem::take(&mut self.busy_poll[what]);
-        let found = busy_poll.poll(|| match look(self) {
-            Ok(false) => None,
-            other => Some(other),
-        });
-        self.busy_poll[what] = busy_poll;
-        found.unwrap_or(Ok(false))
-    }
-
     /// Receives into the buffer of the write that is being taken in, if there is one, and behind that into
-    /// the input. Whether the state of affairs changed.
-    fn receive(&mut self, transport: &mut impl Transport, patience: Patience) -> Result<bool, Broken> {
+    /// the input. Returns true if bytes came, or the end.
+    fn receive(&mut self, transport: &mut dyn Transport) -> Result<bool, Broken> {
         let (payload, is_last) = self.intake.payload_space(self.input.is_empty());
         let payload_bytes = payload.len();
         let ahead = if self.expects_large { RequestHeader::BYTES } else { INPUT_BYTES };
         // While more of the payload is to come than fits, what comes next belongs into the next buffer.
         let outcome = match (payload_bytes, is_last) {
-            (0, _) => transport.receive(&mut [IoSliceMut::new(self.input.space(ahead))], patience),
-            (_, false) => transport.receive(&mut [IoSliceMut::new(payload)], patience),
+            (0, _) => transport.receive(&mut [IoSliceMut::new(self.input.space(ahead))]),
+            (_, false) => transport.receive(&mut [IoSliceMut::new(payload)]),
             (_, true) => {
                 let mut both = [IoSliceMut::new(payload), IoSliceMut::new(self.input.space(ahead))];
-                transport.receive(&mut both, patience)
+                transport.receive(&mut both)
             }
         };
         let count = match outcome {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use plumb_block::{Errno, Nanos, Outcome};
+use plumb_block::{Clock as _, Errno, Nanos, Outcome};
 
 use super::{Common, Lost, Mail, State, broken};
 use crate::nbd::client::jobs::{Phase, Wanted};
@@ -20,13 +20,13 @@ impl State {
     pub(super) fn receive(&mut self, common: &Common) -> Result<(), Lost> {
         loop {
             let Self { replies, transport, commands, jobs, answers, .. } = self;
-            let received = match replies.receive(transport, commands, jobs) {
+            let received = match replies.receive(&mut **transport, commands, jobs) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 other => other.map_err(|error| broken(&error))?,
             };
             let understood = replies.advance(commands, jobs, answers);
             let mut answers = std::mem::take(answers);
-            let now = common.clock.now();
+            let now = common.time.now();
             for answer in answers.drain(..) {
                 self.answered(answer, common, now);
             }

@@ -1,10 +1,9 @@
 //! From jobs to commands: what is sent, as far as there is room.
 
-use plumb_block::Payload;
+use plumb_block::{Clock as _, Payload};
 
 use super::{Common, Lost, State, broken};
 use crate::nbd::client::commands::Asked;
-use crate::nbd::transport::Transport as _;
 use crate::nbd::wire::{Command, CommandFlags, Cookie, RequestHeader};
 
 fn header(command: Command, flags: CommandFlags, cookie: Cookie, offset: u64, length: u32) -> RequestHeader {
@@ -17,7 +16,7 @@ impl State {
         loop {
             self.stage(common);
             let Self { output, transport, .. } = self;
-            output.send(transport).map_err(|error| broken(&error))?;
+            output.send(&mut **transport).map_err(|error| broken(&error))?;
             if !output.is_empty() || !transport.hand_over().map_err(|error| broken(&error))? {
                 return Ok(false);
             }
@@ -32,7 +31,7 @@ impl State {
         if self.to_stage.is_empty() {
             return;
         }
-        let now = common.clock.now();
+        let now = common.time.now();
         while let Some(number) = self.to_stage.front().copied()
             && !self.output.is_full()
         {

@@ -1,14 +1,13 @@
-//! A transport in memory: delivers a script in pieces of any size, takes what is sent in pieces of any size.
+//! A transport that delivers a script in pieces of any size, takes what is sent in pieces of any size.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::time::Instant;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use crate::nbd::transport::{Patience, Transport, Wants};
+use crate::nbd::transport::Transport;
 
-/// Number of waits in a row without a byte in either direction after which the server counts as stuck.
+/// Number of turns in a row without a byte in either direction after which the server counts as stuck.
 const WAITS_MAX: u32 = 1000;
 
 pub(super) struct Pipe {
@@ -28,7 +27,9 @@ impl Pipe {
         &self.sent
     }
 
-    pub(super) fn is_stuck(&self) -> bool {
+    /// Counts a turn in which nothing moved. Returns true if they are too many.
+    pub(super) const fn is_stuck(&mut self) -> bool {
+        self.waits += 1;
         self.waits > WAITS_MAX
     }
 
@@ -43,8 +44,8 @@ impl Pipe {
 }
 
 impl Transport for Pipe {
-    fn receive(&mut self, into: &mut [IoSliceMut<'_>], patience: Patience) -> io::Result<usize> {
-        if patience == Patience::None && self.random.next_u64().is_multiple_of(8) {
+    fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if self.random.next_u64().is_multiple_of(8) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.waits = 0;
@@ -78,16 +79,5 @@ impl Transport for Pipe {
         Ok(count)
     }
 
-    fn hand_over(&mut self) -> io::Result<bool> {
-        Ok(true)
-    }
-
-    fn wait(&mut self, _wants: Wants<'_>) -> io::Result<()> {
-        self.waits += 1;
-        if self.is_stuck() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
-    }
-
-    fn encrypt(&mut self, _tls: rustls::Connection, _until: Instant) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
+    fn cut(&mut self) {}
 }

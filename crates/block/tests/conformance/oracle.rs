@@ -1,20 +1,21 @@
-//! Oracle of what the user of a cache may see: the contract of a device for each block, by the conformance
-//! kit of `plumb_block` ([`History`]), with what a power cut and a killed process leave.
+//! Oracle of what the user of a device may see across power cuts and killed processes: the contract of a
+//! device for each block ([`History`]), with what a cut and a kill leave.
 //!
 //! - After a **cut** each block is one of its survivors, and that is all it ever was: durable, and the same
 //!   however often recovery begins again. The first read settles which one it is.
 //! - After a **kill** all that was acknowledged is there. A request that was not answered has taken effect or
 //!   not.
-//! - A block that was never written reads as generation 0, with which the backing is filled.
+//! - A block that was never written reads as what the device was filled with.
+//! - After a failed **flush** none succeeds before the device was opened again.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _};
 
-use plumb_block::conformance::{Content, History, Moment, Seen, Version};
-use plumb_block::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
+use super::{Content, History, Moment, Seen, Version};
+use crate::{Errno, Lba, LbaRange, Op, Outcome, Pattern};
 
 /// Seed of all patterns here.
-pub(crate) const SEED: u64 = 7;
+pub const SEED: u64 = 7;
 
 #[derive(Debug, Clone)]
 struct Pending {
@@ -26,51 +27,61 @@ struct Pending {
 
 /// A request that was answered as done.
 #[derive(Debug, Clone)]
-pub(crate) struct Answered {
-    pub(crate) op: Op,
-    pub(crate) range: LbaRange,
+pub struct Answer {
+    /// Operation of the request.
+    pub op: Op,
+    /// Blocks of the request.
+    pub range: LbaRange,
     /// Generation that was written; `None` for a request that is not a write.
-    pub(crate) generation: Option<u64>,
-    pub(crate) submitted: Moment,
-    pub(crate) completed: Moment,
+    pub generation: Option<u64>,
+    /// When it was submitted.
+    pub submitted: Moment,
+    /// When it was answered.
+    pub completed: Moment,
 }
 
 /// The versions of every block that was ever written.
 #[derive(Debug, Clone)]
-pub(crate) struct Oracle {
+pub struct Oracle {
     block: usize,
     discard_zeroes: bool,
+    /// Content of blocks that were never written.
+    initial: Content,
     /// True if what is acknowledged may be lost in a power cut.
     is_volatile: bool,
     moment: Moment,
     generation: u64,
     pending: BTreeMap<u64, Pending>,
     blocks: BTreeMap<u64, History<Content>>,
-    answered: Vec<Answered>,
+    answered: Vec<Answer>,
+    /// When a flush was seen to fail.
+    failed_flush: Option<Moment>,
 }
 
 impl Oracle {
-    /// Makes the oracle of a device in which every block holds generation 0.
-    pub(crate) fn new(block: usize, discard_zeroes: bool) -> Self {
+    /// Makes the oracle of a device with blocks of `block` bytes, every one of which holds `initial`.
+    pub fn new(block: usize, discard_zeroes: bool, initial: Content) -> Self {
         Self {
             block,
             discard_zeroes,
+            initial,
             is_volatile: true,
             moment: 1,
             generation: 0,
             pending: BTreeMap::new(),
             blocks: BTreeMap::new(),
             answered: Vec::new(),
+            failed_flush: None,
         }
     }
 
     /// Sets whether the device now says that its cache is volatile.
-    pub(crate) const fn set_volatile(&mut self, is_volatile: bool) {
+    pub const fn set_volatile(&mut self, is_volatile: bool) {
         self.is_volatile = is_volatile;
     }
 
     /// The blocks that were ever written, in runs of at most `longest`.
-    pub(crate) fn written(&self, longest: u64) -> Vec<LbaRange> {
+    pub fn written(&self, longest: u64) -> Vec<LbaRange> {
         let mut runs: Vec<LbaRange> = Vec::new();
         for lba in self.blocks.keys() {
             match runs.last_mut() {
@@ -81,17 +92,23 @@ impl Oracle {
         runs
     }
 
-    pub(crate) fn is_pending(&self) -> bool {
+    /// Returns true if a request is not answered.
+    pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
+    /// Number of requests that are not answered.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Returns the requests that were answered as done, in that order, but for reads.
-    pub(crate) fn answered(&self) -> &[Answered] {
+    pub fn answered(&self) -> &[Answer] {
         &self.answered
     }
 
     /// Lists the requests that are not answered.
-    pub(crate) fn waiting(&self) -> String {
+    pub fn waiting(&self) -> String {
         self.pending
             .iter()
             .map(|(tag, pending)| format!("{tag}: {:?} of {:?}; ", pending.op, pending.range))
@@ -99,7 +116,7 @@ impl Oracle {
     }
 
     /// A request is about to be submitted. The pattern of a write.
-    pub(crate) fn submitted(&mut self, tag: u64, op: Op, range: LbaRange) -> Option<Pattern> {
+    pub fn submitted(&mut self, tag: u64, op: Op, range: LbaRange) -> Option<Pattern> {
         self.moment += 1;
         let (content, displaces) = match op {
             Op::Write { .. } => {
@@ -112,8 +129,8 @@ impl Oracle {
         };
         if let Some(content) = content {
             for lba in range.lba.0..range.end().0 {
-                let history =
-                    self.blocks.entry(lba).or_insert_with(|| History::starting_with(Content::Generation(0)));
+                let initial = self.initial;
+                let history = self.blocks.entry(lba).or_insert_with(|| History::starting_with(initial));
                 history.versions.push(Version::submitted(content, self.moment, displaces));
             }
         }
@@ -122,9 +139,12 @@ impl Oracle {
         generation.map(|generation| Pattern { seed: SEED, lba: range.lba, generation })
     }
 
-    /// A request was answered; `bytes` are what a read returned. `may_fail`: whether something is broken
+    /// A request was answered; `bytes` are what a read returned. `may_fail` is true if something is broken
     /// beneath.
-    pub(crate) fn ended(
+    ///
+    /// # Errors
+    /// The violation, in words.
+    pub fn ended(
         &mut self,
         tag: u64,
         outcome: Outcome,
@@ -135,17 +155,25 @@ impl Oracle {
         self.moment += 1;
         if outcome.is_done() && pending.op != Op::Read {
             let Pending { op, range, generation, submitted } = pending;
-            self.answered.push(Answered { op, range, generation, submitted, completed: self.moment });
+            self.answered.push(Answer { op, range, generation, submitted, completed: self.moment });
         }
         let fail = |why: &str| Err(format!("{:?} of {:?}: {why}", pending.op, pending.range));
         match (pending.op, outcome) {
             (Op::Read, Outcome::Done) => return self.judge(&pending, bytes.ok_or("a read without bytes")?),
             (Op::Read, Outcome::Failed(Errno::EIO)) if may_fail || self.may_be_unreadable(&pending) => {}
+            (Op::Flush, Outcome::Done) if self.failed_flush.is_some_and(|at| at < pending.submitted) => {
+                return fail("succeeded after a flush had failed");
+            }
             (Op::Flush, Outcome::Done) => self.flushed(pending.submitted),
             (_, Outcome::Done) => self.landed(&pending),
             (_, Outcome::Failed(_)) if !may_fail => return fail(&format!("ended as {outcome:?}")),
-            (Op::Read | Op::Flush, Outcome::Failed(_)) => {}
-            (_, Outcome::Failed(_)) => self.of(&pending, |version| version.is_lost_track_of = true),
+            (Op::Flush, Outcome::Failed(_)) => self.failed_flush = self.failed_flush.or(Some(self.moment)),
+            (Op::Read, Outcome::Failed(_)) => {}
+            (Op::Read | Op::Flush, Outcome::Unknown) if may_fail => {}
+            (_, Outcome::Unknown) if !may_fail => return fail("was not answered"),
+            (_, Outcome::Failed(_) | Outcome::Unknown) => {
+                self.change(&pending, |version| version.is_lost_track_of = true);
+            }
             _ => return fail(&format!("ended as {outcome:?}")),
         }
         Ok(())
@@ -158,17 +186,24 @@ impl Oracle {
     }
 
     /// The cache has stopped: nothing is left to answer, and all that was acknowledged is durable.
-    pub(crate) fn stopped(&mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// If something is not answered.
+    pub fn stopped(&mut self) -> Result<(), String> {
         if self.is_pending() {
             return Err(format!("stopped, and {} is not answered", self.waiting()));
         }
         self.moment += 1;
+        self.failed_flush = None;
         self.flushed(self.moment);
         Ok(())
     }
 
     /// The cache was detached: the backing device, which holds these bytes in `range`, does without it.
-    pub(crate) fn detached(&mut self, range: LbaRange, bytes: &[u8]) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The violation, in words.
+    pub fn detached(&mut self, range: LbaRange, bytes: &[u8]) -> Result<(), String> {
         self.moment += 1;
         let read = Pending { op: Op::Read, range, submitted: self.moment, generation: None };
         self.judge(&read, bytes).map_err(|why| format!("detached, and on the backing device {why}"))
@@ -178,7 +213,7 @@ impl Oracle {
         let now = self.moment;
         let is_fua = matches!(pending.op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         let is_durable = is_fua || !self.is_volatile;
-        self.of(pending, |version| {
+        self.change(pending, |version| {
             version.completed = Some(now);
             version.is_durable = is_durable;
         });
@@ -186,7 +221,7 @@ impl Oracle {
     }
 
     /// Changes the version that a request has made of each of its blocks.
-    fn of(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
+    fn change(&mut self, pending: &Pending, mut change: impl FnMut(&mut Version<Content>)) {
         for (_, history) in self.blocks.range_mut(pending.range.lba.0..pending.range.end().0) {
             let versions = history.versions.iter_mut();
             versions.filter(|version| version.submitted == pending.submitted).for_each(&mut change);
@@ -219,7 +254,7 @@ impl Oracle {
         for (index, lba) in (pending.range.lba.0..pending.range.end().0).enumerate() {
             let seen = Seen::of(&bytes[index * self.block..(index + 1) * self.block], SEED, Lba(lba));
             let Some(history) = self.blocks.get_mut(&lba) else {
-                if seen != Seen::Whole(Content::Generation(0)) {
+                if !seen.is_one_of(&[self.initial]) {
                     return Err(format!("LBA {lba} was never written and reads as {seen:?}"));
                 }
                 continue;
@@ -239,8 +274,9 @@ impl Oracle {
     }
 
     /// The power was cut under everything.
-    pub(crate) fn cut(&mut self) {
+    pub fn cut(&mut self) {
         self.moment += 1;
+        self.failed_flush = None;
         self.pending.clear();
         for history in self.blocks.values_mut() {
             let was_unreadable = history.versions.iter().any(|version| version.is_lost_track_of);
@@ -258,15 +294,16 @@ impl Oracle {
     }
 
     /// Hashes the state that tells apart two users who may see different things after a cut now.
-    pub(crate) fn hash_after_cut(&self, hasher: &mut DefaultHasher) {
+    pub fn hash_after_cut(&self, hasher: &mut DefaultHasher) {
         let mut after = self.clone();
         after.cut();
         format!("{:?}", after.blocks).hash(hasher);
     }
 
     /// The process of the cache was killed, and its requests are ended.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.moment += 1;
+        self.failed_flush = None;
         self.pending.clear();
         for version in self.blocks.values_mut().flat_map(|history| &mut history.versions) {
             // A write that failed may still reach the backing device, whoever asked for it.
