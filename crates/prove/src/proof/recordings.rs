@@ -25,6 +25,8 @@ use crate::session::{Recorded, Trace, record_traced};
 
 /// Number of mixtures unless another number of recordings is wanted.
 const MIXTURES: u64 = 8;
+/// Time limit of all further recordings together, in budgets of one exploration.
+const BUDGETS: u32 = 3;
 
 /// Returns the choices of writeback in their order: those that every program is tried with, and the number of
 /// these; mixtures follow without end.
@@ -59,7 +61,8 @@ impl Request<'_> {
         let (plans, systematic) = plans(file_system, &recorded.syncs, seed);
         let total = further.count.unwrap_or(systematic + MIXTURES);
         document.recordings_left = if total == 0 { 0 } else { systematic };
-        let (began, budget) = (Instant::now(), self.budget.unwrap_or(Duration::MAX));
+        let (began, budget) =
+            (Instant::now(), self.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS)));
         for (number, writeback) in (1..=total).zip(plans) {
             let elapsed = began.elapsed();
             if elapsed >= budget || self.is_over() {
@@ -148,6 +151,7 @@ impl Request<'_> {
         watch: Watch<'_>,
     ) -> Result<bool> {
         let number = result.number;
+        let began = Instant::now();
         let mut first: Option<Judged> = None;
         for (profile, known) in self.profiles.iter().zip(&document.profiles) {
             let mut one = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
@@ -166,7 +170,12 @@ impl Request<'_> {
             }
             result.profiles.push(one);
         }
+        // What the budget ended counts as not made.
+        let is_cut_short = self.budget.is_some_and(|budget| began.elapsed() >= budget);
         let fails = result.profiles.iter().any(|profile| profile.failing > Some(0));
+        if is_cut_short && !fails {
+            return Ok(false);
+        }
         add(document, result);
         if let Some(judged) = first.filter(|_| fails) {
             if let Some(further) = &self.further {

@@ -27,8 +27,8 @@ pub struct Request<'a> {
     pub profiles: &'a [DriveProfile],
     /// Part of the work to which the cuts are confined, in words; `None` for all of it.
     pub target: Option<String>,
-    /// Time limit of each exploration of the first recording, and of all further recordings together. The states most likely to fail come first; the coverage says what was
-    /// not reached.
+    /// Time limit of each exploration of the first recording, and, three times as long, of all further ones.
+    /// The states most likely to fail come first; the coverage says what was not reached.
     pub budget: Option<Duration>,
     /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
     /// run again.

@@ -95,7 +95,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
     states: u64,
 
-    /// How long each exploration of the first recording may take, and all further recordings together; the states that fail most often come first
+    /// How long each exploration of the first recording may take, and all further recordings together three
+    /// times as long; the states that fail most often come first
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: Nanos,
 
