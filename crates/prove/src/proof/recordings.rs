@@ -90,12 +90,12 @@ impl Request<'_> {
                 }
             };
             let limits = Limits { states, ..self.judge.limits };
-            let budget = Some(budget.saturating_sub(began.elapsed()));
-            let one = self.on(&recorded, &again, limits, budget);
+            let rest = budget.saturating_sub(began.elapsed());
+            let one = self.on(&recorded, &again, limits, rest);
             // The pace of whole recordings tells more than that of the states of one.
             let left = elapsed.checked_div(number as u32 - 1).map(|each| each * (total + 1 - number) as u32);
             let mut overall = |doing: &str, done: Option<Done>| {
-                let left = left.map(|left| left.min(budget.unwrap_or_default()));
+                let left = left.map(|left| left.min(rest));
                 watch(
                     doing,
                     done.map(|done| Done { elapsed: began.elapsed(), left: left.or(done.left), ..done }),
@@ -125,13 +125,13 @@ impl Request<'_> {
         recorded: &'r Recorded,
         again: &'r Again,
         limits: Limits,
-        budget: Option<Duration>,
+        budget: Duration,
     ) -> Request<'r> {
         Request {
             judge: Judge { recorded, limits, results: None, ..self.judge },
             profiles: self.profiles,
             target: self.target.clone(),
-            budget,
+            budget: Some(budget),
             again: Some(again),
             further: self.further,
             change: self.change,
