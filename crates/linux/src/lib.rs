@@ -41,7 +41,7 @@ mod psync;
 pub mod recorded;
 pub mod space;
 pub mod store;
-mod sync_file_range;
+pub mod sync_file_range;
 pub mod test_file;
 pub mod thread;
 pub mod tracing;

@@ -11,9 +11,12 @@ use rustix::io::{Errno, Result};
 pub(crate) const WRITTEN_BACK: u32 =
     libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
-/// Writes back `length` bytes of `file` from `offset` on; up to the end if `length` is 0. Durable is nothing
-/// by it: see [`FlushCall`](plumb_block::FlushCall::Range).
-pub(crate) fn write_back(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> Result<()> {
+/// Writes back `length` bytes of `file` from `offset` on; up to the end if `length` is 0. Nothing becomes
+/// durable by it: see [`FlushCall`](plumb_block::FlushCall::Range).
+///
+/// # Errors
+/// As sync_file_range(2).
+pub fn write_back(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> Result<()> {
     let signed = |bytes: Bytes| i64::try_from(bytes.0).map_err(|_| Errno::INVAL);
     let (offset, length) = (signed(offset)?, signed(length)?);
     // SAFETY: takes no pointers.

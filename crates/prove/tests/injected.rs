@@ -72,7 +72,7 @@ impl Subject for Script {
 }
 
 fn run(script: &str, place: &Path, injections: &[Injection]) -> plumb_prove::Result<Traced> {
-    let tracer = Tracer::start(place, injections.to_vec())?;
+    let tracer = Tracer::start(place, injections.to_vec(), None)?;
     let mut python = Command::new("python3");
     python.args(["-c", script]).current_dir(place);
     let output = tracer.command(&python).output().unwrap();

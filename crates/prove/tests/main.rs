@@ -45,6 +45,7 @@ fn recorded_whole(recording: Recording) -> Recorded {
         untraced_because: None,
         cache: None,
         missing_syncs: Vec::new(),
+        syncs: Vec::new(),
     }
 }
 

@@ -122,6 +122,7 @@ fn proved(
         target: None,
         budget: None,
         again: None,
+        further: None,
         change: true,
         environment: Environment::default(),
         run_directory: Some("run".to_owned()),

@@ -47,7 +47,8 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
             Item::Command(printable(&failure.replay)),
         ]
     };
-    let explored: Vec<String> = std::iter::once(coverage(document)).chain(flushes(document)).collect();
+    let explored: Vec<String> =
+        [Some(coverage(document)), flushes(document), found_in(document)].into_iter().flatten().collect();
     let (shown, left_out) = windows(document, WINDOWS_MAX);
     let mut windows = vec![Item::Table(shown)];
     windows.extend(
@@ -60,6 +61,7 @@ fn sections(document: &ProofDocument) -> Vec<Section> {
         Section::new("What was explored", Item::lines(&explored)),
         Section::new("Why it is not proved", Item::lines(&document.not_proved_because)),
         Section::new("Windows", windows).detail(),
+        Section::new("Recordings with writeback chosen", Item::table(recordings(document))).detail(),
         Section::new("Notes", Item::lines(&document.notes)),
     ]
 }
@@ -242,6 +244,27 @@ pub(crate) fn windows(document: &ProofDocument, most: usize) -> (Table, u64) {
     (table.table(), left_out)
 }
 
+/// Sets the further recordings in a table, if there are any.
+pub(crate) fn recordings(document: &ProofDocument) -> Option<Table> {
+    Table::of(&document.recordings)
+        .right("number", |one| count(one.number))
+        .left("writeback", |one| one.writeback.to_string())
+        .right("states", |one| count(one.states.distinct))
+        .right("failing", |one| count(one.states.failing))
+        .if_any()
+}
+
+/// Names the recording in which states fail, unless it is the first.
+fn found_in(document: &ProofDocument) -> Option<String> {
+    let number = document.failures.first()?.recording;
+    let found = document.recordings.iter().find(|one| one.number == number)?;
+    Some(format!(
+        "As the kernel wrote back, no state fails. States fail in recording {number}: {}. The kernel may choose this order at \
+         any time.",
+        found.writeback
+    ))
+}
+
 /// How much of a window was explored, in words.
 pub(crate) const fn coverage_words(coverage: Coverage) -> &'static str {
     match coverage {
@@ -305,6 +328,7 @@ pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     let own = [
         ("Subject", document.subject.clone()),
         ("File system", document.file_system.clone()),
+        ("Model", document.model.clone()),
         ("Drive profile", document.drive.clone()),
         ("Drive", format!("{}, attached by {attached}", size(kept.size))),
         ("Recorded", duration(kept.seconds)),

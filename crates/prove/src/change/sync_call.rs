@@ -11,7 +11,7 @@ use plumb_report::document::proof::{ChangeKind, FailureClass};
 use super::trial::{trying, verified};
 use crate::error::Result;
 use crate::proof::{Again, Request, Watch};
-use crate::session::record_traced;
+use crate::session::{Trace, record_traced};
 
 /// At most so many sync calls are tried.
 const CANDIDATES_MAX: usize = 8;
@@ -32,13 +32,9 @@ pub(super) fn put(
         let what = injection.to_string();
         let doing = trying(&what);
         watch(&doing, None);
-        let again = record_traced(
-            &**judge.subject,
-            &how.program,
-            std::slice::from_ref(injection),
-            &how.options,
-            judge.stop,
-        );
+        let injections = std::slice::from_ref(injection);
+        let trace = Trace { line: &how.program.line, injections, writeback: how.writeback };
+        let again = record_traced(&**judge.subject, trace, &how.options, judge.stop);
         let (recorded, traced) = match again {
             Ok(again) => again,
             Err(error) => {

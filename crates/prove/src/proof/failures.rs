@@ -41,6 +41,7 @@ impl Request<'_> {
                 required: required_at(&self.judge.recorded.recording, choice.event),
                 minimal: minimal_case(self, &choice),
                 seed: self.judge.seed,
+                recording: 0,
                 replay,
                 change: None,
             });

@@ -3,16 +3,19 @@
 //! ```text
 //!   Recorded ─► Judge, once for each drive profile ─► minimal case of each class ─► change ─► ProofDocument
 //! ```
-//! *Proved* is said of one recording, one drive profile and one checker, and only if nothing could have
+//! Further recordings of the same work, with writeback chosen, take the same way.
+//!
+//! *Proved* is said of these recordings, one drive profile and one checker, and only if nothing could have
 //! hidden a failing state: `words.rs` lists what may.
 
 mod failures;
 mod kept;
 mod minimal_case;
 mod prover;
+mod recordings;
 mod request;
 mod words;
 
 pub use kept::{Kept, SubjectWords};
 pub use prover::prove;
-pub use request::{Again, Done, Request, Watch};
+pub use request::{Again, Done, Further, Request, Watch};

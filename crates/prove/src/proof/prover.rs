@@ -42,7 +42,17 @@ pub fn prove(request: &Request<'_>, watch: Watch<'_>) -> Result<ProofDocument> {
         document.profiles.push(result);
         keep(request, document.clone());
     }
-    let changed = match request.change && !request.is_over() {
+    let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
+    let is_whole = document.incomplete_because.is_none();
+    let found = match !fails && is_whole && !request.is_over() {
+        true => request.put_recordings(&mut document, watch),
+        false => Ok(false),
+    };
+    let found = match found {
+        Err(_) if request.is_over() => true,
+        found => found?,
+    };
+    let changed = match request.change && !found && !request.is_over() {
         true => put_changes(request, &mut document, watch),
         false => Ok(()),
     };
@@ -81,13 +91,14 @@ fn explored(
 }
 
 /// Hands out an interim document.
-fn keep(request: &Request<'_>, mut interim: ProofDocument) {
+pub(super) fn keep(request: &Request<'_>, mut interim: ProofDocument) {
     interim.incomplete_because.get_or_insert_with(|| UNFINISHED.to_owned());
     conclude(&mut interim, request);
     (request.keep)(&interim);
 }
 
-fn put_result(result: &mut ProfileResult, judged: &Judged) {
+/// Fills in the result of a profile.
+pub(super) fn put_result(result: &mut ProfileResult, judged: &Judged) {
     result.explored = judged.counts.distinct;
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
@@ -102,13 +113,20 @@ fn put_result(result: &mut ProfileResult, judged: &Judged) {
 }
 
 fn put_states(document: &mut ProofDocument, recorded: &Recorded, judged: &Judged) {
-    let time = |event| time_of(&recorded.recording, event);
     document.states = judged.counts;
     document.notes.extend(judged.notes.iter().cloned());
+    document.windows = windows_of(recorded, judged);
+    document.coverage = CoverageCounts::of(&document.windows);
+}
+
+/// Returns the result of each window, in order.
+pub(super) fn windows_of(recorded: &Recorded, judged: &Judged) -> Vec<WindowResult> {
+    let time = |event| time_of(&recorded.recording, event);
+    let mut windows = Vec::new();
     let mut from = time(recorded.from);
     for (window, failing) in &judged.windows {
         let until = time(window.event);
-        document.windows.push(WindowResult {
+        windows.push(WindowResult {
             from,
             until,
             required: window.required,
@@ -119,5 +137,5 @@ fn put_states(document: &mut ProofDocument, recorded: &Recorded, judged: &Judged
         });
         from = until;
     }
-    document.coverage = CoverageCounts::of(&document.windows);
+    windows
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_report::document::proof::StateCounts;
+use plumb_report::document::proof::{RecordingResult, StateCounts};
 use plumb_report::document::{Environment, ProofDocument};
 
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::judge::{Judge, Judged};
 use crate::profile::DriveProfile;
 use crate::session::{RecordOptions, Recorded};
 use crate::subject::Program;
+use crate::trace::Writeback;
 
 /// Reason why a stopped proof is not complete.
 pub(super) const INTERRUPTED: &str = "interrupted";
@@ -26,12 +27,14 @@ pub struct Request<'a> {
     pub profiles: &'a [DriveProfile],
     /// Part of the work to which the cuts are confined, in words; `None` for all of it.
     pub target: Option<String>,
-    /// Time limit of each exploration. The states most likely to fail come first; the coverage says what was
-    /// not reached.
+    /// Time limit of each exploration of the first recording, and, three times as long, of all further ones.
+    /// The states most likely to fail come first; the coverage says what was not reached.
     pub budget: Option<Duration>,
     /// Program and options for recording the work again with a sync call that it lacks; `None` if it must not
     /// run again.
     pub again: Option<&'a Again>,
+    /// Further recordings with writeback chosen; `None` for the first recording alone. They need `again`.
+    pub further: Option<Further<'a>>,
     /// True to look for changes that remove the failures.
     pub change: bool,
     /// Environment for the document.
@@ -50,6 +53,21 @@ pub struct Again {
     /// Program that does the work in a process of its own, which can be traced. It acknowledges through the
     /// control file.
     pub program: Program,
+    /// Choice of writeback; `None` if the kernel chooses.
+    pub writeback: Option<Writeback>,
+}
+
+/// Further recordings: their number, and what an earlier run knows of them.
+#[derive(Clone, Copy)]
+pub struct Further<'a> {
+    /// Largest number of further recordings; `None` for all that belong to the program, and a few mixtures.
+    pub count: Option<u64>,
+    /// Results of an earlier run with the same seed that was interrupted.
+    pub earlier: &'a [RecordingResult],
+    /// Callback that keeps a recording in which a state fails, by its number.
+    pub keep: &'a dyn Fn(u64, &Recorded),
+    /// Callback that returns the recording that was kept under a number.
+    pub kept: &'a dyn Fn(u64) -> Option<Recorded>,
 }
 
 /// Progress of an exploration.

@@ -41,6 +41,7 @@ pub(super) fn not_judged_because(profile: &DriveProfile, facts: &RecordingFacts)
 
 /// Says what all that was found means.
 pub(super) fn conclude(document: &mut ProofDocument, request: &Request<'_>) {
+    document.model = model(document);
     document.complete = document.incomplete_because.is_none();
     let fails = document.profiles.iter().any(|profile| profile.failing > Some(0));
     let is_judged = document.profiles.iter().all(|profile| profile.not_judged_because.is_none());
@@ -70,6 +71,13 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
             }
         }
     }
+    if document.recordings_left > 0 {
+        reasons.push(format!(
+            "{} recordings with writeback chosen were not made: give more time with --budget, or prove the first \
+             recording alone with --recordings 1",
+            document.recordings_left
+        ));
+    }
     reasons.extend(request.target.iter().map(|target| format!("power was cut only in {target}")));
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {
@@ -84,6 +92,19 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
         serialised.map(|because| format!("the drive was given one request after the other: {because}")),
     );
     reasons
+}
+
+/// Names the model of the file system for which the result holds.
+fn model(document: &ProofDocument) -> String {
+    let system = match document.file_system.as_str() {
+        "none" => "the bare drive",
+        system => system,
+    };
+    match document.recordings.len() {
+        0 => format!("{system} as recorded"),
+        1 => format!("{system} as recorded and with writeback chosen (1 further recording)"),
+        more => format!("{system} as recorded and with writeback chosen ({more} further recordings)"),
+    }
 }
 
 fn headline(document: &ProofDocument) -> String {
@@ -110,7 +131,8 @@ fn headline(document: &ProofDocument) -> String {
             format!("On a {} drive {of_all}{first}", profile.name)
         }
         ([], None) if document.proved => {
-            format!("None of the {distinct} states that a power cut may leave fails")
+            let model = &document.model;
+            format!("None of the {distinct} states that a power cut may leave fails, on {model}")
         }
         ([], None) => {
             let because = document.not_proved_because.first().map_or("", |because| because);

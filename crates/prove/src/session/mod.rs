@@ -22,5 +22,6 @@ mod traced;
 pub(crate) use drive::attach;
 pub use recorded::{RecordOptions, Recorded};
 pub use recording_run::record;
+pub(crate) use strace::Trace;
 pub(crate) use traced::record_traced;
 pub use traced::record_with_calls;

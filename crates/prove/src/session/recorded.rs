@@ -58,6 +58,9 @@ pub struct Recorded {
     /// Sync calls that the work lacked when it acknowledged, the likeliest to matter first.
     #[serde(skip)]
     pub missing_syncs: Vec<Injection>,
+    /// Numbers of the sync calls of the work after which it changes something, from 1.
+    #[serde(default)]
+    pub syncs: Vec<u64>,
 }
 
 fn no_recording() -> Arc<Recording> {

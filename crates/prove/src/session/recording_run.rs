@@ -81,6 +81,7 @@ pub(super) fn work_recorded(
         untraced_because: None,
         cache: options.cache,
         missing_syncs: Vec::new(),
+        syncs: Vec::new(),
     };
     Ok((recorded, traced))
 }

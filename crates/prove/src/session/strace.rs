@@ -5,18 +5,22 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::subject::{AckBy, Program};
-use crate::trace::{Injection, Tracer};
+use crate::trace::{Injection, Tracer, Writeback};
 
-/// A program of which strace(1) reports the system calls, and sync calls to make for it.
-pub(super) struct Trace<'a> {
-    pub(super) line: &'a str,
-    pub(super) injections: &'a [Injection],
+/// A program of which strace(1) reports the system calls, the sync calls to make for it, and the writeback
+/// that plumb does.
+#[derive(Clone, Copy)]
+pub(crate) struct Trace<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) injections: &'a [Injection],
+    /// `None`: the kernel writes back when it likes.
+    pub(crate) writeback: Option<Writeback>,
 }
 
 impl Trace<'_> {
     /// Starts a tracer for the work at a place.
     pub(super) fn begin(&self, place: &Path) -> Result<Tracer> {
-        Tracer::start(place, self.injections.to_vec())
+        Tracer::start(place, self.injections.to_vec(), self.writeback)
     }
 
     /// Returns the program with strace before it.

@@ -12,7 +12,7 @@ use super::strace::Trace;
 use crate::error::{ErrorKind, Result};
 use crate::recording::Event;
 use crate::subject::{Program, Subject};
-use crate::trace::{Injection, Traced, candidates, lane};
+use crate::trace::{Traced, candidates, lane, syncs_before_changes};
 
 /// Records the work of `subject`, which `program` does in a process of its own, with its system calls. Where
 /// these cannot be traced, it records the work without them and says why.
@@ -25,7 +25,8 @@ pub fn record_with_calls(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<Recorded> {
-    match record_traced(subject, program, &[], options, stop) {
+    let trace = Trace { line: &program.line, injections: &[], writeback: None };
+    match record_traced(subject, trace, options, stop) {
         Err(error) if error.kind == ErrorKind::NotTraced => {
             let untraced_because = Some(error.to_string());
             Ok(Recorded { untraced_because, ..record(subject, options, stop)? })
@@ -34,19 +35,17 @@ pub fn record_with_calls(
     }
 }
 
-/// Records the work with its system calls, and with sync calls that the program does not make. Returns the
-/// calls as traced, too.
+/// Records the work with its system calls, with sync calls that the program does not make, and with the
+/// writeback of choice. Returns the calls as traced, too.
 ///
 /// # Errors
 /// As [`record`], and if the calls cannot be traced.
 pub(crate) fn record_traced(
     subject: &dyn Subject,
-    program: &Program,
-    injections: &[Injection],
+    trace: Trace<'_>,
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<(Recorded, Traced)> {
-    let trace = Trace { line: &program.line, injections };
     let (mut recorded, traced) = work_recorded(subject, options, Some(trace), stop)?;
     let began = recorded.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
     recorded.calls = lane(&traced, began);
@@ -54,5 +53,6 @@ pub(crate) fn record_traced(
     let acknowledged = events.filter(|(_, event)| matches!(event, Event::Acknowledged(_)));
     let acknowledged: Vec<Nanos> = acknowledged.map(|(at, _)| at.saturating_add(began)).collect();
     recorded.missing_syncs = candidates(&traced, &acknowledged);
+    recorded.syncs = syncs_before_changes(&traced);
     Ok((recorded, traced))
 }

@@ -7,6 +7,7 @@ mod injection;
 mod lane;
 mod run;
 mod strace;
+mod writeback;
 
 pub use audit::{Audit, Finding, Lapse};
 pub use document::{TraceDocument, TraceFinding};
@@ -14,3 +15,5 @@ pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub use run::{Traced, Tracer};
 pub use strace::{Argument, Call, Lines};
+pub(crate) use writeback::syncs_before_changes;
+pub use writeback::{Extent, Writeback};

@@ -4,7 +4,8 @@
 //! result. So while the beginning of a line has been read and its end has not, strace waits in write(2), and
 //! the thread whose call it is stays where the call has returned and nothing else has happened. That holds
 //! with any number of threads, and needs no signals, which threads would share. What is synced meanwhile
-//! reaches the drive as if the program had synced it.
+//! reaches the drive as if the program had synced it. Writeback of choice
+//! ([`Writeback`](super::Writeback)) is done at the same place.
 //!
 //! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed
 //! by a sync, too; such are counted. strace can leave them out by itself (`-z`), but version 6.1 then loses
@@ -25,7 +26,8 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::strace::{CALLS, Lines};
-use super::{Audit, Call, Injection, Sync};
+use super::writeback::Chosen;
+use super::{Audit, Call, Injection, Sync, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 
 /// Capacity of the FIFO: the least there is, which is a page.
@@ -54,18 +56,18 @@ pub struct Traced {
 #[derive(Debug)]
 pub struct Tracer {
     directory: TempDir,
-    /// The column of the result if sync calls are to be made.
+    /// The column of the result if threads are held after their calls.
     column: Option<usize>,
     reader: Option<JoinHandle<Result<Traced>>>,
 }
 
 impl Tracer {
     /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in
-    /// its place. The thread that calls it lends its descriptors to the one that reads and syncs.
+    /// its place and what to write back. The thread that calls it lends its descriptors to the one that reads and syncs.
     ///
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.
-    pub fn start(root: &Path, injections: Vec<Injection>) -> Result<Self> {
+    pub fn start(root: &Path, injections: Vec<Injection>, writeback: Option<Writeback>) -> Result<Self> {
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
@@ -78,12 +80,13 @@ impl Tracer {
         let directory = tempfile::tempdir().map_err(cannot("make a directory for temporary files"))?;
         let path = directory.path().join("trace");
         let (fifo, held) = open_fifo(&path).map_err(cannot("make a FIFO"))?;
-        let column = (!injections.is_empty()).then_some(PADDED * held);
+        let column = (!injections.is_empty() || writeback.is_some()).then_some(PADDED * held);
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
         let reader = Reader {
             audit: Audit::beneath(&root),
             lines: Lines::default(),
             injections,
+            chosen: writeback.map(|plan| Chosen::new(plan, &root)),
             traced: Traced { root, began, ..Traced::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
@@ -154,9 +157,10 @@ fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
     Ok((fifo.into(), held))
 }
 
-/// Reads the trace, and holds the program where a sync call is to be made.
+/// Reads the trace, and holds the program where a sync call is to be made or something is written back.
 struct Reader {
     injections: Vec<Injection>,
+    chosen: Option<Chosen>,
     audit: Audit,
     lines: Lines,
     traced: Traced,
@@ -201,12 +205,23 @@ impl Reader {
         failed.map_or(Ok(self.traced), Err)
     }
 
-    /// A call has returned, with or without success, and its thread is held. Returns how many sync calls were
-    /// made.
-    fn returned(&self, begin: &[u8]) -> Result<u64> {
+    /// Acts after a call that has returned, with or without success, and whose thread is held. Returns how
+    /// many sync calls were made. If the program went on meanwhile, that proves nothing.
+    fn returned(&mut self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
         let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
-        let Some((after, path)) = self.audit.changed(&call) else { return Ok(0) };
+        let injected = self.inject(&call)?;
+        let written = self.chosen.as_mut().map_or(Ok(false), |chosen| chosen.returned(&call, &self.audit))?;
+        if (injected > 0 || written) && !is_held(call.thread) {
+            let what = format!("strace did not hold thread {} after its system call", call.thread);
+            return Err(Error::missing(what, "this version of strace cannot be used here"));
+        }
+        Ok(injected)
+    }
+
+    /// Makes the sync calls that belong to a call, and returns how many.
+    fn inject(&self, call: &Call) -> Result<u64> {
+        let Some((after, path)) = self.audit.changed(call) else { return Ok(0) };
         let Ok(named) = path.strip_prefix(&self.traced.root) else { return Ok(0) };
         let mut synced_count = 0;
         for injection in self.injections.iter().filter(|one| one.matches(after, named)) {
@@ -221,11 +236,6 @@ impl Reader {
                 Err(error) => {
                     let what = format!("fsync of {} in place of the program", synced.display());
                     return Err(Error::failed(what, error));
-                }
-                // The program went on meanwhile, so that it proves nothing.
-                Ok(()) if !is_held(call.thread) => {
-                    let what = format!("strace did not hold thread {} after its system call", call.thread);
-                    return Err(Error::missing(what, "this version of strace cannot be used here"));
                 }
                 Ok(()) => synced_count += 1,
             }

@@ -30,6 +30,10 @@ pub struct ProofDocument {
     pub file_system: String,
     /// The drive profile.
     pub drive: String,
+    /// Model of the file system for which the result holds, such as `ext4 as recorded` or
+    /// `ext4 as recorded and with writeback chosen (21 recordings)`.
+    #[serde(default)]
+    pub model: String,
     /// Facts about the recording.
     pub recording: RecordingFacts,
     /// How many states.
@@ -42,6 +46,13 @@ pub struct ProofDocument {
     pub failures: Vec<Failure>,
     /// Results of the same recording under other drive profiles.
     pub profiles: Vec<ProfileResult>,
+    /// Further recordings of the same work, in each of which the file system was written back in another
+    /// way. All that is counted here is contained in the other figures.
+    #[serde(default)]
+    pub recordings: Vec<RecordingResult>,
+    /// Number of recordings that a proof of this program takes and that were not made.
+    #[serde(default)]
+    pub recordings_left: u64,
     /// Results of leaving out all recorded flushes together, if every window thus enlarged was exhaustive.
     pub flushes: Option<FlushesLeftOut>,
     /// The seed of all random choices.
@@ -226,6 +237,10 @@ pub struct Failure {
     pub minimal: MinimalCase,
     /// The seed with which it was found.
     pub seed: u64,
+    /// Recording in which it was found: 0 is the first one, others are those of
+    /// [`recordings`](ProofDocument::recordings).
+    #[serde(default)]
+    pub recording: u64,
     /// The command that shows it again.
     pub replay: String,
     /// The smallest change that removes it; null if none was found, or looked for.
@@ -366,6 +381,85 @@ pub struct ProfileResult {
     pub exhaustive: bool,
     /// Why it was not judged.
     pub not_judged_because: Option<String>,
+}
+
+/// Part of what is dirty in memory that is written back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// Data of the file that a call has changed: sync_file_range(2).
+    Data,
+    /// Metadata: a commit of the journal, by fsync of another file of the file system.
+    Journal,
+    /// Data of the file, and then the journal.
+    DataAndJournal,
+    /// Everything: syncfs(2).
+    Everything,
+}
+
+impl Extent {
+    /// All extents, the smallest first.
+    pub const ALL: [Self; 4] = [Self::Data, Self::Journal, Self::DataAndJournal, Self::Everything];
+
+    /// Returns the extent in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Data => "the data",
+            Self::Journal => "the journal",
+            Self::DataAndJournal => "the data and the journal",
+            Self::Everything => "everything",
+        }
+    }
+}
+
+/// Moments at which plumb has the file system write back in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Writeback {
+    /// After each call that changes something.
+    AtOnce {
+        /// Part that is written back.
+        extent: Extent,
+    },
+    /// As `AtOnce`, but not before this many sync calls have returned.
+    AfterSync {
+        /// Number of the sync call, from 1.
+        sync: u64,
+        /// Part that is written back.
+        extent: Extent,
+    },
+    /// After each call that changes something nothing, or one of the extents, as drawn.
+    Mixture {
+        /// Seed of what is drawn.
+        seed: u64,
+    },
+}
+
+impl std::fmt::Display for Writeback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AtOnce { extent } => write!(f, "{} written back at once", extent.words()),
+            Self::AfterSync { sync, extent } => {
+                write!(f, "{} written back at once after sync call {sync}", extent.words())
+            }
+            Self::Mixture { seed } => write!(f, "writeback drawn from seed {seed}"),
+        }
+    }
+}
+
+/// Results of a further recording of the work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordingResult {
+    /// Number of the recording, from 1; 0 is the first one, for which the kernel chose.
+    pub number: u64,
+    /// Choice of writeback.
+    pub writeback: Writeback,
+    /// How many states, under the first drive profile.
+    pub states: StateCounts,
+    /// How much of its windows was explored, under the first drive profile.
+    pub coverage: CoverageCounts,
+    /// Results under each drive profile.
+    pub profiles: Vec<ProfileResult>,
 }
 
 /// Results for the states without any of the recorded flushes.

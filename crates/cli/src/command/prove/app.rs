@@ -11,9 +11,10 @@ use plumb_measure::Out;
 use plumb_prove::explore::Limits;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
-use plumb_prove::proof::{Again, Kept, Request, SubjectWords, prove};
-use plumb_prove::session::{RecordOptions, record, record_with_calls};
+use plumb_prove::proof::{Again, Further, Kept, Request, SubjectWords, prove};
+use plumb_prove::session::{RecordOptions, Recorded, record, record_with_calls};
 use plumb_report::{Format, ProofDocument, render};
+use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
 
 use super::judging::{self, Ready};
@@ -94,9 +95,17 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().states)]
     states: u64,
 
-    /// How long each exploration may take; the states that fail most often come first
+    /// How long each exploration of the first recording may take, and all further recordings together three
+    /// times as long; the states that fail most often come first
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: Nanos,
+
+    /// At most this many recordings of the program: after the first, plumb chooses what the file system
+    /// writes back before a sync asks for it. 1 for the first alone; default as many as the program has sync
+    /// calls, and 12
+    #[arg(long, value_name = "N", conflicts_with = "recording")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    recordings: Option<u64>,
 
     /// Cut the power only between two events, such as ack:3..ack:4 or flush:2:submitted..flush:3:completed
     #[arg(long, value_name = "EVENT..EVENT")]
@@ -170,7 +179,11 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
     let stop = stop::on_signals()?;
     let mut shown = Shown::of(Bar::on_stderr());
     let (kept, again) = match &typed.recording {
-        Some(path) => (kept_run::load(path)?, None),
+        Some(path) => {
+            let kept = kept_run::load(path)?;
+            let again = typed.resume.as_ref().and_then(|_| again(&typed, &kept));
+            (kept, again)
+        }
         None => recorded(&typed, &shown, &stop)?,
     };
     let mut ready = Ready::of(kept, &typed.drive, typed.mount_here, &stop)?;
@@ -184,6 +197,8 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         (ready.kept.recorded.from, ready.kept.recorded.until) = (work.start, work.end);
     }
     let checks = run.checks();
+    let earlier = typed.resume.as_deref().map(kept_run::further_of).unwrap_or_default();
+    let keep_further = |number, recorded: &Recorded| run.keep_further(number, recorded, &ready.kept);
     let limits = Limits { states: typed.states, ..Limits::default() };
     let workers = typed.workers;
     let request = Request {
@@ -192,6 +207,12 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         target: typed.target.as_ref().map(ToString::to_string),
         budget: Some(typed.budget.into()),
         again: again.as_ref(),
+        further: Some(Further {
+            count: typed.recordings.map(|all| all - 1),
+            earlier: &earlier,
+            keep: &keep_further,
+            kept: &|number| run.kept_further(number),
+        }),
         change: !typed.no_change,
         environment: environment(&argv(), &started_at),
         run_directory: run.path().map(|path| path.display().to_string()),
@@ -252,14 +273,7 @@ fn recorded(
         let message = format!("--size {}: {} needs {least} at least", typed.size, typed.fs);
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let options = RecordOptions {
-        size: typed.size,
-        logical_block: typed.block_size,
-        file_system: typed.fs,
-        directory: std::env::temp_dir(),
-        timeout: typed.run_timeout.into(),
-        cache: profiles[0].cache,
-    };
+    let options = options(typed, profiles[0].cache);
     shown.say(&format!("recording {}", subject.name()));
     let program = judging::program(&words);
     let recorded = match &program {
@@ -273,7 +287,26 @@ fn recorded(
         check_timeout: typed.check_timeout.as_secs_f64(),
         recorded: recorded?,
     };
-    Ok((kept, program.map(|program| Again { options, program })))
+    Ok((kept, program.map(|program| Again { options, program, writeback: None })))
+}
+
+/// Returns how the work of an earlier run can be recorded again; `None` if it cannot be.
+fn again(typed: &AppArguments, kept: &Kept) -> Option<Again> {
+    let program = judging::program(&kept.subject)?;
+    let options = options(typed, kept.recorded.cache);
+    Some(Again { options, program, writeback: None })
+}
+
+/// Returns the options of a recording.
+fn options(typed: &AppArguments, cache: Option<CacheOnOneDrive>) -> RecordOptions {
+    RecordOptions {
+        size: typed.size,
+        logical_block: typed.block_size,
+        file_system: typed.fs,
+        directory: std::env::temp_dir(),
+        timeout: typed.run_timeout.into(),
+        cache,
+    }
 }
 
 /// A logical block that a drive has.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use plumb_measure::{Manifest, Out, RunDirectory};
 use plumb_prove::proof::Kept;
+use plumb_prove::session::Recorded;
+use plumb_report::document::proof::RecordingResult;
 use plumb_report::{ProofDocument, Record};
 use plumb_state::OutputFile;
 use plumb_state::output::WriteError;
@@ -70,6 +72,20 @@ impl KeptRun {
         }
     }
 
+    /// Keeps a further recording in which a state fails, with what belongs to the first.
+    pub(super) fn keep_further(&self, number: u64, recorded: &Recorded, first: &Kept) {
+        let Some(run) = self.path() else { return };
+        let kept = Kept { recorded: recorded.clone(), ..first.clone() };
+        if let Err(error) = save(&kept, &recording_with_number(run, number)) {
+            terminal::say(&format!("plumb: {error:#}; the run continues without it"));
+        }
+    }
+
+    /// Returns the further recording with this number, if it was kept.
+    pub(super) fn kept_further(&self, number: u64) -> Option<Recorded> {
+        load(&recording_with_number(self.path()?, number)).ok().map(|kept| kept.recorded)
+    }
+
     /// Keeps the result and the page.
     ///
     /// # Errors
@@ -103,6 +119,22 @@ pub(super) fn check(out: &Out) -> Result<(), Refusal> {
 /// The file of the recording in a run directory.
 pub(super) fn recording_of(run: &Path) -> PathBuf {
     run.join(RECORDING)
+}
+
+/// Returns the file of the recording with this number in a run directory: 0 is the first.
+pub(super) fn recording_with_number(run: &Path, number: u64) -> PathBuf {
+    match number {
+        0 => recording_of(run),
+        number => run.join(format!("{RECORDING}-{number}")),
+    }
+}
+
+/// Returns the results of the further recordings of a run that was interrupted.
+pub(super) fn further_of(run: &Path) -> Vec<RecordingResult> {
+    match plumb_report::Recorded::open(run) {
+        Ok(Some(plumb_report::Recorded::Proof(document))) => document.recordings,
+        _ => Vec::new(),
+    }
 }
 
 /// Writes a recording into the run directory, durably, or not at all.

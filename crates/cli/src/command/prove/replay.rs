@@ -75,7 +75,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
         }
     };
     let failure = chosen(typed, &document)?;
-    let kept = kept_run::load(&kept_run::recording_of(&typed.run))?;
+    let kept = kept_run::load(&kept_run::recording_with_number(&typed.run, failure.recording))?;
     let stop = stop::on_signals()?;
     let ready = Ready::of(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
     let choice = Choice::from(&failure.minimal);

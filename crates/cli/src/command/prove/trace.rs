@@ -67,7 +67,7 @@ fn traced(
     directory: Option<&Path>,
     stop: &AtomicBool,
 ) -> anyhow::Result<TraceDocument> {
-    let tracer = Tracer::start(root, Vec::new())?;
+    let tracer = Tracer::start(root, Vec::new(), None)?;
     let (program, rest) = typed.split_first().context("no program was given")?;
     let mut command = Command::new(program);
     command.args(rest);

@@ -1,0 +1,246 @@
+//! Further recordings of the work, in each of which plumb chooses what the file system writes back and when,
+//! as the kernel might have.
+//!
+//! A recording shows one order of writeback. The first is as the kernel ordered it. Then come those in which
+//! each change is written back at once, those in which nothing is before one of the sync calls and each
+//! change at once after it, and mixtures that are drawn from the seed. They end with the budget, or with the
+//! first in which a state fails.
+
+use std::time::{Duration, Instant};
+
+use plumb_block::{in_one_line, mixed};
+use plumb_report::document::ProofDocument;
+use plumb_report::document::proof::{
+    CoverageCounts, Extent, ProfileResult, RecordingResult, StateCounts, Writeback,
+};
+
+use super::prover::{keep, put_result, windows_of};
+use super::request::{Again, Done, Further, Request, Watch};
+use crate::change::put_changes;
+use crate::error::Result;
+use crate::explore::Limits;
+use crate::file_system::FileSystem;
+use crate::judge::{Judge, Judged};
+use crate::session::{Recorded, Trace, record_traced};
+
+/// Number of mixtures unless another number of recordings is wanted.
+const MIXTURES: u64 = 8;
+/// Time limit of all further recordings together, in budgets of one exploration.
+const BUDGETS: u32 = 3;
+
+/// Returns the choices of writeback in their order: those that every program is tried with, and the number of
+/// these; mixtures follow without end.
+fn plans(
+    file_system: FileSystem,
+    syncs: &[u64],
+    seed: u64,
+) -> (impl Iterator<Item = Writeback> + use<>, u64) {
+    // A commit of btrfs writes all data first.
+    let (extents, after): (&[Extent], _) = match file_system {
+        FileSystem::Btrfs => (&[Extent::Data, Extent::Everything], Extent::Everything),
+        _ => (&Extent::ALL, Extent::DataAndJournal),
+    };
+    let mut all: Vec<Writeback> =
+        extents.iter().map(|extent| Writeback::AtOnce { extent: *extent }).collect();
+    all.extend(syncs.iter().map(|sync| Writeback::AfterSync { sync: *sync, extent: after }));
+    let systematic = all.len() as u64;
+    // Seeds of 32 bits are exact in JSON wherever it is read.
+    let mixture = move |number: u64| Writeback::Mixture { seed: mixed(seed ^ number) >> 32 };
+    (all.into_iter().chain((0..).map(mixture)), systematic)
+}
+
+impl Request<'_> {
+    /// Records the work again with writeback chosen, and adds the results to the document, until the budget
+    /// is used up or a state fails. Returns true if one fails: it is in the document with its change.
+    pub(super) fn put_recordings(&self, document: &mut ProofDocument, watch: Watch<'_>) -> Result<bool> {
+        let (Some(further), Some(again)) = (&self.further, self.again) else { return Ok(false) };
+        let Judge { recorded, file_system, seed, .. } = self.judge;
+        if file_system == FileSystem::None || recorded.untraced_because.is_some() {
+            return Ok(false);
+        }
+        let (plans, systematic) = plans(file_system, &recorded.syncs, seed);
+        let total = further.count.unwrap_or(systematic + MIXTURES);
+        document.recordings_left = if total == 0 { 0 } else { systematic };
+        let (began, budget) =
+            (Instant::now(), self.budget.map_or(Duration::MAX, |budget| budget.saturating_mul(BUDGETS)));
+        for (number, writeback) in (1..=total).zip(plans) {
+            let elapsed = began.elapsed();
+            if elapsed >= budget || self.is_over() {
+                break;
+            }
+            let known = further.earlier.iter().find(|one| one.writeback == writeback);
+            if let Some(known) = known.filter(|known| known.profiles.iter().all(|one| one.failing == Some(0)))
+            {
+                add(document, known.clone());
+                continue;
+            }
+            let states = self.judge.limits.states.saturating_sub(document.states.distinct);
+            if states == 0 {
+                break;
+            }
+            let doing = format!("recording {number} of {total}, {writeback}");
+            watch(&doing, None);
+            let again = Again { writeback: Some(writeback), ..again.clone() };
+            let recorded = match self.recorded_with(further, number, &again) {
+                Ok(recorded) => recorded,
+                Err(_) if self.is_over() => break,
+                Err(error) => {
+                    document.notes.push(format!("{doing}: {}", in_one_line(&error)));
+                    break;
+                }
+            };
+            let limits = Limits { states, ..self.judge.limits };
+            let rest = budget.saturating_sub(began.elapsed());
+            let one = self.on(&recorded, &again, limits, rest);
+            // The pace of whole recordings tells more than that of the states of one.
+            let left = elapsed.checked_div(number as u32 - 1).map(|each| each * (total + 1 - number) as u32);
+            let mut overall = |doing: &str, done: Option<Done>| {
+                let left = left.map(|left| left.min(rest));
+                watch(
+                    doing,
+                    done.map(|done| Done { elapsed: began.elapsed(), left: left.or(done.left), ..done }),
+                );
+            };
+            if one.put_recording(document, result_of(number, writeback), &doing, &mut overall)? {
+                return Ok(true);
+            }
+            keep(self, document.clone());
+        }
+        Ok(false)
+    }
+
+    /// Returns the recording with this number as it was kept, or records the work.
+    fn recorded_with(&self, further: &Further<'_>, number: u64, again: &Again) -> Result<Recorded> {
+        if let Some(kept) = (further.kept)(number) {
+            return Ok(kept);
+        }
+        let trace = Trace { line: &again.program.line, injections: &[], writeback: again.writeback };
+        record_traced(&**self.judge.subject, trace, &again.options, self.judge.stop)
+            .map(|(recorded, _)| recorded)
+    }
+
+    /// Returns the request for another recording of the work.
+    fn on<'r>(
+        &'r self,
+        recorded: &'r Recorded,
+        again: &'r Again,
+        limits: Limits,
+        budget: Duration,
+    ) -> Request<'r> {
+        Request {
+            judge: Judge { recorded, limits, results: None, ..self.judge },
+            profiles: self.profiles,
+            target: self.target.clone(),
+            budget: Some(budget),
+            again: Some(again),
+            further: self.further,
+            change: self.change,
+            environment: self.environment.clone(),
+            run_directory: self.run_directory.clone(),
+            keep: self.keep,
+        }
+    }
+
+    /// Judges this recording under each profile, fills in the `result`, and adds it. Returns true if a state
+    /// fails.
+    fn put_recording(
+        &self,
+        document: &mut ProofDocument,
+        mut result: RecordingResult,
+        doing: &str,
+        watch: Watch<'_>,
+    ) -> Result<bool> {
+        let number = result.number;
+        let began = Instant::now();
+        let mut first: Option<Judged> = None;
+        for (profile, known) in self.profiles.iter().zip(&document.profiles) {
+            let mut one = ProfileResult { name: profile.name.clone(), ..ProfileResult::default() };
+            one.not_judged_because = known.not_judged_because.clone();
+            if one.not_judged_because.is_none() {
+                let judged = self.explore(self.judge.recorded, profile, self.judge.limits, doing, watch)?;
+                put_result(&mut one, &judged);
+                if let Some(why) = &judged.incomplete_because {
+                    document.incomplete_because.get_or_insert_with(|| why.clone());
+                }
+                if result.profiles.is_empty() {
+                    result.states = judged.counts;
+                    result.coverage = CoverageCounts::of(&windows_of(self.judge.recorded, &judged));
+                    first = Some(judged);
+                }
+            }
+            result.profiles.push(one);
+        }
+        // What the budget ended counts as not made.
+        let is_cut_short = self.budget.is_some_and(|budget| began.elapsed() >= budget);
+        let fails = result.profiles.iter().any(|profile| profile.failing > Some(0));
+        if is_cut_short && !fails {
+            return Ok(false);
+        }
+        add(document, result);
+        if let Some(judged) = first.filter(|_| fails) {
+            if let Some(further) = &self.further {
+                (further.keep)(number, self.judge.recorded);
+            }
+            self.put_failures(document, &judged, watch)?;
+            document.failures.iter_mut().for_each(|failure| failure.recording = number);
+            if self.change && !self.is_over() && !document.failures.is_empty() {
+                put_changes(self, document, watch)?;
+            }
+        }
+        Ok(fails)
+    }
+}
+
+/// Returns the results of a recording before any of its states was judged.
+fn result_of(number: u64, writeback: Writeback) -> RecordingResult {
+    RecordingResult {
+        number,
+        writeback,
+        states: StateCounts::default(),
+        coverage: CoverageCounts::default(),
+        profiles: Vec::new(),
+    }
+}
+
+/// Adds the results of a recording to the document.
+fn add(document: &mut ProofDocument, result: RecordingResult) {
+    document.recordings_left = document.recordings_left.saturating_sub(1);
+    for (all, one) in document.profiles.iter_mut().zip(&result.profiles) {
+        all.explored += one.explored;
+        all.failing = all.failing.zip(one.failing).map(|(all, one)| all + one);
+        all.exhaustive &= one.exhaustive;
+        all.classes.extend(
+            one.classes.iter().filter(|class| !all.classes.contains(class)).copied().collect::<Vec<_>>(),
+        );
+        if all.not_judged_because.is_none() {
+            all.not_judged_because.clone_from(&one.not_judged_because);
+        }
+    }
+    let (all, one) = (&mut document.states, result.states);
+    all.explored += one.explored;
+    all.distinct += one.distinct;
+    all.checked += one.checked;
+    all.failing += one.failing;
+    let (all, one) = (&mut document.coverage, result.coverage);
+    all.windows += one.windows;
+    all.exhaustive += one.exhaustive;
+    all.bounded += one.bounded;
+    all.sampled += one.sampled;
+    document.recordings.push(result);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sync_call_has_a_recording_and_mixtures_follow() {
+        let (plans, systematic) = plans(FileSystem::Ext4, &[1, 3], 7);
+        let plans: Vec<Writeback> = plans.take(10).collect();
+        assert_eq!(systematic, 6);
+        assert_eq!(plans[0], Writeback::AtOnce { extent: Extent::Data });
+        assert_eq!(plans[5], Writeback::AfterSync { sync: 3, extent: Extent::DataAndJournal });
+        assert!(plans[6..].iter().all(|plan| matches!(plan, Writeback::Mixture { .. })), "{plans:?}");
+        assert_ne!(plans[6], plans[7]);
+    }
+}
