@@ -12,7 +12,7 @@ use plumb_policy::observe::{Observation, SwitchRecorder};
 use plumb_policy::plan::{self, Plan, PlanError};
 use serde::Serialize;
 
-use super::host::{Host, of_kind, refusal};
+use super::host::{Host, refusal};
 use super::observe::FsyncWriter;
 use super::progress::TerminalProgress;
 use super::{print, text};
@@ -114,7 +114,7 @@ pub(super) fn carry_out(
 }
 
 fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<Exit> {
-    let exit = outcome.report.error_kind().map_or(Exit::Done, of_kind);
+    let exit = outcome.report.failure().map_or(Exit::Done, Exit::from);
     let style = terminal::style();
     print(json, outcome, || {
         let observed = outcome.observation.as_ref();

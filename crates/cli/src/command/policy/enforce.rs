@@ -15,7 +15,7 @@ use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
 use plumb_policy::state::State;
 use serde::Serialize;
 
-use super::host::{Host, of_kind, refusal};
+use super::host::{Host, refusal};
 use super::persist::update;
 use super::progress::TerminalProgress;
 use super::{print, text};
@@ -85,7 +85,7 @@ pub(super) fn enforce(
             exit = exit.and(super::plan::exit_of(&plan));
             if !plan.changes.is_empty() {
                 let report = apply(&host.session(stop, progress), &plan, arguments)?;
-                exit = exit.and(report.error_kind().map_or(Exit::Done, of_kind));
+                exit = exit.and(report.failure().map_or(Exit::Done, Exit::from));
                 done.reports.push(report);
             }
             done.plans.push(plan);

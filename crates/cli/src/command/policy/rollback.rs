@@ -2,7 +2,7 @@
 
 use plumb_policy::rollback::rollback_in;
 
-use super::host::{Host, of_kind, refusal};
+use super::host::{Host, refusal};
 use super::progress::TerminalProgress;
 use super::{print, text};
 use crate::arguments::policy::RollbackArguments;
@@ -18,5 +18,5 @@ pub(super) fn run(arguments: &RollbackArguments) -> anyhow::Result<Exit> {
     drop(progress);
     let report = report.map_err(refusal)?;
     print(arguments.shared.json, &report, || text::report::of(&report, terminal::style()))?;
-    Ok(report.error_kind().map_or(Exit::Done, of_kind))
+    Ok(report.failure().map_or(Exit::Done, Exit::from))
 }
