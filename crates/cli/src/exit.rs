@@ -152,6 +152,13 @@ impl From<plumb_targets::Error> for Refusal {
     }
 }
 
+/// A command on many hosts that has no result, in the same way.
+impl From<plumb_fleet::SessionError> for Refusal {
+    fn from(error: plumb_fleet::SessionError) -> Self {
+        Self::because(error.failure().into(), error)
+    }
+}
+
 /// An output file that is not written, as the exit code of its kind.
 impl From<OutputError> for Refusal {
     fn from(error: OutputError) -> Self {

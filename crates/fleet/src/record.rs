@@ -5,38 +5,45 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use plumb_block::{Clock as _, Nanos, in_one_line};
-use plumb_fleet::merge::{self, Answer};
-use plumb_fleet::{Controller, MonotonicClock};
+use plumb_block::{Clock as _, Nanos};
+use plumb_load::LoadOutcome;
 use plumb_measure::{Manifest, Out, RunDirectory, TaggedHistogram};
 use plumb_report::document::FleetDocument;
 use plumb_report::{Record, Rendered, verdict};
-use plumb_trial::{Outlet, TrialEnded, environment};
+use plumb_trial::{Outlet, environment};
 use serde::Serialize;
 
-use super::recorded_argv;
-use crate::command::running::exit_of_end;
-use crate::exit::{Exit, usage};
-use crate::surroundings::time_of_day;
-use crate::terminal;
+use crate::clock::MonotonicClock;
+use crate::controller::Controller;
+use crate::merge::{self, Answer};
 
 /// Interval at which interim results are written; longer where writing would take more than a twentieth of
 /// the time.
 const WRITE_EVERY: Nanos = Nanos::secs(5);
 const WRITE_SHARE: u64 = 20;
 
+/// The command that is recorded.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// The command line, without words that are nobody's business.
+    pub argv: Vec<String>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+}
+
 /// The recording of a command.
-pub(super) struct Recording {
+pub struct Recording {
     record: Record,
     /// Facts that are known before a host has answered: command, workload, steps, where it is run and kept.
-    pub(super) begun: FleetDocument,
+    pub begun: FleetDocument,
 }
 
 /// Content that is kept of a command that goes on.
-pub(super) enum What {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
     /// The answers of the hosts until now.
     Answers,
-    /// The document that is given to [`Kept::write`].
+    /// The document that is given to [`InterimRecord::write`].
     Given,
 }
 
@@ -45,28 +52,34 @@ impl Recording {
     ///
     /// # Errors
     /// If the place does not take it.
-    pub(super) fn begin(out: &Out, names: &[String], mut begun: FleetDocument) -> anyhow::Result<Self> {
-        let (argv, started_at) = (recorded_argv(), time_of_day());
+    pub(crate) fn begin(
+        out: &Out,
+        names: &[String],
+        command: Command,
+        mut begun: FleetDocument,
+    ) -> plumb_measure::Result<Self> {
+        let Command { argv, started_at } = command;
         begun.environment = environment(&argv, &started_at);
         let mut manifest = Manifest::starting("fleet", argv, begun.seed, started_at);
         manifest.target = Some(names.join(" "));
-        let record = Record::of(RunDirectory::create(out, &manifest).map_err(usage)?);
+        let record = Record::of(RunDirectory::create(out, &manifest)?);
         begun.run_directory = record.shown();
         Ok(Self { record, begun })
     }
 
     /// Does `work`, while a thread of its own writes what that keeps, and waits until all of it is written.
-    pub(super) fn during<R>(&mut self, what: &What, work: impl FnOnce(&mut Kept) -> R) -> R {
+    pub(crate) fn during<R>(&mut self, content: Content, work: impl FnOnce(&mut InterimRecord) -> R) -> R {
         let Self { record, begun } = self;
         let is_kept = record.path().is_some();
-        let next = (is_kept && matches!(what, What::Answers)).then_some(Nanos::ZERO);
+        let next = (is_kept && content == Content::Answers).then_some(Nanos::ZERO);
         let (tell, troubles) = channel();
         let write = |job: Job| {
             // Nobody is left to be told once the work is over: then it is written once more.
             record.attempt(job).map(|trouble| tell.send(trouble).ok());
         };
         plumb_trial::recorded(is_kept, write, |outlet| {
-            let mut kept = Kept { outlet, waiting: None, begun: std::mem::take(begun), next, troubles };
+            let mut kept =
+                InterimRecord { outlet, waiting: None, begun: std::mem::take(begun), next, troubles };
             let done = work(&mut kept);
             *begun = kept.begun;
             done
@@ -77,8 +90,8 @@ impl Recording {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub(super) fn abandon(self) -> anyhow::Result<()> {
-        Ok(self.record.abandon()?)
+    pub fn abandon(self) -> plumb_measure::Result<()> {
+        self.record.abandon()
     }
 
     /// Ends the recording with the last document and what the loads measured; it is whole, or not for a
@@ -86,11 +99,12 @@ impl Recording {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn finish<'a, D: Serialize>(
+    pub fn finish<'a, D: Serialize>(
         mut self,
         document: &'a D,
         answers: &[Answer<'_>],
         because: Option<String>,
+        ended_at: String,
     ) -> plumb_measure::Result<()>
     where
         &'a D: Into<Rendered<'a>>,
@@ -105,43 +119,29 @@ impl Recording {
             directory.write_result(document).ok();
             return appended;
         }
-        self.record.close(document, because, time_of_day())
+        self.record.close(document, because, ended_at)
     }
-}
-
-/// How a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
-pub(super) fn exit_of_recording(
-    ended: plumb_measure::Result<()>,
-    notes: &mut Vec<String>,
-    run_directory: &mut Option<String>,
-) -> Exit {
-    let Err(error) = ended else { return Exit::Done };
-    let why = format!("the recording is not whole: {}", in_one_line(&error));
-    terminal::say(&format!("plumb: {why}"));
-    notes.push(why);
-    *run_directory = None;
-    exit_of_end(&TrialEnded::Complete.unrecorded(&error))
 }
 
 /// Writes something.
 type Job = Box<dyn FnOnce(&mut RunDirectory) -> plumb_measure::Result<()> + Send>;
 
 /// Recording that is kept while hosts work. Nothing here waits for a disk.
-pub(super) struct Kept {
+pub struct InterimRecord {
     outlet: Outlet<Job>,
     /// Job that is written after the current one.
     waiting: Option<Job>,
     /// Facts that are known before a host has answered, as in [`Recording`].
-    pub(super) begun: FleetDocument,
+    pub begun: FleetDocument,
     /// When the answers of hosts are written next, if they are.
     next: Option<Nanos>,
     troubles: Receiver<String>,
 }
 
-impl Kept {
+impl InterimRecord {
     /// Has what the hosts have answered until now written, if it is time, and nothing else waits. What cannot
-    /// be written now is written the next time, or at the end. What is to be told of that.
-    pub(super) fn look(&mut self, controller: &Controller, now: Nanos) -> Option<String> {
+    /// be written now is written the next time, or at the end. Returns what is to be told of that.
+    pub(crate) fn look(&mut self, controller: &Controller, now: Nanos) -> Option<String> {
         self.waiting = self.waiting.take().and_then(|job| self.outlet.offer(job));
         let has_answers = || controller.hosts().any(|host| host.figures.is_some() || host.result.is_some());
         if self.waiting.is_none() && self.next.is_some_and(|next| now >= next) && has_answers() {
@@ -158,7 +158,7 @@ impl Kept {
     }
 
     /// Has `document` made the result, durably, unless another comes before it is written.
-    pub(super) fn write(&mut self, document: impl Serialize + Send + 'static) {
+    pub fn write(&mut self, document: impl Serialize + Send + 'static) {
         self.give(Box::new(move |directory| directory.write_result(&document)));
     }
 
@@ -167,8 +167,8 @@ impl Kept {
     }
 }
 
-/// The document of these answers, judged.
-pub(super) fn document(begun: &FleetDocument, answers: &mut [Answer<'_>]) -> FleetDocument {
+/// Builds the document of these answers, judged.
+pub fn document(begun: &FleetDocument, answers: &mut [Answer<'_>]) -> FleetDocument {
     let found = merge::findings(answers);
     let FleetDocument { command, scale, workload, seed, environment, run_directory, .. } = begun.clone();
     let known = merge::document(answers);
@@ -177,12 +177,12 @@ pub(super) fn document(begun: &FleetDocument, answers: &mut [Answer<'_>]) -> Fle
     document
 }
 
-/// The distributions of all loads, as they are recorded.
-pub(super) fn histograms(answers: &[Answer<'_>]) -> Vec<TaggedHistogram> {
+/// Returns the distributions of all loads, as they are recorded.
+pub fn histograms(answers: &[Answer<'_>]) -> Vec<TaggedHistogram> {
     measured(answers).flat_map(|(number, of)| plumb_trial::histograms(number, of)).collect()
 }
 
 /// Returns what each load has measured, with the number of its host.
-fn measured<'a>(answers: &'a [Answer<'_>]) -> impl Iterator<Item = (usize, &'a plumb_load::LoadOutcome)> {
+fn measured<'a>(answers: &'a [Answer<'_>]) -> impl Iterator<Item = (usize, &'a LoadOutcome)> {
     answers.iter().enumerate().filter_map(|(number, of)| Some((number, of.outcome.as_deref()?)))
 }
