@@ -4,7 +4,7 @@
 use crate::common::{document, entries, holds, plumb, said, scratch};
 use serde_json::Value;
 
-const SCHEMA: &str = "report/study";
+const SCHEMA: &str = "study";
 
 /// The document of a study, which must end well.
 fn studied(typed: &str) -> Value {

@@ -7,6 +7,7 @@ use clap::Args;
 use plumb_compare::{Design, block_of_sides, document};
 use plumb_fleet::record::Content;
 use plumb_fleet::{Level, merge};
+use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_report::document::comparison::Block;
 
@@ -28,8 +29,7 @@ Each block is a load on all hosts at once, and its value is of all of them toget
 the levels take turns in an order that is drawn from the seed. Levels of policy= and scheduler= are set on each host before its block,
 and what was there is put back after it; cache= and fs= need a place on each machine, and are compared on each for itself.
 
-The result is a comparison: it is printed as text, or as JSON with --json. It has no rows or metrics of hosts, so no csv or prometheus;
-`plumb report --format html|markdown` makes the others of its run directory. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
+The result is a comparison, so it has no metrics of hosts: --format prometheus is refused. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
 is exceeded, 3 interrupted, a host is missing, or a limit is not decided.";
 
 /// What `plumb fleet compare` takes.
@@ -56,6 +56,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let first = scenarios.first().and_then(|scenario| scenario.spans.first()?.jobs.first());
     let seed = first.map_or(0, |job| job.workload.seed);
     let design = Design::new(scenarios.len(), usize::from(arguments.rounds), &question.terms, false, seed);
+    let format = own.printed.format(Kind::Comparison)?;
     let mut session = arguments.reach.session(&own.recording)?;
     let mut progress = Progress::of_load(own.tui, None, &session.stop);
     let practice: Vec<usize> = (0..scenarios.len()).collect();
@@ -116,7 +117,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let mut document = so_far(&recording.begun, &blocks, lost);
     let kept = recording.finish(&document, &[], document.incomplete_because.clone(), time_of_day());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
-    terminal::show(&document, own.json, arguments.compare.detail().style())?;
+    terminal::show(&document, format, arguments.compare.detail().style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit.and(exit::of_comparison(&document)))
 }

@@ -4,11 +4,12 @@ use clap::Args;
 use plumb_dialect::native::{Words, write};
 use plumb_fleet::record::Content;
 use plumb_fleet::{Level, LoadTask, Task, merge};
+use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_workload::Scenario;
 
 use super::progress::Progress;
-use super::{Printed, Reach, begun_now, conclude};
+use super::{Reach, begun_now, conclude};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::exit::{Exit, Refusal};
@@ -30,9 +31,6 @@ pub(super) struct LoadArguments {
     scale: Vec<u32>,
 
     #[command(flatten)]
-    printed: Printed,
-
-    #[command(flatten)]
     words: Words,
 
     #[command(flatten)]
@@ -50,6 +48,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         terminal::print(&words)?;
         return Ok(Exit::Done);
     }
+    let format = arguments.own.printed.format(Kind::Fleet)?;
     let mut session = arguments.reach.session(&arguments.own.recording)?;
     let count = session.names.len();
     let steps = match &arguments.scale[..] {
@@ -95,7 +94,6 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         })
         .map_err(Refusal::from)?;
     progress.end();
-    let format = arguments.printed.format(arguments.own.json);
     conclude(recording, answers, format, arguments.detail.style())
 }
 

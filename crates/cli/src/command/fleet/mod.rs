@@ -15,10 +15,11 @@ use plumb_fleet::{Session, Task, hosts, merge};
 use plumb_path::Survey;
 use plumb_policy::view::PolicyDocument;
 use plumb_report::document::{CheckDocument, FleetDocument, FleetRecording};
-use plumb_report::{Format, RenderError, Style, render};
+use plumb_report::{Format, Kind, Style};
 use plumb_trial::TrialEnded;
 
 use self::progress::Progress;
+use crate::arguments::output::Printed;
 use crate::arguments::{Arguments, Detail, RecordingArguments};
 use crate::command::running::exit_of_end;
 use crate::exit::{self, Exit, Refusal, usage};
@@ -145,34 +146,6 @@ fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
     hosts::of_file(&files::read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
-/// How a result of many hosts is printed.
-#[derive(Debug, Args)]
-struct Printed {
-    /// How the result is printed: terminal, html, markdown, json, csv or prometheus
-    #[arg(long, default_value = "terminal", value_name = "FORMAT", value_parser = format, conflicts_with = "json")]
-    format: Format,
-}
-
-impl Printed {
-    /// The format that is meant, also by `--json`.
-    const fn format(&self, as_json: bool) -> Format {
-        if as_json { Format::Json } else { self.format }
-    }
-}
-
-/// A format that there is of many hosts: the others are refused before anything is run, and are not offered.
-fn format(typed: &str) -> Result<Format, String> {
-    let refused = |format| match render(&FleetDocument::default(), format, Style::PLAIN) {
-        Err(RenderError::NoSuchFormat { what, expected, .. }) => {
-            Some(format!("`{typed}` is no format of {what}: expected {expected}"))
-        }
-        _ => None,
-    };
-    // What is no format at all is told what there is like one that is none of many hosts.
-    let format = typed.parse().unwrap_or(Format::Fio);
-    refused(format).map_or(Ok(format), Err)
-}
-
 /// What a command takes that each host runs for itself.
 #[derive(Debug, Args)]
 struct CommandArguments {
@@ -184,10 +157,6 @@ struct CommandArguments {
 
     #[command(flatten)]
     printed: Printed,
-
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
 
     #[command(flatten)]
     detail: Detail,
@@ -223,11 +192,13 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
         own.chain(given.map(|word| word.replace("{host}", host))).collect()
     };
     if let Some(word) = misplaced(&typed.arguments) {
-        let problem = format!(
-            "{word}: it is of the command of many hosts: type it before the words that each host is given"
-        );
+        let problem =
+            format!("{word} is an option of `plumb fleet`: type it before the words that each host is given");
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
+    let as_json = typed.arguments.iter().any(|word| word == "--json");
+    let printed = Printed { json: typed.printed.json || as_json, ..typed.printed };
+    let format = printed.format(Kind::Fleet)?;
     let mut session = typed.reach.session(&typed.recording)?;
     // What no host could take is told before any is asked.
     for host in &session.names {
@@ -244,8 +215,7 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
             session.answers()
         })
         .map_err(Refusal::from)?;
-    let as_json = typed.json || typed.arguments.iter().any(|word| word == "--json");
-    conclude(recording, answers, typed.printed.format(as_json), typed.detail.style())
+    conclude(recording, answers, format, typed.detail.style())
 }
 
 /// An option of this command among the words of each host, where it would mean nothing. `--json` is taken
@@ -274,7 +244,7 @@ fn conclude(
     let kept = recording.finish(&document, &answers, document.incomplete_because.clone(), time_of_day());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
     let recording = FleetRecording::of(document, &record::histograms(&answers));
-    terminal::print(&render(&recording, format, style)?)?;
+    terminal::show(&recording, format, style)?;
     terminal::say_report(recording.document.run_directory.as_ref());
     Ok(exit.and(exit_of(&recording.document)))
 }

@@ -1,11 +1,11 @@
-//! The light load of `--observe`: 4 KiB and fdatasync, every 10 ms, on a file of its own on a disk that is
-//! switched.
+//! A light load on a disk that is switched: 4 KiB and fdatasync, every 10 ms, on a file of its own.
 //!
 //! The file is made anew and loses its name at once, so that nothing stays of it however the process ends. A
 //! disk that the load does not reach would feel nothing, which would look like a switch that disturbs nobody:
 //! so it must be on one of the disks of the plan.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,12 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use plumb_block::{Clock as _, RealClock};
-use plumb_path::survey_path;
-use plumb_policy::observe::LoadSample;
-use plumb_policy::plan::Plan;
+use plumb_block::{Clock as _, FailureKind, RealClock};
+use plumb_path::{SurveyError, survey_path};
 
-use super::host::Host;
-use crate::exit::{Exit, Refusal};
+use crate::gateway::Gateway;
+use crate::observe::LoadSample;
+use crate::plan::Plan;
 
 const BLOCK: usize = 4096;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -29,19 +27,73 @@ const BEFORE: usize = 25;
 /// A disk that does not even do these in time is reported as it is.
 const BEFORE_MAX: Duration = Duration::from_secs(10);
 
+/// Why a load was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum LightLoadError {
+    /// The file is there, or cannot be made.
+    #[error("--observe {}: cannot be made: {source}; name a new file on a disk of the plan", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory of the file cannot be surveyed.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+    /// The file is on none of the disks that are changed.
+    #[error(
+        "--observe {}: it is on none of the disks that are changed ({disks}), and would feel nothing: name a new file in a \
+         file system on one of them",
+        path.display()
+    )]
+    Elsewhere {
+        /// Path of the file.
+        path: PathBuf,
+        /// Disks that are changed.
+        disks: String,
+    },
+    /// The system failed.
+    #[error("--observe {}: cannot {operation}", path.display())]
+    System {
+        /// Path of the file.
+        path: PathBuf,
+        /// What was done.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl LightLoadError {
+    /// Returns the way in which a command fails that ends with it.
+    pub const fn failure(&self) -> FailureKind {
+        match self {
+            Self::File { .. } | Self::Survey(_) | Self::Elsewhere { .. } => FailureKind::Usage,
+            Self::System { .. } => FailureKind::Failed,
+        }
+    }
+}
+
 /// A load that runs until it is stopped.
-pub(super) struct FsyncWriter {
+#[derive(Debug)]
+pub struct LightLoad {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<LoadSample>>,
 }
 
-impl FsyncWriter {
+impl LightLoad {
     /// Starts a load on a new file, and returns when it has run a little.
     ///
     /// # Errors
-    /// [`Exit::Usage`] if the file is there already, or is on no disk of the plan.
-    pub(super) fn start(host: &Host, plan: &Plan, path: &Path, clock: RealClock) -> anyhow::Result<Self> {
-        is_on_the_plan(host, plan, path)?;
+    /// If the file is there already, or is on no disk of the plan.
+    pub fn start(
+        gateway: &dyn Gateway,
+        plan: &Plan,
+        path: &Path,
+        clock: RealClock,
+    ) -> Result<Self, LightLoadError> {
+        is_on_the_plan(gateway, plan, path)?;
         let file = make(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = mpsc::channel();
@@ -49,17 +101,21 @@ impl FsyncWriter {
         let thread = std::thread::Builder::new()
             .name("observe".to_owned())
             .spawn(move || write(&file, clock, &told, &ready))
-            .context("cannot start the load of --observe")?;
+            .map_err(|source| system(path, "start its load", source))?;
         // Too slow to be ready, or ended: its samples say so.
         is_ready.recv_timeout(BEFORE_MAX).ok();
         Ok(Self { stop, thread })
     }
 
-    /// Stops the load and yields all that it did.
-    pub(super) fn stop(self) -> Vec<LoadSample> {
+    /// Stops the load and returns all that it did.
+    pub fn stop(self) -> Vec<LoadSample> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
+}
+
+fn system(path: &Path, operation: &'static str, source: io::Error) -> LightLoadError {
+    LightLoadError::System { path: path.to_owned(), operation, source }
 }
 
 fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<()>) -> Vec<LoadSample> {
@@ -85,40 +141,28 @@ fn write(file: &File, clock: RealClock, stop: &AtomicBool, ready: &mpsc::Sender<
     samples
 }
 
-fn make(path: &Path) -> anyhow::Result<File> {
-    let shown = path.display();
-    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(|error| {
-        let what =
-            format!("--observe {shown}: cannot be made: {error}; name a new file on a disk of the plan");
-        Refusal::new(Exit::Usage, what)
-    })?;
-    fs::remove_file(path).with_context(|| format!("--observe {shown}: cannot be removed again"))?;
-    file.write_all_at(&[0; BLOCK], 0)
-        .and_then(|()| file.sync_all())
-        .with_context(|| format!("--observe {shown}: cannot be written"))?;
+fn make(path: &Path) -> Result<File, LightLoadError> {
+    let file = File::options().read(true).write(true).create_new(true).open(path);
+    let file = file.map_err(|source| LightLoadError::File { path: path.to_owned(), source })?;
+    fs::remove_file(path).map_err(|source| system(path, "remove it again", source))?;
+    let written = file.write_all_at(&[0; BLOCK], 0).and_then(|()| file.sync_all());
+    written.map_err(|source| system(path, "write it", source))?;
     Ok(file)
 }
 
-fn is_on_the_plan(host: &Host, plan: &Plan, path: &Path) -> anyhow::Result<()> {
+fn is_on_the_plan(gateway: &dyn Gateway, plan: &Plan, path: &Path) -> Result<(), LightLoadError> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
         _ => PathBuf::from("."),
     };
-    let shown = directory.to_string_lossy();
-    let way = survey_path(host.gateway.tree(), host.gateway.probe(), &shown);
-    let way = way.map_err(|error| Refusal::because(Exit::Usage, error))?;
+    let way = survey_path(gateway.tree(), gateway.probe(), &directory.to_string_lossy())?;
     let is_below = |name: &str| way.layers.iter().any(|layer| layer.name == name);
     if plan.changes.iter().any(|change| is_below(&change.name)) {
         return Ok(());
     }
     let names: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
-    let message = format!(
-        "--observe {}: it is on none of the disks that are changed ({}), and would feel nothing: name a new file in a \
-         file system on one of them",
-        path.display(),
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    );
-    Err(Refusal::new(Exit::Usage, message).into())
+    let disks = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(LightLoadError::Elsewhere { path: path.to_owned(), disks })
 }
 
 #[cfg(test)]
@@ -136,7 +180,7 @@ mod tests {
         let told = Arc::clone(&stop);
         let thread = std::thread::spawn(move || write(&file, RealClock::start(), &told, &ready));
         is_ready.recv().unwrap();
-        let samples = Box::new(FsyncWriter { stop, thread }).stop();
+        let samples = Box::new(LightLoad { stop, thread }).stop();
         assert!(samples.len() >= BEFORE, "{}", samples.len());
         assert!(samples.iter().all(|sample| sample.error.is_none()), "{samples:?}");
         assert!(samples.windows(2).all(|pair| pair[0].submitted_at < pair[1].submitted_at));

@@ -5,27 +5,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plumb_block::Nanos;
 use plumb_linux::probe::{Probe, ProbedDevice, Reply, Request};
 use plumb_linux::tree::Tree;
-use plumb_policy::gateway::{Change, Disk, Gateway, GatewayError, Query};
+
+use super::{Change, Disk, Gateway, GatewayError, Query};
 
 /// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Exchange {
+pub struct Exchange {
     /// The disk's name.
-    pub(super) disk: String,
+    pub disk: String,
     /// Question that was asked.
-    pub(super) question: String,
+    pub question: String,
     /// The bytes of the answer, or why there is none.
-    pub(super) answer: Result<Vec<u8>, String>,
+    pub answer: Result<Vec<u8>, String>,
 }
 
 /// Passes everything on, and notes what is asked.
-pub(super) struct RecordingGateway {
+pub struct RecordingGateway {
     inner: Arc<dyn Gateway>,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
 impl RecordingGateway {
-    pub(super) fn new(inner: Arc<dyn Gateway>) -> Self {
+    /// A gateway that passes everything on to `inner`.
+    pub fn new(inner: Arc<dyn Gateway>) -> Self {
         Self { inner, exchanges: Mutex::default() }
     }
 
@@ -37,10 +39,9 @@ impl RecordingGateway {
         }
     }
 
-    /// All questions about the disk of this name, in their order.
-    pub(super) fn exchanges(&self, disk: &str) -> Vec<Exchange> {
-        let all = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|exchange| exchange.disk == disk).cloned().collect()
+    /// Returns all questions, in their order.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

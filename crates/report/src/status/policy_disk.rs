@@ -2,16 +2,14 @@
 
 use plumb_block::Bytes;
 use plumb_policy::view::{DeviceView, Holder};
-use plumb_report::Style;
-use plumb_report::printable::printable;
 
-use super::layout::{Ink, hang, model};
-use super::{table, words};
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
 
-/// Everything that is known of a disk.
-pub(in super::super) fn of(view: &DeviceView, style: Style) -> String {
-    let mut out = format!("{}: {}\n", style.ink(Ink::Bold, &printable(&view.name)), view.state.word());
-    let mut line = |what: &str, text: &str| out.push_str(&hang(&format!("  {what:<13}"), text, style));
+/// Adds everything that is known of a disk.
+pub(super) fn disk(page: &mut Page, view: &DeviceView) {
+    let mut rows = Vec::new();
+    let mut line = |what: &str, text: &str| rows.push(Row::new(what, text));
     line("identity", view.identity.as_deref().unwrap_or("none: it could not be known again"));
     let model = model(view);
     if !model.is_empty() {
@@ -25,30 +23,41 @@ pub(in super::super) fn of(view: &DeviceView, style: Style) -> String {
     for counter in &view.health {
         line("health", &format!("{} = {} ({})", counter.name, counter.value, counter.source));
     }
-    let mut lead = "on it";
-    for holder in &view.holders {
-        line(lead, &on_it(holder));
-        lead = "";
+    for (number, holder) in view.holders.iter().enumerate() {
+        line(if number == 0 { "on it" } else { "" }, &on_it(holder));
     }
     if view.holders.is_empty() {
         line("on it", "nothing");
     }
-    for group in &view.redundancy_groups {
-        line("member of", group);
-    }
+    view.redundancy_groups.iter().for_each(|group| line("member of", group));
     line("changed by", &view.changeable_by);
     if let Some(refusal) = &view.refusal {
         line("refused", &refusal.reason);
         line("  instead", &refusal.remedy);
     }
-    for finding in &view.findings {
-        out.push('\n');
-        out.push_str(&table::finding(finding, None, style));
-        for evidence in &finding.evidence {
-            out.push_str(&hang("         - ", evidence, style));
-        }
+    page.add(format!("{}: {}", printable(&view.name), view.state.word()), vec![Item::Rows(rows)]);
+    let finding =
+        |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
+    page.add("", view.findings.iter().map(finding).collect());
+}
+
+/// Vendor and model as one; the vendor that a translation layer makes up is left out.
+pub(super) fn model(view: &DeviceView) -> String {
+    let vendor = view.vendor.as_deref().filter(|vendor| *vendor != "ATA" && *vendor != "NVMe");
+    let both: Vec<&str> = vendor.into_iter().chain(view.model.as_deref()).map(str::trim).collect();
+    printable(&both.join(" "))
+}
+
+pub(super) const fn on_off(value: Option<bool>) -> &'static str {
+    plumb_policy::state::on_off(value, "?")
+}
+
+pub(super) const fn yes_no(value: Option<bool>) -> &'static str {
+    match value {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
     }
-    out
 }
 
 fn reached(view: &DeviceView) -> String {
@@ -71,11 +80,11 @@ fn device(view: &DeviceView) -> String {
     let sct = device.sct.as_deref().map_or_else(String::new, |sct| format!(", SCT {sct}"));
     format!(
         "write cache {} (changeable {}, default {}, saved {}, can be saved {}{sct}), read by {}",
-        words::on_off(Some(wce)),
-        said(words::yes_no(device.changeable)),
-        said(words::on_off(device.default)),
-        said(words::on_off(device.saved)),
-        said(words::yes_no(device.saveable)),
+        on_off(Some(wce)),
+        said(yes_no(device.changeable)),
+        said(on_off(device.default)),
+        said(on_off(device.saved)),
+        said(yes_no(device.saveable)),
         device.mechanism
     )
 }
@@ -91,7 +100,7 @@ fn kernel(view: &DeviceView) -> String {
     let sent = if write_cache == "write back" { "flushes are sent" } else { "flushes are NOT sent" };
     let cache_type =
         kernel.cache_type.as_deref().map_or_else(String::new, |text| format!(", cache_type {text}"));
-    format!("{write_cache}: {sent}{cache_type}, FUA {}", said(words::yes_no(kernel.fua)))
+    format!("{write_cache}: {sent}{cache_type}, FUA {}", said(yes_no(kernel.fua)))
 }
 
 fn protection(view: &DeviceView) -> String {
