@@ -75,10 +75,10 @@ fn what_commands_print_on_simulated_drives_is_as_its_schema_says() {
         ("load", &[&["load", drive], &load[..]].concat()),
         (
             "compare",
-            &[&["compare", "--factor", "buffering=direct,dsync", "--budget", "1s", drive], &load[..]]
+            &[&["compare", "--factor", "buffering=direct,dsync", "--budget", "5s", drive], &load[..]]
                 .concat(),
         ),
-        ("study", &["study", "C", "--no-record"]),
+        ("study", &["study", "d", "--no-record"]),
         ("drive-list", &["drive", "list"]),
         ("drive-model", &["drive", "show", "consumer-nvme-ssd"]),
         ("drives", &["drive", "status"]),

@@ -12,7 +12,7 @@ use crate::controller::{Controller, HostNow, Phase};
 /// Last figures of each host, from which the samples of a live view are made.
 #[derive(Debug, Default)]
 pub struct Rates {
-    hosts: Vec<Seen>,
+    hosts: Vec<HostFigures>,
 }
 
 impl Rates {
@@ -43,7 +43,7 @@ pub fn summary(controller: &Controller) -> String {
 /// Last figures that a host has sent. Hosts send figures once a second, so a rate is that between two of
 /// them.
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct HostFigures {
     /// How long it had measured.
     length: Nanos,
     application: LiveApplication,
@@ -51,13 +51,13 @@ struct Seen {
     rate: (f64, f64),
 }
 
-impl Seen {
+impl HostFigures {
     /// Takes in figures, if they are others than the last.
     fn learn(&mut self, outcome: &LoadOutcome) {
         if outcome.length == self.length {
             return;
         }
-        // Those of another load begin again.
+        // Figures of another load begin again.
         let before = if outcome.length > self.length { std::mem::take(self) } else { Self::default() };
         let seconds = outcome.length.since(before.length).as_secs_f64();
         let application = application(outcome);
@@ -68,24 +68,24 @@ impl Seen {
     }
 }
 
-fn learn(controller: &Controller, seen: &mut Vec<Seen>) {
-    seen.resize(controller.hosts().len(), Seen::default());
+fn learn(controller: &Controller, seen: &mut Vec<HostFigures>) {
+    seen.resize(controller.hosts().len(), HostFigures::default());
     for (host, seen) in controller.hosts().zip(seen) {
         match host.measured() {
             Some(outcome) => seen.learn(outcome),
-            None => *seen = Seen::default(),
+            None => *seen = HostFigures::default(),
         }
     }
 }
 
 /// Builds the sample for the live view.
-fn sample(controller: &Controller, seen: &[Seen], now: Nanos, expected: Option<Nanos>) -> LiveSample {
+fn sample(controller: &Controller, seen: &[HostFigures], now: Nanos, expected: Option<Nanos>) -> LiveSample {
     let started = controller.started_at().filter(|started| *started <= now);
     let missing = controller
         .hosts()
         .filter_map(|host| Some(format!("{}: {}", printable(host.name), printable(host.because?))));
     let with_task = || controller.hosts().zip(seen).filter(|(host, _)| host.has_task);
-    let target = |(host, seen): (HostNow<'_>, &Seen)| LiveTarget {
+    let target = |(host, seen): (HostNow<'_>, &HostFigures)| LiveTarget {
         name: printable(host.name),
         application: seen.application,
         taken_at: Some(seen.length.as_secs_f64()),
@@ -102,7 +102,7 @@ fn sample(controller: &Controller, seen: &[Seen], now: Nanos, expected: Option<N
 
 /// Describes what all hosts reach, and which of them hold the others up: the table may have no room for
 /// these.
-fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a Seen)>) -> Option<String> {
+fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a HostFigures)>) -> Option<String> {
     let measuring = hosts.filter(|(host, seen)| host.phase == Phase::Running && seen.rate.0 > 0.0);
     let mut rates: Vec<(f64, f64, &str)> =
         measuring.map(|(host, seen)| (seen.rate.0, seen.rate.1, host.name)).collect();
@@ -142,7 +142,7 @@ fn application(outcome: &LoadOutcome) -> LiveApplication {
         operations: moved.iter().map(|direction| direction.operations()).sum(),
         bytes: moved.iter().map(|direction| direction.bytes.0).sum(),
         flushes: outcome.flush.operations(),
-        // Those since the start: hosts send what they have measured until now.
+        // Latencies since the start: hosts send what they have measured until now.
         latency: latency.map(Into::into).unwrap_or_default(),
         sync: outcome.flush.latency.summary().map(Into::into).unwrap_or_default(),
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_rate_is_that_between_two_figures_however_often_it_is_looked_at() {
         let mut outcome = LoadOutcome::empty();
-        let mut seen = Seen::default();
+        let mut seen = HostFigures::default();
         for second in 1..=3 {
             outcome.length = Nanos::secs(second);
             (0..100 * second).for_each(|_| outcome.read.latency.record(Nanos::micros(5)));

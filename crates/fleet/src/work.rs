@@ -40,8 +40,8 @@ const ANSWERED: u8 = 1;
 
 /// Runs the loads that a controller describes.
 pub trait Loads: Send + Sync {
-    /// Runs `load` at its level, shown to `observer`, until its end or the stop of `link`, and returns it with
-    /// the exit code of a command that ran it.
+    /// Runs `load` at its level, shown to `observer`, until its end or the stop of `link`, and returns it
+    /// with the exit code of a command that ran it.
     ///
     /// # Errors
     /// If nothing could be measured, or the level could not be set or put back.

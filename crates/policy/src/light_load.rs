@@ -58,7 +58,7 @@ pub enum LightLoadError {
     System {
         /// Path of the file.
         path: PathBuf,
-        /// What was done.
+        /// Operation that failed.
         operation: &'static str,
         /// Why it failed.
         source: io::Error,

@@ -31,6 +31,7 @@ mod outline;
 pub mod printable;
 mod proof;
 pub mod quantity;
+mod render;
 pub mod rules;
 mod sentences;
 pub mod status;
@@ -47,10 +48,11 @@ pub use document::{
     Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,
     Recorded, RunDocument, RunRecording, StudyDocument,
 };
-pub use format::{Format, Kind, NoSuchFormat, RenderError, Rendered, render};
+pub use format::{Format, Kind, NoSuchFormat};
 pub use headline::{Headline, UNKNOWN};
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use outline::Page;
+pub use render::{RenderError, Rendered, render};
 pub use status::StatusDocument;
 pub use terminal::{Style, Verbosity};

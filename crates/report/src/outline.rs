@@ -1,8 +1,8 @@
 //! Reports in sections, which every format sets in its own way. All of it is printable but the names of what
 //! it is of and where.
 //!
-//! An [`Outline`] is of a run: it has a headline, figures, and where and how it was made. A [`Page`] is of how
-//! something is or what a command did, and has sections alone.
+//! An [`Outline`] is of a run: it has a headline, figures, and where and how it was made. A [`Page`] is of
+//! how something is or what a command did, and has sections alone.
 
 use std::borrow::Cow;
 

@@ -58,8 +58,9 @@ pub struct OutputFile<'a> {
 /// An output file cannot be written.
 #[derive(Debug)]
 pub struct OutputError {
-    /// [`FailureKind::Usage`] where the directory does not exist, [`FailureKind::Refused`] where something could
-    /// be destroyed that is not plumb's. Otherwise the system failed, and a regular file has its old contents.
+    /// Kind of the failure: [`FailureKind::Usage`] where the directory does not exist,
+    /// [`FailureKind::Refused`] where something could be destroyed that is not plumb's. Otherwise the system
+    /// failed, and a regular file has its old contents.
     pub kind: FailureKind,
     path: PathBuf,
     found: String,

@@ -1,6 +1,6 @@
-//! Advice on the size of a log: how large a log the user's own writes need. A recording of them is done again in
-//! simulated time, over the backing device alone and over caches of several sizes, with the rules by which a
-//! cache is served.
+//! Advice on the size of a log: how large a log the user's own writes need. A recording of them is done again
+//! in simulated time, over the backing device alone and over caches of several sizes, with the rules by which
+//! a cache is served.
 
 mod replayed;
 
@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::{Bytes, FailureKind, Nanos};
-use plumb_report::document::cache::{CacheAdvice, TriedSize};
+use plumb_report::document::cache::{CacheAdvice, CacheSize};
 use plumb_targets::Name;
 use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, Job, Recorded, Replay, Skip, Trace, TraceOp, TraceUse, Workload};
@@ -76,7 +76,7 @@ pub fn advise(
         sizes.insert(size, tried(size, &again(&devices.cache(size)?)?, &uncached, &fastest));
     }
     let advised_size = smallest(&sizes);
-    // It stands for the end of the scale, and is shown if nothing smaller does.
+    // The endless log stands for the end of the scale, and is shown if nothing smaller is.
     if advised_size != endless && !question.sizes.contains(&endless) {
         sizes.remove(&endless);
     }
@@ -112,14 +112,14 @@ fn possible(question: &AdviceQuestion<'_>) -> Result<(), TrialError> {
 }
 
 /// The smallest that absorbs the bursts.
-fn smallest(tried: &BTreeMap<Bytes, TriedSize>) -> Bytes {
+fn smallest(tried: &BTreeMap<Bytes, CacheSize>) -> Bytes {
     let absorbs = tried.iter().filter(|(_, tried)| tried.absorbed >= ABSORBED_MIN);
     absorbs.map(|(size, _)| *size).next().unwrap_or_default()
 }
 
 /// The size to try next, half-way between the smallest that absorbs the bursts and the next smaller one,
 /// unless that says it well enough.
-fn between(tried: &BTreeMap<Bytes, TriedSize>) -> Option<Bytes> {
+fn between(tried: &BTreeMap<Bytes, CacheSize>) -> Option<Bytes> {
     let enough = smallest(tried).0;
     let too_small = tried.range(..Bytes(enough)).next_back().map_or(0, |(size, _)| size.0);
     let middle = (enough.midpoint(too_small)).next_multiple_of(STEP.0);

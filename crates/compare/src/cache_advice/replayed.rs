@@ -7,7 +7,7 @@ use plumb_block::{Bytes, FailureKind, Nanos, Time, in_one_line};
 use plumb_linux::FileOptions;
 use plumb_load::{Ending, LoadOutcome, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::Histogram;
-use plumb_report::document::cache::{TriedSize, Waiting};
+use plumb_report::document::cache::{CacheSize, WaitTimes};
 use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, cache, open_all};
 use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, Recorded, Stop, Workload};
@@ -16,14 +16,14 @@ use plumb_workload::{ByteRange, Recorded, Stop, Workload};
 const DEPTH: u32 = 64;
 
 /// Outcome of a replay.
-pub(super) struct Replayed {
+pub(super) struct Replay {
     outcome: LoadOutcome,
     destaged: Bytes,
     bypassed: Bytes,
 }
 
 /// Does what was recorded on the device of this name, in a world of its own.
-pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Result<Replayed, TrialError> {
+pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Result<Replay, TrialError> {
     let time = Time::Virtual(Arc::default());
     let (device, cache) = match name {
         Name::Scheme { scheme: Scheme::Cache, .. } => {
@@ -63,10 +63,10 @@ pub(super) fn over(name: &Name, recorded: &Recorded, stop: &AtomicBool) -> Resul
     }
     let figures = cache.and_then(|cache| cache.look(plumb_cache::Cache::status)).map(|status| status.figures);
     let figures = figures.unwrap_or_default();
-    Ok(Replayed { outcome, destaged: figures.destaged, bypassed: figures.bypassed })
+    Ok(Replay { outcome, destaged: figures.destaged, bypassed: figures.bypassed })
 }
 
-impl Replayed {
+impl Replay {
     /// Returns the latencies of all writes, each from the moment at which the recording has it.
     fn writes(&self) -> &Histogram {
         let write = &self.outcome.write;
@@ -80,10 +80,10 @@ impl Replayed {
 }
 
 /// Returns how long clients waited in a replay.
-pub(super) fn waiting(replayed: &Replayed) -> Waiting {
+pub(super) fn waiting(replayed: &Replay) -> WaitTimes {
     let writes = replayed.writes();
     let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
-    Waiting {
+    WaitTimes {
         seconds: replayed.seconds(),
         write_mean: writes.mean().unwrap_or_default(),
         write_p99: seconds(writes.at_per_mille(990)),
@@ -92,13 +92,13 @@ pub(super) fn waiting(replayed: &Replayed) -> Waiting {
 }
 
 /// Compares a log of this size with no cache and with a log that never fills.
-pub(super) fn tried(size: Bytes, tried: &Replayed, uncached: &Replayed, fastest: &Replayed) -> TriedSize {
+pub(super) fn tried(size: Bytes, tried: &Replay, uncached: &Replay, fastest: &Replay) -> CacheSize {
     // A tenth more is no stall that anybody waits for.
     let limit = Nanos(fastest.writes().max().unwrap_or_default().0 / 10 * 11);
     let (all, quick) = tried.writes().bins().fold((0, 0), |(all, quick), (upper, count)| {
         (all + count, if upper <= limit { quick + count } else { quick })
     });
-    TriedSize {
+    CacheSize {
         size: size.0,
         absorbed: if all == 0 { 1.0 } else { quick as f64 / all as f64 },
         stall_seconds: (tried.seconds() - fastest.seconds()).max(0.0),

@@ -155,9 +155,9 @@ pub struct CacheAdvice {
     /// The device that stood for the log.
     pub log: String,
     /// Without a cache.
-    pub uncached: Waiting,
+    pub uncached: WaitTimes,
     /// By size, the smallest first.
-    pub sizes: Vec<TriedSize>,
+    pub sizes: Vec<CacheSize>,
     /// The smallest that absorbs the bursts, to a sixteenth of it.
     pub advised_size: u64,
 }
@@ -169,7 +169,7 @@ impl CacheAdvice {
 
 /// How long a client waited.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct WaitTimes {
     /// For all writes and flushes together, each from the moment at which the recording has it.
     pub seconds: f64,
     /// Mean latency of a write in seconds.
@@ -182,7 +182,7 @@ pub struct Waiting {
 
 /// A size of the log that was tried.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TriedSize {
+pub struct CacheSize {
     /// The size in bytes.
     pub size: u64,
     /// Share of the writes that were answered no later than a tenth after the slowest of a log that never
@@ -193,7 +193,7 @@ pub struct TriedSize {
     /// How many times as long clients waited without a cache.
     pub speed_up: f64,
     /// With this log.
-    pub waiting: Waiting,
+    pub waiting: WaitTimes,
     /// Bytes that the backing device took meanwhile.
     pub destaged_bytes: u64,
     /// Bytes that went past the log.

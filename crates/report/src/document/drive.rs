@@ -26,20 +26,20 @@ pub struct ListedModel {
     pub kind: String,
     /// `sata`, `nvme`, ...
     pub interface: String,
-    /// What its cache does, in a sentence.
+    /// Behaviour of its cache, in a sentence.
     pub cache: String,
-    /// State of the write cache, and what becomes of an acknowledged write in it when the power is cut: `none`,
-    /// `on, volatile`, `off, protected`, `on, volatile, flushes ignored`.
+    /// State of the write cache, and what becomes of an acknowledged write in it when the power is cut:
+    /// `none`, `on, volatile`, `off, protected`, `on, volatile, flushes ignored`.
     pub write_cache: String,
     /// Capacity in bytes.
     pub size: u64,
-    /// What it stands for.
+    /// Drives for which it stands.
     pub description: String,
     /// Sources of its figures.
     pub source: Vec<String>,
 }
 
-/// `plumb drive show`: what a model is made of.
+/// `plumb drive show`: the parameters of a model.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DriveModel {
     /// [`DriveModel::SCHEMA`].
@@ -50,15 +50,15 @@ pub struct DriveModel {
     pub kind: String,
     /// `sata`, `nvme`, ...
     pub interface: String,
-    /// What its cache does, in a sentence.
+    /// Behaviour of its cache, in a sentence.
     pub cache: String,
-    /// What it stands for.
+    /// Drives for which it stands.
     pub description: String,
     /// Sources of its figures.
     pub source: Vec<String>,
-    /// Its parameters.
+    /// Parameters of the model.
     pub parameters: Vec<ModelParameter>,
-    /// What it does beside what is published, if that was asked for.
+    /// Figures beside published ones, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Vec<ModelFigure>>,
 }
@@ -73,11 +73,11 @@ impl DriveModel {
 /// A parameter of a model.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ModelParameter {
-    /// Where it stands in the file of the model.
+    /// Place in the file of the model.
     pub name: String,
-    /// Its value as written there.
+    /// Value as written there.
     pub value: String,
-    /// Where that is from.
+    /// Source of the value.
     pub source: Option<String>,
 }
 

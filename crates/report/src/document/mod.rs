@@ -7,8 +7,8 @@
 //!
 //! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did,
 //! [`StudyDocument`] what `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`]
-//! what `plumb observe` saw: documents of their own. [`policy`], [`cache`], [`drive`], [`power`] and [`restore`]
-//! are documents of how something is, and of what a command did.
+//! what `plumb observe` saw: documents of their own. [`policy`], [`cache`], [`drive`], [`power`] and
+//! [`restore`] are documents of how something is, and of what a command did.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here
 //! renders a report. Durations are seconds, sizes bytes, rates per second; what is not known is null, with a

@@ -94,7 +94,7 @@ pub struct PolicyPersist {
     /// True if the files are of this machine, not of an image.
     #[serde(skip)]
     pub is_here: bool,
-    /// Those of the files that were removed; the others were written.
+    /// Files that were removed; the others were written.
     #[serde(skip)]
     pub removed: Vec<PathBuf>,
 }

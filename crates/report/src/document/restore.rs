@@ -53,7 +53,7 @@ pub enum LeftoverOutcome {
 /// A thing that a killed process left.
 #[derive(Debug, Clone, Serialize)]
 pub struct Leftover {
-    /// Its kind.
+    /// Kind of the thing.
     pub kind: LeftoverKind,
     /// Name; for settings their words.
     pub name: String,

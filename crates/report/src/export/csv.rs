@@ -84,7 +84,7 @@ impl Place {
     fn within(&self, step: &str, value: &Value) -> Self {
         let mut place = self.clone();
         match value["name"].as_str() {
-            // What is named needs no path.
+            // An object with a name needs no path.
             Some(name) => (place.name, place.metric) = (name.to_owned(), String::new()),
             None if self.section.is_empty() && (value.is_object() || value.is_array()) => {}
             None if place.metric.is_empty() => step.clone_into(&mut place.metric),

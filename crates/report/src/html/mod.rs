@@ -31,7 +31,7 @@ use self::page::Page;
 use self::proof::ProofPage;
 use self::sections::SectionsPage;
 use self::study::StudyPage;
-use crate::format::Rendered;
+use crate::render::Rendered;
 
 /// The page of any document.
 ///

@@ -3,7 +3,7 @@
 use plumb_block::{Bytes, Nanos};
 
 use super::StatusDocument;
-use crate::document::cache::{CacheAdvice, TriedSize};
+use crate::document::cache::{CacheAdvice, CacheSize};
 use crate::document::json::pretty;
 use crate::outline::{Item, Page};
 use crate::quantity::counted;
@@ -52,7 +52,7 @@ impl StatusDocument for CacheAdvice {
     }
 }
 
-fn sizes(sizes: &[TriedSize]) -> Table {
+fn sizes(sizes: &[CacheSize]) -> Table {
     let time = |seconds| Nanos::from_secs_f64(seconds).to_string();
     Table::of(sizes)
         .right("log", |tried| Bytes(tried.size).to_string())

@@ -1,5 +1,5 @@
-//! How something is (a disk, a cache, a drive), and what a command did: documents that are no runs. Each makes
-//! a [`Page`] of itself, which every format sets in its own way.
+//! Documents of how something is (a disk, a cache, a drive), and of what a command did. Each makes a [`Page`]
+//! of itself, which every format sets in its own way.
 
 mod cache;
 mod cache_advice;

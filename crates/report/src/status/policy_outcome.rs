@@ -41,11 +41,11 @@ outcomes!(
 );
 
 /// Adds itself to a page.
-trait Added {
+trait Addition {
     fn add_to(&self, page: &mut Page);
 }
 
-impl Added for Report {
+impl Addition for Report {
     /// Adds what became of each disk, where it is written down, and what to do now.
     fn add_to(&self, page: &mut Page) {
         let disks = Table::of(&self.disks)
@@ -87,7 +87,7 @@ fn result(result: &DiskResult) -> Cell {
     Cell::inked(ink, word)
 }
 
-impl Added for PolicyApply {
+impl Addition for PolicyApply {
     fn add_to(&self, page: &mut Page) {
         self.report.add_to(page);
         if let Some(observation) = &self.observation {
@@ -154,7 +154,7 @@ impl StatusDocument for Verification {
     }
 }
 
-impl Added for PolicyClaim {
+impl Addition for PolicyClaim {
     fn add_to(&self, page: &mut Page) {
         let file = self.file.display();
         let name = self.name.as_deref().unwrap_or(&self.identity);
@@ -176,7 +176,7 @@ impl Added for PolicyClaim {
     }
 }
 
-impl Added for PolicyPersist {
+impl Addition for PolicyPersist {
     /// Adds what is kept and how sure that is, what was written or removed for it, and what to run.
     fn add_to(&self, page: &mut Page) {
         let mut items: Vec<Item> = self.kept.iter().map(|kept| Item::text(&words(kept))).collect();
@@ -213,7 +213,7 @@ fn words(kept: &Kept) -> String {
     format!("{}: {}, {means}; {standing}", kept.identity, kept.state)
 }
 
-impl Added for Enforcement {
+impl Addition for Enforcement {
     fn add_to(&self, page: &mut Page) {
         self.plans.iter().for_each(|plan| page.add("", refused(plan)));
         self.reports.iter().for_each(|report| report.add_to(page));

@@ -18,7 +18,7 @@ use crate::terminal::{Cell, Ink, Table};
 const ORDER: &str = "In this order: a wave begins when every disk of the one before it was read back and is as it should be; \
                      the first that is not stops everything.";
 
-/// So many columns are shown on any terminal; the last of the others are left out first.
+/// Number of columns that are shown on any terminal; the last of the others are left out first.
 const COLUMNS_MIN: usize = 5;
 
 impl StatusDocument for ShownPlan<'_> {

@@ -1,4 +1,4 @@
-//! What the tools of `plumb prove` found: a trace, a verification after a cut, a campaign, a replay.
+//! Findings of the tools of `plumb prove`: a trace, a verification after a cut, a campaign, a replay.
 
 use plumb_block::Nanos;
 

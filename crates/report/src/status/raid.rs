@@ -1,4 +1,4 @@
-//! What RAID controllers hide, and the reports of their makers' programs on it.
+//! Disks that RAID controllers hide, and the reports of their makers' programs on them.
 
 use plumb_policy::device::raid_tool::{RaidReport, Volume, WritePolicy};
 use plumb_policy::raid::Controller;

@@ -1,4 +1,4 @@
-//! What killed plumb processes left, and what became of it.
+//! Leftovers of killed plumb processes, and what became of them.
 
 use super::StatusDocument;
 use crate::document::json::pretty;

@@ -45,7 +45,7 @@ impl<T: Into<String>> From<T> for Cell {
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<Vec<Cell>>,
-    /// What is to be said of each row, below it.
+    /// Remarks on the rows, each below its own.
     notes: Vec<String>,
 }
 
@@ -216,10 +216,14 @@ impl Table {
     /// Returns the table as text; where it is too wide, the last column is set in lines that hang below each
     /// other.
     pub fn show_wrapped(&self, style: Style) -> String {
+        if !self.notes.is_empty() {
+            // A note belongs to a row, and hangs itself.
+            return self.show(style);
+        }
         let before: usize = self.widths().iter().rev().skip(1).map(|width| width + APART).sum();
         let room = style.columns().saturating_sub(INDENT + before).max(LAST_MIN);
         let last = self.sides.len().saturating_sub(1);
-        let mut wrapped = Self { sides: self.sides.clone(), rows: Vec::new(), notes: self.notes.clone() };
+        let mut wrapped = Self { sides: self.sides.clone(), ..Self::default() };
         for row in &self.rows {
             let long = row.get(last).filter(|cell| columns(&cell.text) > room);
             let Some(Cell { text, ink }) = long else {
