@@ -131,6 +131,33 @@ impl fmt::Display for Error {
         }
     }
 }
+
+/// Way in which a command fails. Each crate's errors name theirs, and the exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The request makes no sense: a name, an option, a file of something else.
+    Usage,
+    /// The subject could not be measured here, or not to the end.
+    NotMeasured,
+    /// The operation could harm data or the machine. Nothing was changed.
+    Refused,
+    /// A device, a file or a program failed.
+    Failed,
+}
+
+impl FailureKind {
+    /// Returns the exit code of a command that fails in this way (docs/OUTCOMES.md).
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::NotMeasured => 3,
+            Self::Refused => 4,
+            Self::Failed => 5,
+        }
+    }
+}
+
 /// An error with all its causes, in one line.
 pub fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -38,7 +38,7 @@ pub use buffer::{Buffer, BufferMut, Pool, PoolShape};
 pub use clock::{Clock, EventSource, RealClock, Time, VirtualClock};
 pub use counters::{DeviceCounters, StorageCounters, StorageSnapshot};
 pub use device::{Device, Latch, Power, Queue, QueueFull, QueueOptions, Wait};
-pub use error::{Errno, Error, ErrorKind, Result, in_one_line};
+pub use error::{Errno, Error, ErrorKind, FailureKind, Result, in_one_line};
 pub use extent_map::ExtentMap;
 pub use info::{DeviceInfo, Extent, ExtentState, VolatileCache, written_share};
 pub use layered::Layered;

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
-use plumb_report::{Format, Style, Verbosity};
+use plumb_report::{Style, Verbosity};
 
 pub(crate) use self::effect::Effect;
-use crate::arguments::output::OutputArguments;
+use crate::arguments::output::{OutputArguments, Printed};
 use crate::strictness::Strictness;
 use crate::terminal;
 
@@ -118,9 +118,8 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// Print one JSON document instead of the terminal report
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 
     #[command(flatten)]
     pub(crate) strictness: Strictness,
@@ -148,9 +147,8 @@ pub(crate) struct SurveyArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 
     /// Also record what was read (/proc, /sys, answers of drives) in DIR, to survey it again elsewhere
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
@@ -207,9 +205,8 @@ pub(crate) struct OwnArguments {
     #[arg(long, value_name = "SERIAL")]
     pub(crate) destroy: Vec<String>,
 
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 
     /// Show a live view: rates, latencies and flushes of each target, at the application and at the storage
     #[arg(long)]
@@ -310,13 +307,8 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
     pub(crate) beneath: Option<PathBuf>,
 
-    /// terminal, html, markdown, json, csv, prometheus or fio; of a proof also junit
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
-    pub(crate) format: Format,
-
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 
     /// Write to FILE instead of stdout; an error leaves FILE as it was
     #[arg(long, short, value_name = "FILE")]

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use plumb_block::FailureKind;
 use plumb_path::{Finding, Severity};
-use plumb_prove::ErrorKind;
 use plumb_report::printable::printable_text;
 use plumb_report::{ComparisonDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN};
-use plumb_state::output::{OutputError, OutputErrorKind};
-use plumb_trial::{FailureKind, TrialError};
+use plumb_state::output::OutputError;
+use plumb_trial::TrialError;
 
 use crate::strictness::Strictness;
 
@@ -37,6 +37,30 @@ impl Exit {
         match (self, other) {
             (Self::Finding, Self::NotMeasured) | (Self::NotMeasured, Self::Finding) => Self::Finding,
             (one, two) => one.max(two),
+        }
+    }
+}
+
+impl Exit {
+    /// Returns the way in which a command failed that ended so.
+    pub(crate) const fn failure(self) -> FailureKind {
+        match self {
+            Self::Usage => FailureKind::Usage,
+            Self::NotMeasured => FailureKind::NotMeasured,
+            Self::Refused => FailureKind::Refused,
+            Self::Done | Self::Finding | Self::Failed => FailureKind::Failed,
+        }
+    }
+}
+
+/// The only place where a failure becomes an exit code.
+impl From<FailureKind> for Exit {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Usage => Self::Usage,
+            FailureKind::NotMeasured => Self::NotMeasured,
+            FailureKind::Refused => Self::Refused,
+            FailureKind::Failed => Self::Failed,
         }
     }
 }
@@ -117,32 +141,28 @@ impl Refusal {
 /// A run that could not be made, as the exit code of its kind.
 impl From<TrialError> for Refusal {
     fn from(error: TrialError) -> Self {
-        let exit = match error.kind() {
-            FailureKind::Usage => Exit::Usage,
-            FailureKind::NotMeasured => Exit::NotMeasured,
-            FailureKind::Refused => Exit::Refused,
-            FailureKind::Failed => Exit::Failed,
-        };
-        Self::because(exit, error)
+        Self::because(error.kind().into(), error)
     }
 }
 
 /// A target that cannot be opened, in the same way.
 impl From<plumb_targets::Error> for Refusal {
     fn from(error: plumb_targets::Error) -> Self {
-        TrialError::from(error).into()
+        Self::because(error.kind().failure().into(), error)
+    }
+}
+
+/// A command on many hosts that has no result, in the same way.
+impl From<plumb_fleet::SessionError> for Refusal {
+    fn from(error: plumb_fleet::SessionError) -> Self {
+        Self::because(error.failure().into(), error)
     }
 }
 
 /// An output file that is not written, as the exit code of its kind.
 impl From<OutputError> for Refusal {
     fn from(error: OutputError) -> Self {
-        let exit = match error.kind {
-            OutputErrorKind::Usage => Exit::Usage,
-            OutputErrorKind::Refused => Exit::Refused,
-            OutputErrorKind::Failed => Exit::Failed,
-        };
-        Self::because(exit, error)
+        Self::because(error.kind.into(), error)
     }
 }
 
@@ -177,18 +197,8 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
         };
     }
     crate::terminal::say(&format!("plumb: {failure:#}"));
-    let of_proof = || failure.downcast_ref::<plumb_prove::Error>().map(|error| of_kind(error.kind));
+    let of_proof = || failure.downcast_ref::<plumb_prove::Error>().map(|error| error.kind.failure().into());
     failure.downcast_ref::<Refusal>().map(|refusal| refusal.exit).or_else(of_proof).unwrap_or(Exit::Failed)
-}
-
-/// How a command of `plumb prove` ends that failed.
-const fn of_kind(kind: ErrorKind) -> Exit {
-    match kind {
-        ErrorKind::Usage | ErrorKind::NoSuchState => Exit::Usage,
-        ErrorKind::Refused => Exit::Refused,
-        ErrorKind::NotMeasured | ErrorKind::NotTraced => Exit::NotMeasured,
-        ErrorKind::Unmountable | ErrorKind::Disconnected | ErrorKind::Failed => Exit::Failed,
-    }
 }
 
 #[cfg(test)]

@@ -9,56 +9,14 @@
 use plumb_block::in_one_line;
 use plumb_compare::setting::{self, LeftChanges};
 use plumb_linux::tracing::LeftInstance;
+use plumb_report::document::restore::{Leftover, LeftoverKind as Kind, LeftoverOutcome as Outcome};
 use plumb_serve::named::{forget, registry};
 use plumb_serve::{attach, ublk};
 use plumb_state::places;
 use plumb_state::whole_file::FileError;
-use serde::Serialize;
 
 use crate::exit::{Exit, Refusal};
 use crate::{setting_machine, terminal};
-
-/// The kind of a leftover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
-    /// Settings that a comparison changed: policies, attributes of the kernel, caches, mounts.
-    Setting,
-    /// An instance of the kernel's tracing.
-    TracingInstance,
-    /// A mount and the loop device over it.
-    Attachment,
-    /// A block device of the ublk driver.
-    UblkDevice,
-    /// The control socket of a server.
-    ControlSocket,
-}
-
-/// Outcome for a leftover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Outcome {
-    /// Left in place: nothing was tried.
-    Left,
-    /// Put back or removed.
-    PutBack,
-    /// Left in place, because somebody uses it.
-    InUse,
-    /// Left in place, because an attempt failed.
-    Failed,
-}
-
-/// A thing that a killed process left.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Leftover {
-    kind: Kind,
-    /// Name; for settings their words.
-    name: String,
-    /// Result of the attempt.
-    pub(crate) outcome: Outcome,
-    /// Reason for staying, where an attempt was made.
-    because: Option<String>,
-}
 
 /// Choice between putting back and looking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,41 +27,23 @@ pub(crate) enum Attempt {
     PutBack,
 }
 
-impl Leftover {
-    fn new(kind: Kind, name: impl Into<String>, outcome: Outcome) -> Self {
-        Self { kind, name: name.into(), outcome, because: None }
-    }
+fn leftover(kind: Kind, name: impl Into<String>, outcome: Outcome) -> Leftover {
+    Leftover { kind, name: name.into(), outcome, because: None }
+}
 
-    fn in_use(kind: Kind, name: String, why: String) -> Self {
-        Self { because: Some(why), ..Self::new(kind, name, Outcome::InUse) }
-    }
+fn in_use(kind: Kind, name: String, why: String) -> Leftover {
+    Leftover { because: Some(why), ..leftover(kind, name, Outcome::InUse) }
+}
 
-    fn failed(kind: Kind, name: impl Into<String>, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self { because: Some(in_one_line(error)), ..Self::new(kind, name, Outcome::Failed) }
-    }
+fn failed(kind: Kind, name: impl Into<String>, error: &(dyn std::error::Error + 'static)) -> Leftover {
+    Leftover { because: Some(in_one_line(error)), ..leftover(kind, name, Outcome::Failed) }
+}
 
-    /// Makes the leftover of what an attempt to put it back returned.
-    fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Result<(), E>) -> Self {
-        match attempt {
-            Ok(()) => Self::new(kind, name, Outcome::PutBack),
-            Err(error) => Self::failed(kind, name, &error),
-        }
-    }
-
-    /// Returns what it is called in sentences.
-    pub(crate) fn words(&self) -> String {
-        let name = &self.name;
-        match self.kind {
-            Kind::Setting | Kind::UblkDevice => name.clone(),
-            Kind::TracingInstance => format!("the tracing instance {name}"),
-            Kind::Attachment => format!("the attachment {name}"),
-            Kind::ControlSocket => format!("the control socket {name}"),
-        }
-    }
-
-    /// Returns why it stays, with a colon before it; nothing where that is not known.
-    pub(crate) fn reason(&self) -> String {
-        self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"))
+/// Makes the leftover of what an attempt to put it back returned.
+fn after<E: std::error::Error + 'static>(kind: Kind, name: String, attempt: Result<(), E>) -> Leftover {
+    match attempt {
+        Ok(()) => leftover(kind, name, Outcome::PutBack),
+        Err(error) => failed(kind, name, &error),
     }
 }
 
@@ -153,8 +93,8 @@ fn of_runs(attempt: Attempt) -> Vec<Leftover> {
     let mut all = settings(attempt);
     for left in LeftInstance::all() {
         all.push(match attempt {
-            Attempt::Look => Leftover::new(Kind::TracingInstance, left.name(), Outcome::Left),
-            Attempt::PutBack => Leftover::after(Kind::TracingInstance, left.name(), left.remove()),
+            Attempt::Look => leftover(Kind::TracingInstance, left.name(), Outcome::Left),
+            Attempt::PutBack => after(Kind::TracingInstance, left.name(), left.remove()),
         });
     }
     all
@@ -164,7 +104,7 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
     let directory = setting_machine::records();
     let records = match setting::left_changes(&directory) {
         Ok(records) => records,
-        Err(error) => return vec![Leftover::failed(Kind::Setting, directory.display().to_string(), &error)],
+        Err(error) => return vec![failed(Kind::Setting, directory.display().to_string(), &error)],
     };
     let put_back = |left: LeftChanges| -> Result<(), Refusal> {
         let machine = setting_machine::this()?;
@@ -173,10 +113,10 @@ fn settings(attempt: Attempt) -> Vec<Leftover> {
     let each = |record: Result<LeftChanges, FileError>| match record {
         Err(error) => {
             let name = "a setting whose record is damaged (put it back by hand, and remove the record)";
-            Leftover::failed(Kind::Setting, name, &error)
+            failed(Kind::Setting, name, &error)
         }
-        Ok(left) if attempt == Attempt::Look => Leftover::new(Kind::Setting, left.words(), Outcome::Left),
-        Ok(left) => Leftover::after(Kind::Setting, left.words(), put_back(left)),
+        Ok(left) if attempt == Attempt::Look => leftover(Kind::Setting, left.words(), Outcome::Left),
+        Ok(left) => after(Kind::Setting, left.words(), put_back(left)),
     };
     records.into_iter().map(each).collect()
 }
@@ -200,18 +140,16 @@ fn of_servers(
     let swept = match left {
         // Where nothing is left no directory is made to look for it.
         Ok(left) if attempt == Attempt::Look || left.is_empty() => {
-            return left.into_iter().map(|name| Leftover::new(kind, name, Outcome::Left)).collect();
+            return left.into_iter().map(|name| leftover(kind, name, Outcome::Left)).collect();
         }
         left => left.and_then(|_| sweep()),
     };
     match swept {
         Ok(swept) => {
-            let removed = swept.removed.into_iter().map(|name| Leftover::new(kind, name, Outcome::PutBack));
-            removed
-                .chain(swept.kept.into_iter().map(|(name, why)| Leftover::in_use(kind, name, why)))
-                .collect()
+            let removed = swept.removed.into_iter().map(|name| leftover(kind, name, Outcome::PutBack));
+            removed.chain(swept.kept.into_iter().map(|(name, why)| in_use(kind, name, why))).collect()
         }
-        Err(error) => vec![Leftover::failed(kind, "of a killed server", &error)],
+        Err(error) => vec![failed(kind, "of a killed server", &error)],
     }
 }
 
@@ -224,10 +162,8 @@ fn control_sockets(attempt: Attempt) -> Vec<Leftover> {
         for name in names.iter().filter(|name| !registry::is_served(&directory, name)) {
             let path = registry::socket(&directory, name).display().to_string();
             all.push(match attempt {
-                Attempt::Look => Leftover::new(Kind::ControlSocket, path, Outcome::Left),
-                Attempt::PutBack => {
-                    Leftover::after(Kind::ControlSocket, path, forget(&directory, name).map(drop))
-                }
+                Attempt::Look => leftover(Kind::ControlSocket, path, Outcome::Left),
+                Attempt::PutBack => after(Kind::ControlSocket, path, forget(&directory, name).map(drop)),
             });
         }
     }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    command::agent::end_with_agent();
+    plumb_fleet::work::end_with_agent();
     let command = unknown::parse()?.command;
     match command.effect() {
         Effect::Changes => leftovers::put_back_runs(),

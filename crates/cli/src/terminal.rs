@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use plumb_report::printable::printable_text;
-use plumb_report::{Format, Rendered, Style, render};
+use plumb_report::{Format, Rendered, StatusDocument, Style, render};
 
 /// Wider lines than this are read by nobody.
 const WIDTH_MAX: usize = 400;
@@ -22,14 +22,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a document to stdout.
-pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
-    print(&(serde_json::to_string_pretty(document)? + "\n"))
+/// Writes a document to stdout as `format`, text as `style` has it.
+pub(crate) fn show<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> anyhow::Result<()> {
+    print(&render(of, format, style)?)
 }
 
-/// Writes the document of a report to stdout as JSON, or the report as `style` has it.
-pub(crate) fn show<'a>(of: impl Into<Rendered<'a>>, as_json: bool, style: Style) -> anyhow::Result<()> {
-    print(&render(of, if as_json { Format::Json } else { Format::Terminal }, style)?)
+/// Writes how something is, or what a command did, to stdout as `format`.
+pub(crate) fn show_status(of: &dyn StatusDocument, format: Format) -> anyhow::Result<()> {
+    show(Rendered::Status(of), format, style())
 }
 
 /// Says a line on stderr, in which no name can steer the terminal. If nobody can be told, the exit code still
@@ -42,13 +42,9 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// `1 flush`, `2 flushes`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    match what {
-        _ if count == 1 => format!("{count} {what}"),
-        _ if what.ends_with("sh") => format!("{count} {what}es"),
-        _ => format!("{count} {what}s"),
-    }
+/// Returns the word that stands for a value in documents.
+pub(crate) fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Says where the page of a run directory is, if there is one.
@@ -85,6 +81,7 @@ fn style_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Style {
         width,
         colour: tty && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
         unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
+        is_terminal: tty,
         ..Style::PLAIN
     }
 }

@@ -41,12 +41,12 @@ fn a_leg_is_replaced_and_the_log_grows_and_nothing_is_lost() {
     load(&place, &server.uri(), &["--write", "100", "--random", "--verify"]);
     let name = &place.name;
     let replaced = place.cache(&["replace-leg", name, "--lost", "log2", "--log", "log3"]);
-    holds("cli/cache-status", &replaced);
+    holds("cache-status", &replaced);
     assert_eq!(states(&replaced), ["live", "live"]);
     assert!(replaced["legs"][1]["path"].as_str().unwrap().ends_with("log3"), "{replaced}");
     let before = replaced["log_size"].as_u64().unwrap();
     let grown = place.cache(&["grow", name, "--size", "96M"]);
-    holds("cli/cache-status", &grown);
+    holds("cache-status", &grown);
     assert!(grown["log_size"].as_u64() >= Some(before + (24 << 20)), "{grown}");
     assert_eq!(grown["size"], 96 << 20);
     load(&place, &server.uri(), &["--write", "50", "--random", "--verify"]);
@@ -128,7 +128,7 @@ fn a_cache_is_known_again_by_its_devices() {
     std::fs::remove_dir_all(place.path("cache")).unwrap();
     let adopted = adopt(&["--log", "log2", "--log", "log"]);
     assert!(adopted.status.success() && said(&adopted).contains("write-back"), "{}", said(&adopted));
-    holds("cli/cache-status", &document(&adopted));
+    holds("cache-status", &document(&adopted));
     let server = place.serve();
     load(&place, &server.uri(), &["--write", "0"]);
     let mode = place.cache(&["mode", &place.name, "ordered"]);
@@ -161,7 +161,7 @@ fn what_the_log_cannot_read_is_named_and_given_up_only_on_demand() {
     let found = place.try_cache(&["status", name]);
     assert_eq!(found.status.code(), Some(1), "what is lost is a finding");
     let status = document(&found);
-    holds("cli/cache-status", &status);
+    holds("cache-status", &status);
     assert!(status["unreadable"][0]["length"].as_u64() >= Some(4096), "{status}");
     assert_eq!(status["dirty_bytes"], 0);
     place.cache(&["stop", name]);

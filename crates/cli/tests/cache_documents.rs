@@ -23,12 +23,12 @@ fn load(place: &Place, uri: &str, arguments: &[&str]) -> Value {
 fn a_cache_is_made_served_written_and_taken_away() {
     let place = Place::new(32 << 20);
     let made = place.create(&[]);
-    holds("cli/cache-status", &made);
+    holds("cache-create", &made);
     assert_eq!((&made["served"], &made["dirty_bytes"]), (&Value::from(false), &Value::from(0)));
     let log = std::fs::metadata(place.path("log")).unwrap();
     assert!(log.len() >= 64 << 20 && log.blocks() * 512 >= 64 << 20, "the log is not allocated: {log:?}");
     let server = place.serve();
-    holds("cli/cache-status", &server.document);
+    holds("cache-serve", &server.document);
     let written = load(
         &place,
         &server.uri(),
@@ -37,7 +37,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     let verified = &written["targets"][0]["verified"];
     assert_eq!((&verified["lost"], &verified["stale"]), (&Value::from(0), &Value::from(0)), "{verified}");
     let status = place.cache(&["status", &place.name]);
-    holds("cli/cache-status", &status);
+    holds("cache-status", &status);
     assert_eq!(status["legs"][0]["state"], "live");
     let flushes = &status["flushes"];
     // Of the backing device only those after writing back.
@@ -50,7 +50,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     let drained = place.cache(&["drain", &place.name]);
     assert_eq!(drained["dirty_bytes"], 0, "{drained}");
     let stopped = place.cache(&["stop", &place.name]);
-    holds("cli/cache-status", &stopped);
+    holds("cache-status", &stopped);
     assert_eq!((server.wait(), &stopped["served"]), (Some(0), &Value::from(false)));
     // Served again: what was written is there.
     let server = place.serve();
@@ -60,10 +60,10 @@ fn a_cache_is_made_served_written_and_taken_away() {
     assert_eq!(server.wait(), Some(0));
     let gone = place.cache(&["detach", &place.name]);
     assert_eq!(gone["discarded"], false);
-    holds("cli/cache-detached", &gone);
+    holds("cache-detached", &gone);
     let none = place.cache(&["status"]);
     assert_eq!(none["caches"].as_array().unwrap().len(), 0);
-    holds("cli/caches", &none);
+    holds("caches", &none);
     // The backing file is a file like any other again.
     assert!(
         !place.plumb().args(["cache", "serve", &place.name, "--nbd", "s"]).output().unwrap().status.success()
@@ -78,7 +78,7 @@ fn each_place_of_a_served_cache_is_told_with_the_port_that_was_chosen() {
     let place = Place::new(8 << 20);
     place.create(&[]);
     let server = place.serve_as(&["--nbd", "socket", "--nbd", "second", "--nbd-tcp", "127.0.0.1:0"]);
-    holds("cli/cache-status", &server.document);
+    holds("cache-serve", &server.document);
     let uris: Vec<&str> =
         server.document["nbd_uris"].as_array().unwrap().iter().map(|uri| uri.as_str().unwrap()).collect();
     assert!(uris.len() == 3 && server.document["nbd"] == uris[0], "{uris:?}");
@@ -176,7 +176,7 @@ fn a_size_is_advised_that_takes_the_bursts() {
     let rates = ["--backing-rate", "150M", "--backing-iops", "150"];
     let advise = [&["advise", "iolog", "--size", "32M,256M,1G"][..], &rates].concat();
     let advice = place.cache(&advise);
-    holds("cli/cache-advice", &advice);
+    holds("cache-advice", &advice);
     assert_eq!((&advice["writes"], &advice["written_bytes"]), (&3000.into(), &(3000_u64 << 16).into()));
     let sizes = advice["sizes"].as_array().unwrap();
     let figure = |size: u64, name: &str| {

@@ -89,7 +89,7 @@ fn a_cache_is_served_while_its_log_is_laid_out_and_is_as_before_if_it_ends_meanw
             return plumb_testkit::skip("the disk has written 4 GiB before it could be looked at");
         }
     };
-    crate::common::holds("cli/cache-status", &laid_out);
+    crate::common::holds("cache-status", &laid_out);
     assert_eq!(laid_out["laying_out"]["size_bytes"], (4_u64 << 30) - (64 << 20), "{laid_out}");
     refused(&place, &["grow", name, "--size", "96M"], 4, &["is being changed", "wait"]);
     let load = ["load", &server.uri(), "--overwrite", "--no-record", "--write", "100", "--bytes", "1M"];

@@ -66,7 +66,7 @@ fn the_document_keeps_to_its_schema() {
     let place = scratch();
     let run = scratch();
     let output = check(place.path(), run.path()).output().unwrap();
-    holds("report/check", &document(&output));
+    holds("check", &document(&output));
 }
 
 #[test]

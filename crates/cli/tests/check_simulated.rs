@@ -41,7 +41,7 @@ fn a_simulated_drive_is_checked_and_the_same_seed_gives_the_same_figures() {
     for part in ["sync", "io", "path", "accounting"] {
         assert_eq!(one[part], other[part], "{part}");
     }
-    holds("report/check", &one);
+    holds("check", &one);
     let names: Vec<&Value> = one["io"].as_array().unwrap().iter().map(|io| &io["name"]).collect();
     assert_eq!(names, ["read-direct", "write-direct"], "a drive has no page cache");
     for sync in one["sync"].as_array().unwrap() {

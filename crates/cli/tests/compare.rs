@@ -9,7 +9,7 @@ use crate::load_support::{Place, start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const SCHEMA: &str = "report/compare";
+const SCHEMA: &str = "compare";
 
 /// Compares what was typed, parted at bars; the document and the exit code.
 fn compared(place: &Place, typed: &str) -> (Value, Option<i32>) {
@@ -351,7 +351,7 @@ fn a_cache_before_a_file_goes_at_the_end_and_after_a_kill_by_the_next_command() 
     let told = String::from_utf8_lossy(&reading.stderr).into_owned();
     assert!(told.contains("left the cache compare-") && told.contains("`plumb restore`"), "{told}");
     let listed = document(&here(&place).args(["restore", "--dry-run", "--json"]).output().unwrap());
-    holds("cli/restore", &listed);
+    holds("restore", &listed);
     let settings = |listed: &Value| -> Vec<Value> {
         let all = listed["left"].as_array().unwrap().iter();
         all.filter(|left| left["kind"] == "setting").map(|left| left["outcome"].clone()).collect()

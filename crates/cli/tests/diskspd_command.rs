@@ -89,7 +89,7 @@ fn json_is_one_document_and_nothing_else() {
     let output = place.run("diskspd -c4M -n --json -b4k -w20 -W0 -d1 -Rxml -Zr f");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert_eq!(document["targets"][0]["application"]["io_bytes_mean"], 4096.0);
 }
 
@@ -211,7 +211,7 @@ const fn edges(application: u64) -> u64 {
 fn bytes(place: &Place, row: &str, direction: &str) -> (u64, u64, u64) {
     let text = std::fs::read(place.path(&format!("{row}.json"))).unwrap();
     let document: Value = serde_json::from_slice(&text).unwrap();
-    holds("report/load", &document);
+    holds("load", &document);
     let target = &document["targets"][0];
     let of = |pointer: &str| {
         target.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{row}: {target:#}"))

@@ -12,19 +12,19 @@ fn drive(arguments: &[&str]) -> Output {
 #[test]
 fn models_are_listed_and_shown_as_documents() {
     let list = document(&drive(&["list", "--json"]));
-    holds("cli/drive-list", &list);
+    holds("drive-list", &list);
     let models = list["models"].as_array().unwrap();
     assert!(models.len() >= 10, "{list}");
     for model in models {
         let shown = document(&drive(&["show", model["name"].as_str().unwrap(), "--json"]));
-        holds("cli/drive-model", &shown);
+        holds("drive-model", &shown);
         assert_eq!(shown["kind"], model["kind"]);
         for parameter in shown["parameters"].as_array().unwrap() {
             assert!(parameter["source"].is_string(), "a shipped figure without a source: {parameter}");
         }
     }
     let with_figures = document(&drive(&["show", "null", "--figures", "--json"]));
-    holds("cli/drive-model", &with_figures);
+    holds("drive-model", &with_figures);
     assert!(with_figures["figures"].is_array(), "{with_figures}");
 }
 
@@ -33,7 +33,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nbd");
     let server = Server::start(&["consumer-nvme-ssd", "--size", "16M", "--nbd", socket.to_str().unwrap()]);
-    holds("cli/drive-status", &server.document);
+    holds("drive-serve", &server.document);
     assert_eq!(server.document["schema"], "plumb/drive-serve/1");
     for (order, arguments) in [
         ("status", &[][..]),
@@ -46,7 +46,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
         ("power-on", &[]),
     ] {
         let status = server.order(order, arguments);
-        holds("cli/drive-status", &status);
+        holds("drive-status", &status);
         assert_eq!(status["schema"], "plumb/drive-status/1", "{order}");
         let armed = arguments.contains(&"--at-flush").then_some("flush=2");
         assert_eq!(status["cut_armed"].as_str(), armed, "{order} {arguments:?}");
@@ -56,7 +56,7 @@ fn a_drive_is_told_of_in_one_way_whatever_was_ordered() {
     let name = server.name.as_str();
     assert!(drives["drives"].as_array().unwrap().iter().any(|drive| drive["name"] == name), "{}", said(&all));
     let last = server.order("detach", &[]);
-    holds("cli/drive-status", &last);
+    holds("drive-status", &last);
     assert_eq!(server.wait().0, Some(0));
 }
 

@@ -9,7 +9,7 @@ use plumb_testkit::skip;
 use plumb_testkit::sshd::Sshds;
 use serde_json::{Value, json};
 
-pub(crate) const SCHEMA: &str = "report/fleet";
+pub(crate) const SCHEMA: &str = "fleet";
 const PLUMB: &str = env!("CARGO_BIN_EXE_plumb");
 
 /// `plumb fleet COMMAND` with a launcher that runs `script` in a shell, where `$0` is the host and `$1` the
@@ -444,7 +444,7 @@ fn levels_are_compared_on_all_hosts_at_once() {
     compare.args(["--duration", "300ms", "--no-record"]);
     let output = compare.output().unwrap();
     let document = document(&output);
-    holds("report/compare", &document);
+    holds("compare", &document);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(
         (&document["outcome"], &document["blocks"]),

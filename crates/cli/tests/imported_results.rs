@@ -16,7 +16,7 @@ fn printed(place: &Place, typed: &str, file: &str) {
 fn imported(place: &Place, file: &str) -> Value {
     let output = plumb().args(["report", file, "--json"]).current_dir(place.here.path()).output().unwrap();
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert!(document["imported_from"].as_str().unwrap().starts_with(file), "{document:#}");
     document
 }
@@ -46,7 +46,7 @@ fn of_several_results_in_a_file_one_is_chosen() {
     // One run of each, of the same workload, says a ratio and no more.
     let compared = document(&run(&["compare", "both.json#1", "both.json#2", "--json", "--no-record"]));
     assert_eq!(compared["outcome"], "not-judged");
-    holds("report/compare", &compared);
+    holds("compare", &compared);
     assert!(compared["headline"].as_str().unwrap().contains("record 4 runs of each"), "{compared:#}");
 }
 

@@ -10,7 +10,7 @@ fn the_document_is_all_that_stdout_has_and_the_recording_says_the_same() {
     let output = place.run("load --json f --size 4M --write 50 --count 400 --sync-every 10 --seed 3");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert_eq!((&document["schema"], &document["complete"]), (&"plumb/load/1".into(), &true.into()));
     let target = &document["targets"][0];
     assert_eq!(target["application"]["operations"], 400);

@@ -27,7 +27,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         let output = interrupted(&place, &typed, "measuring", signal);
         assert_eq!(output.status.code(), Some(3), "{words}: {}", said(&output));
         let document = document(&output);
-        holds("report/load", &document);
+        holds("load", &document);
         assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &false.into()), "{words}");
         assert_eq!(document["incomplete_because"], "interrupted by a signal", "{words}");
         let again = plumb().args(["report", "--json"]).arg(place.run_directory()).output().unwrap();
@@ -100,7 +100,7 @@ fn a_disk_that_fills_up_ends_the_load() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("No space left on device"), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert_eq!((&document["complete"], &document["failed"]), (&false.into(), &true.into()));
     let write = &document["targets"][0]["write"];
     assert_eq!(write["errors"], 1, "{write:#}");
@@ -112,7 +112,7 @@ fn a_disk_that_fills_up_is_counted_if_that_is_wanted() {
     let Some(output) = on_a_full_disk("--continue-on-error") else { return };
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     let write = &document["targets"][0]["write"];
     let (done, errors) = (write["ios"].as_u64().unwrap(), write["errors"].as_u64().unwrap());
     assert!(done + errors == 128 && done <= 32 && errors >= 96, "{write:#}");
@@ -175,7 +175,7 @@ fn a_disk_that_vanishes_ends_the_load() {
     drop(progress);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert!(document["incomplete_because"].as_str().unwrap().contains("Input/output error"), "{document:#}");
 }
 
@@ -198,7 +198,7 @@ fn a_flush_that_fails_always_ends_the_load() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("flush"), "{}", said(&output));
     let document = document(&output);
-    holds("report/load", &document);
+    holds("load", &document);
     assert_eq!(document["failed"], true);
     assert_eq!(document["targets"][0]["sync"]["errors"], 1, "{:#}", document["targets"][0]["sync"]);
 }

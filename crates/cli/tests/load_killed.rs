@@ -67,7 +67,7 @@ fn a_killed_profile_leaves_what_it_measured() {
         child.wait().unwrap();
         let run = place.run_directory();
         let found = document(&report(&run, "json"));
-        holds("report/load", &found);
+        holds("load", &found);
         assert_eq!(found["complete"], false, "{profile}");
         let transactions = &found["transactions"];
         assert!(transactions["count"].as_u64() > Some(1), "{profile}: {found:#}");
@@ -97,7 +97,7 @@ fn a_killed_load_leaves_what_it_measured() {
         let run = place.run_directory();
         let output = report(&run, "json");
         let found = document(&output);
-        holds("report/load", &found);
+        holds("load", &found);
         assert_eq!(found["complete"], false, "{typed}");
         let sides = &found["targets"][0];
         let (writes, syncs) = (sides["write"]["ios"].as_u64(), sides["sync"]["ios"].as_u64());

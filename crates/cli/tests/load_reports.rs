@@ -39,7 +39,7 @@ fn every_format_is_made_from_every_dialects_run() {
             match format {
                 "json" => {
                     let document = document(&report);
-                    holds("report/load", &document);
+                    holds("load", &document);
                     assert!(document["environment"].to_string().contains(named), "{typed}: {document:#}");
                 }
                 "fio" => assert!(document(&report)["jobs"].is_array(), "{typed}"),

@@ -62,6 +62,7 @@ mod prove_app;
 mod prove_campaign;
 mod prove_trace;
 mod restore;
+mod schemas;
 mod sqlio_command;
 mod study;
 mod survey_and_report;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::common::{document, holds, said};
 use crate::load_support::{LoopDevice, Place, start, wait_for};
 
-const SCHEMA: &str = "report/observation";
+const SCHEMA: &str = "observation";
 /// How many writes are made, each with an fdatasync.
 const WRITES: u64 = 60;
 
@@ -103,7 +103,7 @@ fn does_it_again(place: &Place) {
     let mut compare = crate::common::plumb();
     compare.args(["observe", "compare", "--json", "seen", "seen"]).current_dir(place.here.path());
     let compared = document(&compare.output().unwrap());
-    holds("report/observation-pair", &compared);
+    holds("observation-pair", &compared);
     let rows = compared["rows"].as_array().unwrap();
     let flushes =
         rows.iter().find(|row| row["figure"] == "flushes").unwrap_or_else(|| panic!("{compared:#}"));

@@ -32,7 +32,7 @@ fn show_holds_what_is_promised_of_every_disk_and_of_what_is_none() {
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
         let document = document(&output);
         assert_eq!(document["schema"], "plumb/policy/1");
-        holds("policy/policy", &document);
+        holds("policy", &document);
         for device in document["devices"].as_array().unwrap() {
             has_keys(
                 device,
@@ -75,7 +75,7 @@ fn a_plan_is_the_same_document_on_stdout_and_in_its_file() {
     has_keys(&plan, &["schema", "hash", "asked", "changes", "refused", "unchanged", "boot_id", "made_at"]);
     has_keys(&plan["refused"][0], &["name", "reason", "remedy"]);
     assert_eq!(plan["asked"], "on");
-    holds("policy/policy-plan", &plan);
+    holds("policy-plan", &plan);
     assert!(plan["hash"].as_str().unwrap().starts_with("sha256:"));
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written, plan);
@@ -99,7 +99,7 @@ fn a_watch_ends_when_it_was_told_to_and_leaves_metrics() {
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let change: Value = serde_json::from_str(line).unwrap();
         assert_eq!(change["schema"], "plumb/policy-change/1");
-        holds("policy/policy-change", &change);
+        holds("policy-change", &change);
         has_keys(&change, &["at", "name", "identity", "what"]);
     }
     let watched = std::fs::read_to_string(&file).unwrap();
@@ -119,7 +119,7 @@ fn what_is_kept_and_enforced_nowhere_is_said_so() {
     let kept = policy(&["persist", "--root", place, "--json"]);
     assert_eq!(kept.status.code(), Some(0), "{}", said(&kept));
     let kept = document(&kept);
-    holds("policy/policy-persist", &kept);
+    holds("policy-persist", &kept);
     assert_eq!(
         (&kept["schema"], kept["kept"].as_array().unwrap().len()),
         (&"plumb/policy-persist/1".into(), 0)
@@ -147,7 +147,7 @@ fn what_a_raid_program_says_is_said_beside_the_disks() {
     };
     let good = report("NRWBD", "Optimal");
     assert_eq!(document(&good)["raid"]["volumes"][0]["write_policy"], "write-back", "{}", said(&good));
-    holds("policy/policy", &document(&good));
+    holds("policy", &document(&good));
     let risky = report("NRAWBD", "Failed");
     assert_eq!(
         document(&risky)["raid"]["volumes"][0]["write_policy"],
@@ -167,7 +167,7 @@ fn a_simulated_drive_is_shown_and_never_planned() {
     let place = root.path().to_str().unwrap();
     for (name, state) in [("sim:hdd-space", "on"), ("sim:hdd-space?wce=off", "off")] {
         let shown = document(&policy(&["show", name, "--json"]));
-        holds("policy/policy", &shown);
+        holds("policy", &shown);
         let device = &shown["devices"][0];
         assert_eq!((&device["name"], &device["state"]), (&name.into(), &state.into()), "{shown:#}");
         assert_eq!(device["transport"], "sim");

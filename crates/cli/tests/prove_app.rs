@@ -89,7 +89,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     }
     let place = scratch();
     let found = proved(&place, &["--subject", LOSES, "--seed", "7", "--out", "run"], 1);
-    holds("report/prove", &found);
+    holds("prove", &found);
     assert_eq!(
         (&found["proved"], &found["level"], &found["seed"]),
         (&false.into(), &"danger".into(), &7.into())
@@ -118,7 +118,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     assert_eq!(replay, ["replay", "run", "lost-acknowledged"]);
     let output = prove(&place, &[&replay[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    holds("cli/prove-replay", &document(&output));
+    holds("prove-replay", &document(&output));
     assert_eq!(
         (&document(&output)["reproduced"], &document(&output)["found"]),
         (&true.into(), &failure["class"])

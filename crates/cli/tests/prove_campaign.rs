@@ -59,7 +59,7 @@ fn a_campaign_finds_nothing_on_an_honest_drive_and_goes_on_where_it_was_left() {
         let output = bench.campaign(cycles, "flush:20:submitted..flush:20:completed");
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         let found = document(&output);
-        holds("prove/prove-campaign", &found);
+        holds("prove-campaign", &found);
         assert_eq!((&found["clean"], &found["losses"]), (&Value::from(clean), &Value::from(0)), "{found:#}");
     }
     let cuts = bench.server.order("status", &[])["cuts"].as_u64().unwrap();
@@ -128,7 +128,7 @@ fn a_witness_that_is_killed_again_and_again_loses_nothing() {
     assert_eq!(output.status.code().filter(|code| *code < 2), output.status.code(), "{}", said(&output));
     let output = verify();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    holds("prove/prove-verify", &document(&output));
+    holds("prove-verify", &document(&output));
     bench.server.detach();
 }
 

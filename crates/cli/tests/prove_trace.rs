@@ -30,7 +30,7 @@ fn tools_that_copy_and_move_are_told_apart() {
     std::fs::write(place.path().join("a"), b"12345").unwrap();
     let Some(output) = trace(&[], place.path(), &["cp", "a", "b"]) else { return };
     let copied = document(&output);
-    holds("prove/prove-trace", &copied);
+    holds("prove-trace", &copied);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(kinds(&copied).contains(&("data-not-synced", "b")), "{copied}");
 

@@ -43,7 +43,7 @@ fn what_a_killed_server_left_is_listed_and_taken_away_and_a_living_one_stays() {
         let output = run(&script);
         assert!(output.status.success(), "{}", said(&output));
         let listed = document(&output);
-        holds("cli/restore", &listed);
+        holds("restore", &listed);
         let expected = [json!(["attachment", outcome]), json!(["control-socket", outcome])];
         assert_eq!(outcomes(&listed), expected, "{listed:#}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

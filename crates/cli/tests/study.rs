@@ -4,7 +4,7 @@
 use crate::common::{document, entries, holds, plumb, said, scratch};
 use serde_json::Value;
 
-const SCHEMA: &str = "report/study";
+const SCHEMA: &str = "study";
 
 /// The document of a study, which must end well.
 fn studied(typed: &str) -> Value {
@@ -128,7 +128,7 @@ fn each_study_reproduces_its_field_report() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (typed, code) in
-        [("f", 2), ("d --overwrite", 2), ("d --on /none-such", 2), ("d --format csv --no-record", 2)]
+        [("f", 2), ("d --overwrite", 2), ("d --on /none-such", 2), ("d --format prometheus --no-record", 2)]
     {
         let output = plumb().arg("study").args(typed.split(' ')).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));

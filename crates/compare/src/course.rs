@@ -5,12 +5,12 @@
 //! practice are like those that count: they say how much pairs of blocks differ, and how many rounds the
 //! budget holds. From then on the design is fixed.
 
-use plumb_block::Nanos;
+use plumb_block::{FailureKind, Nanos};
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Block, Prediction};
-use plumb_trial::{FailureKind, GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
+use plumb_trial::{GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
 use plumb_workload::Scenario;
 
 use crate::block::{block_of, of_transactions};

@@ -18,6 +18,7 @@
 //!    experiment could see.
 
 mod block;
+pub mod cache_advice;
 mod course;
 mod design;
 mod experiment;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plumb_block::FailureKind;
 use plumb_compare::setting::{
     Changes, LeftChanges, Machine, PolicySetting, SchedulerSetting, Setting as _, Undo, left_changes,
 };
@@ -14,7 +15,6 @@ use plumb_policy::claims::Claims;
 use plumb_policy::mock::{Kill, MockDisk, MockGateway, MockKind};
 use plumb_policy::state::State;
 use plumb_state::whole_file::FileError;
-use plumb_trial::FailureKind;
 
 /// A directory in memory, where there is one: journals sync each record.
 fn place() -> tempfile::TempDir {

@@ -16,7 +16,9 @@
 //!   stdout.
 //! - [`hosts`] and [`launcher`] read what was typed; nothing in the name of a host is ever taken for a word
 //!   of a shell.
+//! - [`work`] is what an agent does: loads together with other hosts, and commands of the same program.
 //! - [`merge`] makes one document of what the hosts answered.
+//! - [`session`] runs a command on all hosts, and [`record`] keeps what they answer in one run directory.
 //!
 //! Invariants: a host that is silent for two heartbeats and a second is given up, and an agent that hears
 //! nothing for as long stops what it does; whatever a host does, the others go on; a result that lacks a host
@@ -31,12 +33,17 @@ pub mod launcher;
 pub mod merge;
 pub mod message;
 pub mod processes;
+pub mod progress;
+pub mod record;
+pub mod session;
 pub mod stdio;
+pub mod work;
 
 pub use agent::{Action, Agent};
 pub use clock::{Estimate, MonotonicClock};
 pub use controller::{Controller, HostNow, Settings};
 pub use hosts::HostsError;
 pub use launcher::Launcher;
-pub use message::{Identity, Level, Task, TaskResult};
+pub use message::{Identity, Level, LoadTask, Task, TaskResult};
 pub use processes::Processes;
+pub use session::{Reach, Session, SessionError, Watch};

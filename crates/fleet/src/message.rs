@@ -65,19 +65,7 @@ pub enum ToAgent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
     /// A load, which waits for the other hosts before it starts.
-    Load {
-        /// The scenario in plumb's own words (TOML).
-        words: String,
-        /// True if files that plumb did not make may be overwritten.
-        overwrite: bool,
-        /// Disks that may be destroyed, by their serials.
-        destroy: Vec<String>,
-        /// True if targets that it makes are removed at the end.
-        remove_after: bool,
-        /// Level that is set on the host before, and put back after.
-        #[serde(default)]
-        level: Option<Level>,
-    },
+    Load(LoadTask),
     /// A command of plumb that prints one JSON document, without `plumb` in front.
     Command {
         /// `survey /srv --json`, word by word.
@@ -91,10 +79,26 @@ impl Task {
     /// The schema of the document that it gives.
     pub fn schema(&self) -> &str {
         match self {
-            Self::Load { .. } => RunDocument::SCHEMA,
+            Self::Load(_) => RunDocument::SCHEMA,
             Self::Command { schema, .. } => schema,
         }
     }
+}
+
+/// A load as the controller describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadTask {
+    /// The scenario in plumb's own words (TOML).
+    pub words: String,
+    /// True if files that plumb did not make may be overwritten.
+    pub overwrite: bool,
+    /// Disks that may be destroyed, by their serials.
+    pub destroy: Vec<String>,
+    /// True if targets that it makes are removed at the end.
+    pub remove_after: bool,
+    /// Level that is set on the host before, and put back after.
+    #[serde(default)]
+    pub level: Option<Level>,
 }
 
 /// A level of a factor that is set on a machine, such as the policy of its disks.

@@ -13,7 +13,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use plumb_block::wait::{PollFlags, Poller, wait_any};
-use plumb_block::{Clock, Nanos};
+use plumb_block::{Clock, FailureKind, Nanos};
 use plumb_load::LoadOutcome;
 
 use crate::agent::{Action, Agent};
@@ -25,8 +25,6 @@ const LOOK_EVERY: Nanos = Nanos::millis(100);
 /// How long a task may take to end once its controller is lost, unless it has something to put back: a device
 /// that hangs does not keep the process.
 const END_WITHIN: Nanos = Nanos::secs(10);
-/// How a task ends that panicked, as the exit code of a command that failed.
-const FAILED: u8 = 5;
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -199,7 +197,7 @@ impl Tasks<'_> {
 fn panicked(panic: &(dyn Any + Send)) -> TaskResult {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
     let because = format!("plumb itself failed there: {}", said.unwrap_or("no reason is known"));
-    TaskResult { exit: FAILED, because: Some(because), ..TaskResult::default() }
+    TaskResult { exit: FailureKind::Failed.exit_code(), because: Some(because), ..TaskResult::default() }
 }
 
 /// Connection of the agent.
@@ -272,7 +270,7 @@ mod tests {
         let Ok(Said::Over(result)) = said.recv_timeout(Duration::from_secs(60)) else {
             panic!("the task did not end");
         };
-        assert_eq!(result.exit, FAILED);
+        assert_eq!(result.exit, 5);
         assert!(result.because.unwrap().ends_with("by intent"));
     }
 }

@@ -1,21 +1,12 @@
 //! Why a policy was not changed, and by which of the ways that a caller must tell apart.
 
+use plumb_block::FailureKind;
+
 use crate::device::{ClaimsError, InventoryError};
 use crate::journal::JournalError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
 use crate::select::SelectError;
-
-/// Category of an error, for callers to decide by: the exit code of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The request makes no sense: 2.
-    Usage,
-    /// The operation was refused so that nothing is harmed, and nothing was changed: 4.
-    Refused,
-    /// The operation failed, or the device is not as it should be: 5.
-    Failed,
-}
 
 /// Why a policy was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -61,20 +52,20 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// Returns the category of the error, for callers to decide by.
-    pub fn kind(&self) -> ErrorKind {
+    /// Returns the way in which a command fails that ends with it.
+    pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Select(_) | Self::Claim(ClaimsError::Ended { .. }) => ErrorKind::Usage,
-            Self::Plan(PlanError::NotAPlan { .. }) => ErrorKind::Usage,
-            Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => ErrorKind::Refused,
+            Self::Select(_) | Self::Claim(ClaimsError::Ended { .. }) => FailureKind::Usage,
+            Self::Plan(PlanError::NotAPlan { .. }) => FailureKind::Usage,
+            Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => FailureKind::Refused,
             Self::Journal(error) => match error {
-                JournalError::NotBegun { .. } => ErrorKind::Usage,
-                JournalError::Busy { .. } | JournalError::Corrupt { .. } => ErrorKind::Refused,
-                _ => ErrorKind::Failed,
+                JournalError::NotBegun { .. } => FailureKind::Usage,
+                JournalError::Busy { .. } | JournalError::Corrupt { .. } => FailureKind::Refused,
+                _ => FailureKind::Failed,
             },
-            Self::Persist(PersistError::Nameless { .. }) => ErrorKind::Refused,
-            Self::Inventory(_) | Self::Refused { .. } | Self::NotPossible { .. } => ErrorKind::Refused,
-            Self::Plan(PlanError::File(_)) | Self::Claim(_) | Self::Persist(_) => ErrorKind::Failed,
+            Self::Persist(PersistError::Nameless { .. }) => FailureKind::Refused,
+            Self::Inventory(_) | Self::Refused { .. } | Self::NotPossible { .. } => FailureKind::Refused,
+            Self::Plan(PlanError::File(_)) | Self::Claim(_) | Self::Persist(_) => FailureKind::Failed,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod descriptor;
 mod live;
+pub mod recording;
 
 use std::fmt;
 

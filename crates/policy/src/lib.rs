@@ -19,12 +19,14 @@
 pub mod apply;
 pub mod claims;
 pub mod device;
+pub mod enforce;
 pub mod error;
 pub mod explain;
 pub use plumb_state::whole_file as file;
 pub mod gateway;
 pub mod heal;
 pub mod journal;
+pub mod light_load;
 mod many;
 pub mod mechanism;
 mod metrics;

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use plumb_block::Errno;
+use plumb_block::FailureKind;
 use plumb_policy::apply::{DiskResult, Ended, Report, Session, Silent, apply_in, resume_in};
 use plumb_policy::claims::Claims;
-use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::{Gateway as _, GatewayError};
 use plumb_policy::journal::{Lock, list};
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
@@ -41,7 +42,7 @@ fn drifted(meddle: impl FnOnce(&MockGateway), words: &str) {
     let plan = plan(&gateway, Asked::Off);
     meddle(&gateway);
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
     assert!(error.to_string().contains(words), "{error}");
     let PolicyError::Refused { remedy, .. } = &error else { panic!("{error}") };
     assert!(!remedy.is_empty());
@@ -114,7 +115,7 @@ fn where_uses_cannot_be_seen_nothing_is_planned_or_done() {
         assert!(make(&gateway, &ask).unwrap_err().to_string().contains("permission denied"), "{source}");
         let root = tempfile::tempdir().unwrap();
         let error = apply(&gateway, &made, root.path()).unwrap_err();
-        assert_eq!((error.kind(), gateway.changes()), (ErrorKind::Refused, 0), "{error}");
+        assert_eq!((error.kind(), gateway.changes()), (FailureKind::Refused, 0), "{error}");
         assert!(error.to_string().contains("permission denied"), "{error}");
         assert!(list(root.path()).unwrap().is_empty());
     }
@@ -128,12 +129,12 @@ fn an_altered_plan_and_one_of_another_boot_are_refused() {
     let mut altered = plan.clone();
     altered.changes.truncate(1);
     let error = apply(&gateway, &altered, root.path()).unwrap_err();
-    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("altered"), "{error}");
+    assert!(error.kind() == FailureKind::Refused && error.to_string().contains("altered"), "{error}");
     let mut other = plan;
     other.boot_id = "another".into();
     other.hash = other.hash_now();
     let error = apply(&gateway, &other, root.path()).unwrap_err();
-    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("another boot"), "{error}");
+    assert!(error.kind() == FailureKind::Refused && error.to_string().contains("another boot"), "{error}");
     assert_eq!(gateway.changes(), 0);
 }
 
@@ -144,7 +145,7 @@ fn two_applies_do_not_run_at_once() {
     let plan = plan(&gateway, Asked::Off);
     let lock = Lock::take(root.path()).unwrap();
     let error = apply(&gateway, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
     drop(lock);
     assert_eq!(apply(&gateway, &plan, root.path()).unwrap().ended, Ended::Complete);
 }
@@ -156,7 +157,7 @@ fn a_drive_that_ignores_the_command_is_a_mismatch_and_stops_everything() {
     let gateway = MockGateway::new(disks);
     let report = apply(&gateway, &plan(&gateway, Asked::Off), root.path()).unwrap();
     assert_eq!(report.ended, Ended::Failed);
-    assert_eq!(report.error_kind(), Some(ErrorKind::Failed));
+    assert_eq!(report.failure(), Some(FailureKind::Failed));
     assert_eq!(report.disk("sda"), Some(&DiskResult::Verified));
     let Some(DiskResult::Mismatch { found }) = report.disk("sdb") else { panic!("{report:#?}") };
     assert!(found.contains("the write cache of the device is on, expected off"), "{found}");
@@ -219,5 +220,5 @@ fn a_disk_that_vanishes_in_the_middle_is_no_success() {
     assert_eq!(report.disk("sdb"), Some(&DiskResult::Untouched));
     let back = with_session(&gateway, |session| rollback_in(session, &report.journal)).unwrap();
     assert!(matches!(back.disk("sda"), Some(DiskResult::Refused { .. })), "{back:#?}");
-    assert_eq!(back.error_kind(), Some(ErrorKind::Refused));
+    assert_eq!(back.failure(), Some(FailureKind::Refused));
 }

@@ -4,9 +4,10 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
+use plumb_block::FailureKind;
 use plumb_policy::apply::{Ended, Report, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
-use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::error::PolicyError;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
 use plumb_policy::rollback::rollback_in;
@@ -135,7 +136,7 @@ fn traps_are_healed_and_not_set_again() {
             assert!(bench.gateway.disk("sda").unwrap().wce, "the drive stays as it is");
             assert!(bench.plan(Asked::Heal, false).changes.is_empty());
             let refused = bench.roll_back(&report).unwrap_err();
-            assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+            assert_eq!(refused.kind(), FailureKind::Refused, "{refused}");
         }
     }
 }

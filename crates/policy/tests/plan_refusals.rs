@@ -5,9 +5,9 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
+use plumb_block::FailureKind;
 use plumb_policy::apply::{Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
-use plumb_policy::error::ErrorKind;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, load, make};
 use plumb_policy::select::Selection;
@@ -120,7 +120,7 @@ fn a_plan_of_another_machine_is_refused() {
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway: &here, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let error = apply_in(&session, &plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.kind(), FailureKind::Refused);
     assert!(
         error.to_string().contains("of another machine") && error.to_string().contains("make a plan anew"),
         "{error}"

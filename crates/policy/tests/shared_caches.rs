@@ -6,9 +6,10 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
+use plumb_block::FailureKind;
 use plumb_policy::apply::{Ended, Session, Silent, apply_in};
 use plumb_policy::claims::{Claim, Claims};
-use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::error::PolicyError;
 use plumb_policy::gateway::Change;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind};
 use plumb_policy::plan::{Ask, Asked, Plan, Wanted, make};
@@ -132,7 +133,7 @@ fn refused_now(gateway: &MockGateway, plan: &Plan) -> String {
     let (claims, stop) = (Claims::default(), AtomicBool::new(false));
     let session = Session { gateway, claims: &claims, now: now(), stop: &stop, progress: &Silent };
     let error = apply_in(&session, plan, root.path()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), FailureKind::Refused, "{error}");
     assert_eq!(gateway.changes(), 0, "{error}");
     error.to_string()
 }

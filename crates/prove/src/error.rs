@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use plumb_block::in_one_line;
+use plumb_block::{FailureKind, in_one_line};
 use plumb_serve::ExportError;
 
 /// Shorthand for results of this crate.
@@ -29,6 +29,18 @@ pub enum ErrorKind {
     Disconnected,
     /// A file, a device or a program failed.
     Failed,
+}
+
+impl ErrorKind {
+    /// Returns the way in which a command fails that ends with it.
+    pub const fn failure(self) -> FailureKind {
+        match self {
+            Self::Usage | Self::NoSuchState => FailureKind::Usage,
+            Self::Refused => FailureKind::Refused,
+            Self::NotMeasured | Self::NotTraced => FailureKind::NotMeasured,
+            Self::Unmountable | Self::Disconnected | Self::Failed => FailureKind::Failed,
+        }
+    }
 }
 
 /// A failure. The sentence names the place and the cause.

@@ -7,7 +7,8 @@ use plumb_block::in_one_line;
 use plumb_measure::RunDirectory;
 use serde::Serialize;
 
-use crate::format::{Format, Rendered, render};
+use crate::format::Format;
+use crate::render::{Rendered, render};
 use crate::terminal::Style;
 
 /// The run directory of what goes on also where it cannot be written: that is tried again, and the end says

@@ -1,15 +1,7 @@
-//! The formats of a report, and the one function that makes them all, of every kind of run.
+//! The formats of a report, and which of them there are of each kind of document.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::document::json::pretty;
-use crate::document::{
-    ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, Recorded,
-    RunRecording, StudyDocument, TargetRecording,
-};
-use crate::terminal::{self, Style};
-use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
 
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,146 +79,90 @@ impl FromStr for Format {
             "fio-json" | "json+" => Some(Self::Fio),
             _ => Self::ALL.into_iter().find(|format| format.name() == name),
         };
-        let expected = "expected terminal, html, markdown, json, csv, prometheus, fio or junit";
-        format.ok_or_else(|| format!("`{typed}` is not a format: {expected}"))
+        format.ok_or_else(|| format!("`{typed}` is not a format: expected {}", listed(&Self::ALL)))
     }
 }
 
-/// A report could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RenderError {
-    /// The page, or the XML.
-    #[error("the page or the XML could not be made")]
-    Html(#[from] askama::Error),
-    /// A JSON format.
-    #[error("the JSON could not be made")]
-    Json(#[from] serde_json::Error),
-    /// There is no such format of this.
-    #[error("{format} is no format of {what}: expected {expected}")]
-    NoSuchFormat {
-        /// The format.
-        format: Format,
-        /// Object that has no such format.
-        what: &'static str,
-        /// Formats that exist for the object.
-        expected: &'static str,
-    },
+/// `terminal, html or json`.
+fn listed(formats: &[Format]) -> String {
+    let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => names.concat(),
+    }
 }
 
-/// Object to be rendered.
-#[derive(Debug, Clone, Copy)]
-pub enum Rendered<'a> {
+/// Kind of a document, by which it is known before there is one which formats it will have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
     /// A run of a load, or a check.
-    Run(&'a RunRecording),
+    Run,
     /// A proof.
-    Proof(&'a ProofDocument),
+    Proof,
     /// A comparison.
-    Comparison(&'a ComparisonDocument),
+    Comparison,
     /// A study.
-    Study(&'a StudyDocument),
-    /// Many hosts, with the distributions of each that were kept.
-    Fleet(&'a FleetDocument, &'a [TargetRecording]),
+    Study,
+    /// Many hosts.
+    Fleet,
     /// An observation.
-    Observation(&'a ObservationDocument),
+    Observation,
+    /// A survey.
+    Survey,
+    /// How something is that is monitored: the caches, the disks.
+    State,
+    /// How something else is, or what a command did.
+    Status,
+    /// Events, each told when it happens.
+    Events,
 }
 
-macro_rules! rendered {
-    ($($variant:ident: $document:ident),*) => {$(
-        impl<'a> From<&'a $document> for Rendered<'a> {
-            fn from(document: &'a $document) -> Self {
-                Self::$variant(document)
+impl Kind {
+    /// Returns the formats of such a document.
+    pub const fn formats(self) -> &'static [Format] {
+        use Format::{Csv, Fio, Html, Json, Junit, Markdown, Prometheus, Terminal};
+        match self {
+            Self::Run => &[Terminal, Html, Markdown, Json, Csv, Prometheus, Fio],
+            Self::Proof => &[Terminal, Html, Markdown, Json, Csv, Junit],
+            Self::Fleet | Self::Survey | Self::State => &[Terminal, Html, Markdown, Json, Csv, Prometheus],
+            Self::Events => &[Terminal, Json],
+            Self::Comparison | Self::Study | Self::Observation | Self::Status => {
+                &[Terminal, Html, Markdown, Json, Csv]
             }
         }
-    )*};
-}
-rendered!(
-    Run: RunRecording, Proof: ProofDocument, Comparison: ComparisonDocument, Study: StudyDocument,
-    Observation: ObservationDocument
-);
-
-impl<'a> From<&'a FleetDocument> for Rendered<'a> {
-    fn from(document: &'a FleetDocument) -> Self {
-        Self::Fleet(document, &[])
     }
-}
 
-impl<'a> From<&'a FleetRecording> for Rendered<'a> {
-    fn from(recording: &'a FleetRecording) -> Self {
-        Self::Fleet(&recording.document, &recording.hosts)
+    /// Checks that there is such a format of it.
+    ///
+    /// # Errors
+    /// [`NoSuchFormat`], which names the formats that there are.
+    pub fn check(self, format: Format) -> Result<Format, NoSuchFormat> {
+        if self.formats().contains(&format) { Ok(format) } else { Err(NoSuchFormat { format, of: self }) }
     }
-}
 
-impl<'a> From<&'a Recorded> for Rendered<'a> {
-    fn from(recorded: &'a Recorded) -> Self {
-        match recorded {
-            Recorded::Run(recording) => Self::Run(recording),
-            Recorded::Proof(document) => Self::Proof(document),
-            Recorded::Comparison(document) => Self::Comparison(document),
-            Recorded::Study(document) => Self::Study(document),
-            Recorded::Fleet(recording) => Self::from(&**recording),
-            Recorded::Observation(document) => Self::Observation(document),
-        }
-    }
-}
-
-impl Rendered<'_> {
-    fn to_json(self) -> Result<String, serde_json::Error> {
+    const fn words(self) -> &'static str {
         match self {
-            Self::Run(recording) => recording.document.to_json(),
-            Self::Proof(document) => pretty(document),
-            Self::Comparison(document) => pretty(document),
-            Self::Study(document) => pretty(document),
-            Self::Fleet(document, _) => pretty(document),
-            Self::Observation(document) => pretty(document),
+            Self::Run => "a run",
+            Self::Proof => "a proof",
+            Self::Comparison => "a comparison",
+            Self::Study => "a study",
+            Self::Fleet => "many hosts",
+            Self::Observation => "an observation",
+            Self::Survey => "a survey",
+            Self::State | Self::Status => "a status",
+            Self::Events => "events as they happen",
         }
     }
 }
 
-/// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
-///
-/// # Errors
-/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's
-/// template fails: neither happens to documents that came from JSON.
-pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
-    let of = of.into();
-    let none = |what, expected| Err(RenderError::NoSuchFormat { format, what, expected });
-    let (what, outline) = match of {
-        _ if format == Format::Html => return Ok(html::page(of)?),
-        _ if format == Format::Json => return Ok(of.to_json()?),
-        Rendered::Run(recording) => {
-            return Ok(match format {
-                Format::Terminal => terminal::run(&recording.document, style),
-                Format::Csv => export::csv::csv(recording),
-                Format::Prometheus => export::prometheus::prometheus(recording),
-                Format::Fio => export::fio::fio(recording)?,
-                Format::Html | Format::Json | Format::Markdown => {
-                    markdown::ended(markdown::markdown(recording))
-                }
-                Format::Junit => {
-                    return none("a load", "terminal, html, markdown, json, csv, prometheus or fio");
-                }
-            });
-        }
-        Rendered::Fleet(document, _) if format == Format::Csv => return Ok(export::csv::fleet(document)),
-        Rendered::Fleet(document, hosts) if format == Format::Prometheus => {
-            return Ok(export::prometheus::fleet(document, hosts));
-        }
-        Rendered::Proof(document) if format == Format::Junit => return Ok(export::junit::junit(document)?),
-        Rendered::Proof(document) => ("a proof", proof::outline(document)),
-        Rendered::Comparison(document) => ("a comparison", comparison::outline(document)),
-        Rendered::Observation(document) => ("an observation", observation::outline(document)),
-        Rendered::Study(document) => ("a study", study::outline(document)),
-        Rendered::Fleet(document, _) => ("many hosts", fleet::outline(document)),
-    };
-    match (format, of) {
-        (Format::Terminal, _) => Ok(terminal::outline(&outline, style)),
-        (Format::Html | Format::Json | Format::Markdown, _) => {
-            Ok(markdown::ended(markdown::outline(&outline)))
-        }
-        (_, Rendered::Proof(_)) => none(what, "terminal, html, markdown, json or junit"),
-        (_, Rendered::Fleet(..)) => none(what, "terminal, html, markdown, json, csv or prometheus"),
-        _ => none(what, "terminal, html, markdown or json"),
-    }
+/// There is no such format of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("`{format}` is not a format of {}: expected {}", of.words(), listed(of.formats()))]
+pub struct NoSuchFormat {
+    /// Format that was typed.
+    pub(crate) format: Format,
+    /// Kind of the document.
+    pub(crate) of: Kind,
 }
 
 #[cfg(test)]
@@ -239,5 +175,14 @@ mod tests {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         assert!("docx".parse::<Format>().is_err());
+    }
+
+    #[test]
+    fn a_format_that_there_is_not_is_refused_with_those_that_there_are() {
+        let refused = Kind::Study.check(Format::Prometheus).unwrap_err().to_string();
+        let expected =
+            "`prometheus` is not a format of a study: expected terminal, html, markdown, json or csv";
+        assert_eq!(refused, expected);
+        assert_eq!(Kind::State.check(Format::Prometheus), Ok(Format::Prometheus));
     }
 }

@@ -8,7 +8,7 @@
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
 //! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
 //! - [`tui`] shows a load while it runs.
-//! - [`terminal::survey`] shows write paths alone.
+//! - [`status`] shows how something is (a cache, a drive, a disk), and what a command did.
 
 pub mod balance;
 mod closing;
@@ -31,8 +31,10 @@ mod outline;
 pub mod printable;
 mod proof;
 pub mod quantity;
+mod render;
 pub mod rules;
 mod sentences;
+pub mod status;
 mod study;
 mod tables;
 pub mod terminal;
@@ -46,8 +48,11 @@ pub use document::{
     Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,
     Recorded, RunDocument, RunRecording, StudyDocument,
 };
-pub use format::{Format, RenderError, Rendered, render};
+pub use format::{Format, Kind, NoSuchFormat};
 pub use headline::{Headline, UNKNOWN};
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
+pub use outline::Page;
+pub use render::{RenderError, Rendered, render};
+pub use status::StatusDocument;
 pub use terminal::{Style, Verbosity};

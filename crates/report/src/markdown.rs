@@ -3,13 +3,13 @@
 //!
 //! Nothing from outside becomes markup, a link or a mention; the same recording always gives the same text.
 
-use plumb_path::Finding;
+use plumb_path::{Finding, Survey, WritePath};
 
 use crate::document::{Environment, RunDocument, RunRecording};
 use crate::facts::{self, Fact, Figure};
 use crate::figures::masthead;
 use crate::headline::{Headline, sentence};
-use crate::outline::{Item, Outline};
+use crate::outline::{Item, Outline, Page, Row, Section};
 use crate::printable::{printable, shell_line};
 use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
@@ -61,17 +61,66 @@ pub(crate) fn markdown(recording: &RunRecording) -> String {
 pub(crate) fn outline(of: &Outline<'_>) -> String {
     let mut out = head(&format!("{} {}", of.command, code(of.of)), &of.headline, of.environment);
     out.push_str(&format!("\n## Figures\n\n{}", figures(&of.figures)));
-    for section in of.sections.iter().filter(|section| !section.items.is_empty()) {
-        out.push_str(&format!("\n## {}\n\n", section.title));
-        out.extend(section.items.iter().map(|item| match item {
-            Item::Table(rows) => table(rows),
-            Item::Line(text) => format!("- {}\n", escape(text)),
-            Item::Remedy(text) => format!("  - {}\n", escape(text)),
-            Item::Command(line) => format!("  - {}\n", code(line)),
-        }));
-    }
+    out.extend(of.sections.iter().filter(|section| !section.items.is_empty()).map(self::section));
     let facts = environment(&shell_line(&of.environment.argv), &of.facts, &[]);
     out + &format!("\n## Where and how\n\n{facts}")
+}
+
+/// The paths of a survey, each with its findings, ending in a newline.
+pub(crate) fn survey(survey: &Survey) -> String {
+    let path = |path: &WritePath| {
+        let durable = escape(&sentence(&path.durable_at.sentence));
+        let findings: String = path.findings.iter().map(verdict).collect();
+        let findings = if findings.is_empty() { findings } else { format!("\n{findings}") };
+        format!("\n## {}\n\n{durable}\n\n{}{findings}", code(&path.target), table(&path_table(path, true)))
+    };
+    format!("# plumb survey\n{}", survey.paths.iter().map(path).collect::<String>())
+}
+
+/// A page in sections, ending in a newline.
+pub(crate) fn page(page: &Page) -> String {
+    format!("# {}\n{}", page.title, page.sections.iter().map(section).collect::<String>())
+}
+
+fn section(section: &Section) -> String {
+    let title = match &*section.title {
+        "" => String::new(),
+        title => format!("## {}\n\n", escape(title)),
+    };
+    let mut out = format!("\n{title}");
+    let mut items = section.items.iter().peekable();
+    while let Some(of) = items.next() {
+        out.push_str(&item(of));
+        // A list ends before a table or a paragraph only with an empty line, and so does a table.
+        let is_list = |of: &Item| matches!(of, Item::Line(_) | Item::Remedy(_) | Item::Command(_));
+        if items.peek().is_some_and(|next| !(is_list(of) && is_list(next)) && !matches!(of, Item::Line(_))) {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn item(item: &Item) -> String {
+    match item {
+        Item::Table(rows) | Item::Wide(rows) | Item::Fitting { table: rows, .. } => table(rows),
+        Item::Rows(rows) => rows.iter().map(row).collect(),
+        Item::Text(text) => format!("{}\n", cell(text)),
+        Item::Line(text) => format!("- {}\n", escape(text)),
+        Item::Remedy(text) => format!("  - {}\n", escape(text)),
+        Item::Command(line) => format!("  - {}\n", code(line)),
+        Item::Block(lines) => lines.lines().map(|line| format!("    {line}\n")).collect(),
+        Item::Finding { finding, about } => {
+            let about = if about.is_empty() { String::new() } else { format!(", {}", about.join(" ")) };
+            verdict(&Finding { id: format!("{}{about}", finding.id), ..finding.clone() })
+        }
+    }
+}
+
+fn row(row: &Row) -> String {
+    match &*row.name.text {
+        "" => format!("- {}\n", escape(&row.text)),
+        _ => format!("- {}: {}\n", cell(&row.name), escape(&row.text)),
+    }
 }
 
 /// Ends a report with the line by which plumb recognises it as its own when it is to be replaced. It is not
@@ -161,12 +210,15 @@ fn list(lines: &[String]) -> String {
 fn table(table: &Table) -> String {
     let mut out = String::new();
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    out.push_str(&row(table.head().map(|(name, _)| escape(name)).collect()));
-    let rules = table.head().map(|(_, side)| if side == Side::Right { "---:" } else { "---" }.to_owned());
-    out.push_str(&row(rules.collect()));
-    let columns = table.head().count();
-    for cells in table.body() {
+    let noted = (!table.notes().is_empty()).then_some(("", Side::Left));
+    let head: Vec<(&str, Side)> = table.head().chain(noted).collect();
+    out.push_str(&row(head.iter().map(|(name, _)| escape(name)).collect()));
+    let rule = |side: &Side| if *side == Side::Right { "---:" } else { "---" }.to_owned();
+    out.push_str(&row(head.iter().map(|(_, side)| rule(side)).collect()));
+    let columns = table.head().count() + usize::from(!table.notes().is_empty());
+    for (number, cells) in table.body().iter().enumerate() {
         let mut cells: Vec<String> = cells.iter().map(cell).collect();
+        cells.extend(table.notes().get(number).map(|note| escape(note)));
         cells.resize(columns, String::new());
         out.push_str(&row(cells));
     }

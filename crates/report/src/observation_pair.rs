@@ -7,10 +7,13 @@ use plumb_measure::Latency;
 use serde::{Deserialize, Serialize};
 
 use crate::document::ObservationDocument;
+use crate::document::json::pretty;
 use crate::document::observation::{ObservedDevice, ObservedSync};
+use crate::outline::{Item, Page};
 use crate::printable::printable;
 use crate::quantity::{bytes, duration, or_dash, percent, rate, ratio, three_digits};
-use crate::terminal::{Style, Table};
+use crate::status::StatusDocument;
+use crate::terminal::Table;
 
 /// Note on every pair.
 const NOT_INTERLEAVED: &str = "Not interleaved: what else changed between the two is in every difference, and one value of each tells no \
@@ -88,17 +91,10 @@ impl ObservationPair {
         let rows = rows.collect();
         Self { schema: Self::SCHEMA.to_owned(), interleaved: false, note: NOT_INTERLEAVED.to_owned(), rows }
     }
+}
 
-    /// Returns the figures as indented JSON, ending in a newline.
-    ///
-    /// # Errors
-    /// If a figure cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        crate::document::json::pretty(self)
-    }
-
-    /// Returns the figures as a table for a terminal.
-    pub fn to_text(&self, style: Style) -> String {
+impl StatusDocument for ObservationPair {
+    fn page(&self) -> Page {
         let rows = self.rows.chunk_by(|one, next| one.of == next.of);
         let rows = rows.flat_map(|rows| rows.iter().enumerate());
         let value = |row: &PairRow, value: Option<f64>| or_dash(value, |value| row.unit.show(value));
@@ -109,7 +105,13 @@ impl ObservationPair {
             .right("after", |(_, row)| value(row, row.after))
             .right("after / before", |(_, row)| or_dash(row.ratio, ratio))
             .table();
-        format!("{}\n{}\n", table.show(style), self.note)
+        let mut page = Page::plain("plumb observe compare", vec![Item::Table(table)]);
+        page.add("", vec![Item::text(&self.note)]);
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
     }
 }
 
@@ -183,6 +185,7 @@ fn of_device(device: &ObservedDevice, seconds: f64) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::{self, Style};
 
     fn seen(name: &str, calls: f64, flushes: f64) -> ObservationDocument {
         let sync = ObservedSync { call: "fsync".to_owned(), per_second: calls, ..ObservedSync::default() };
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(row("sda", "flushes"), (Some(10.0), Some(5.0), Some(0.5)));
         assert_eq!(row("old: fsync", "calls"), (Some(4.0), None, None));
         assert_eq!(row("new: fsync", "calls"), (None, Some(2.0), None));
-        let text = pair.to_text(Style::PLAIN);
+        let text = terminal::page(&pair.page(), Style::PLAIN);
         assert!(text.contains("Not interleaved") && text.contains("0.500"), "{text}");
         assert!(!pair.rows.iter().any(|row| row.figure == "size of a read"), "neither has it");
     }

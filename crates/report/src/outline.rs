@@ -1,15 +1,20 @@
-//! A report in sections, which every format sets in its own way. All of it is printable but the names of what
+//! Reports in sections, which every format sets in its own way. All of it is printable but the names of what
 //! it is of and where.
+//!
+//! An [`Outline`] is of a run: it has a headline, figures, and where and how it was made. A [`Page`] is of
+//! how something is or what a command did, and has sections alone.
 
 use std::borrow::Cow;
+
+use plumb_path::Finding;
 
 use crate::document::Environment;
 use crate::facts::{Fact, Figure};
 use crate::headline::Headline;
 use crate::printable::printable;
-use crate::terminal::Table;
+use crate::terminal::{Cell, Ink, Table};
 
-/// A report.
+/// A report of a run.
 pub(crate) struct Outline<'a> {
     /// Command typed after `plumb`.
     pub(crate) command: &'static str,
@@ -26,7 +31,31 @@ pub(crate) struct Outline<'a> {
     pub(crate) run_directory: Option<&'a str>,
 }
 
+/// A report of how something is, or of what a command did.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Command that the page is of, for formats with a title: `plumb cache status`.
+    pub(crate) title: &'static str,
+    pub(crate) sections: Vec<Section>,
+}
+
+impl Page {
+    /// A page of one section without a title.
+    pub(crate) fn plain(title: &'static str, items: Vec<Item>) -> Self {
+        Self { title, sections: vec![Section::new("", items)] }
+    }
+
+    /// Adds a section, unless it says nothing.
+    pub(crate) fn add(&mut self, title: impl Into<Cow<'static, str>>, items: Vec<Item>) {
+        let section = Section::new(title, items);
+        if !section.items.is_empty() || !section.title.is_empty() {
+            self.sections.push(section);
+        }
+    }
+}
+
 /// A part of the report. One that has nothing to say has no items.
+#[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: Cow<'static, str>,
     pub(crate) items: Vec<Item>,
@@ -47,14 +76,33 @@ impl Section {
 }
 
 /// Element of a part of the report.
+#[derive(Debug)]
 pub(crate) enum Item {
     Table(Table),
+    /// A table of so many columns that a terminal may be too narrow for it.
+    Wide(Table),
+    /// A table of which the last columns are left out where lines are too short, down to so many.
+    Fitting {
+        table: Table,
+        columns_min: usize,
+    },
+    /// Names with what is to be said of each, below one another.
+    Rows(Vec<Row>),
+    /// A paragraph.
+    Text(Cell),
     /// A line of its own.
     Line(String),
     /// Remedy that follows from the line before it.
     Remedy(String),
     /// A command to copy.
     Command(String),
+    /// Lines that keep their spaces.
+    Block(String),
+    /// A finding, with the names of what it is about, where that is not plain.
+    Finding {
+        finding: Finding,
+        about: Vec<String>,
+    },
 }
 
 impl Item {
@@ -66,5 +114,34 @@ impl Item {
     /// The table, if there is one.
     pub(crate) fn table(table: Option<Table>) -> Vec<Self> {
         table.map(Self::Table).into_iter().collect()
+    }
+
+    /// A paragraph, made printable.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(Cell::plain(printable(text)))
+    }
+
+    /// Facts below one another without names, made printable.
+    pub(crate) fn facts<T: AsRef<str>>(facts: impl IntoIterator<Item = T>) -> Self {
+        Self::Rows(facts.into_iter().map(|fact| Row::new("", fact.as_ref())).collect())
+    }
+}
+
+/// A name, and what is to be said of it.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: Cell,
+    pub(crate) text: String,
+}
+
+impl Row {
+    /// A row, made printable.
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        Self::inked(Ink::Plain, name, text)
+    }
+
+    /// A row whose name is set in `ink`, made printable.
+    pub(crate) fn inked(ink: Ink, name: &str, text: &str) -> Self {
+        Self { name: Cell::inked(ink, printable(name)), text: printable(text) }
     }
 }

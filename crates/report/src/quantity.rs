@@ -56,6 +56,15 @@ pub fn count(value: u64) -> String {
     thousands(value as f64)
 }
 
+/// A count with its noun: `1 flush`, `2 flushes`.
+pub fn counted(count: u64, what: &str) -> String {
+    match what {
+        _ if count == 1 => format!("{count} {what}"),
+        _ if what.ends_with("sh") => format!("{count} {what}es"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 /// A rate: whole numbers with thousands set apart from 100 on, three digits below, `0` only for nothing at
 /// all.
 pub fn rate(per_second: f64) -> String {

@@ -8,10 +8,10 @@ use plumb_report::{Format, RunRecording, Style, render};
 use plumb_testkit::schema::Schema;
 use serde_json::{Value, json};
 
-const LOAD: &str = "report/load";
-const CHECK: &str = "report/check";
-const PROVE: &str = "report/prove";
-const MANIFEST: &str = "measure/manifest";
+const LOAD: &str = "load";
+const CHECK: &str = "check";
+const PROVE: &str = "prove";
+const MANIFEST: &str = "manifest";
 
 /// Returns the output of `plumb load --json` for a sample.
 fn printed(name: &str) -> Value {

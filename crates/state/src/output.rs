@@ -33,6 +33,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use plumb_block::FailureKind;
+
 use crate::own;
 use crate::whole_file::{Lasting, Mode, parent_of, replace_with};
 
@@ -56,30 +58,23 @@ pub struct OutputFile<'a> {
 /// An output file cannot be written.
 #[derive(Debug)]
 pub struct OutputError {
-    /// The kind, which decides the exit code.
-    pub kind: OutputErrorKind,
+    /// Kind of the failure: [`FailureKind::Usage`] where the directory does not exist,
+    /// [`FailureKind::Refused`] where something could be destroyed that is not plumb's. Otherwise the system
+    /// failed, and a regular file has its old contents.
+    pub kind: FailureKind,
     path: PathBuf,
     found: String,
     source: Option<io::Error>,
-}
-
-/// The kind of an [`OutputError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputErrorKind {
-    /// The path makes no sense: its directory does not exist.
-    Usage,
-    /// Writing could destroy something that is not plumb's. Nothing was written.
-    Refused,
-    /// The operating system failed. A regular file has its old contents.
-    Failed,
 }
 
 impl fmt::Display for OutputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.kind {
-            OutputErrorKind::Usage | OutputErrorKind::Refused => write!(f, "{path}: {}", self.found),
-            OutputErrorKind::Failed => write!(f, "cannot {} {path}", self.found),
+            FailureKind::Usage | FailureKind::NotMeasured | FailureKind::Refused => {
+                write!(f, "{path}: {}", self.found)
+            }
+            FailureKind::Failed => write!(f, "cannot {} {path}", self.found),
         }
     }
 }
@@ -165,11 +160,11 @@ impl OutputFile<'_> {
     }
 
     fn failed(&self, found: &str, source: io::Error) -> OutputError {
-        let (kind, path) = (OutputErrorKind::Failed, self.path.to_owned());
+        let (kind, path) = (FailureKind::Failed, self.path.to_owned());
         OutputError { kind, path, found: found.to_owned(), source: Some(source) }
     }
 
-    fn refused(&self, kind: OutputErrorKind, found: impl Into<String>) -> OutputError {
+    fn refused(&self, kind: FailureKind, found: impl Into<String>) -> OutputError {
         OutputError { kind, path: self.path.to_owned(), found: found.into(), source: None }
     }
 
@@ -196,7 +191,7 @@ impl OutputFile<'_> {
         if !kind.is_file() {
             let found =
                 format!("it is {}, and a result goes into a regular file: name another file", word(kind));
-            return Err(self.refused(OutputErrorKind::Refused, found));
+            return Err(self.refused(FailureKind::Refused, found));
         }
         let path = fs::canonicalize(self.path).map_err(|error| self.failed("follow", error))?;
         if found.len() == 0 || self.overwrite || own::is_own(&path) {
@@ -209,7 +204,7 @@ impl OutputFile<'_> {
         let found = format!(
             "{leads}, and plumb does not recognise it as its own result: add --overwrite to replace it"
         );
-        Err(self.refused(OutputErrorKind::Refused, found))
+        Err(self.refused(FailureKind::Refused, found))
     }
 
     /// Judges a path that leads to nothing.
@@ -219,12 +214,12 @@ impl OutputFile<'_> {
                 "it is a symbolic link to {}, which does not exist: remove the link, or name the file itself",
                 target.display()
             );
-            return Err(self.refused(OutputErrorKind::Refused, found));
+            return Err(self.refused(FailureKind::Refused, found));
         }
         let parent = parent_of(self.path);
         if self.path.file_name().is_none() || !parent.is_dir() {
             let found = format!("there is no directory {}: make it, or name another place", parent.display());
-            return Err(self.refused(OutputErrorKind::Usage, found));
+            return Err(self.refused(FailureKind::Usage, found));
         }
         Ok(Place::File(self.path.to_owned()))
     }
@@ -255,7 +250,7 @@ impl OutputFile<'_> {
             Some(access) if access != rustix::fs::OFlags::RDONLY.bits() => Ok(()),
             _ => {
                 let found = "that descriptor is not open for writing: redirect it to a file with `>`";
-                Err(self.refused(OutputErrorKind::Refused, found))
+                Err(self.refused(FailureKind::Refused, found))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plumb_block::Errno;
+use plumb_block::{Errno, FailureKind};
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -23,13 +23,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The exit code of a program that ends with it: 2 for what was typed, 4 for a refusal, 5 for the
-    /// system's failures.
-    pub const fn exit_code(self) -> u8 {
+    /// Returns the way in which a command fails that ends with it.
+    pub const fn failure(self) -> FailureKind {
         match self {
-            Self::Usage | Self::NotFound | Self::Unsupported => 2,
-            Self::Refused => 4,
-            Self::Os(_) => 5,
+            Self::Usage | Self::NotFound | Self::Unsupported => FailureKind::Usage,
+            Self::Refused => FailureKind::Refused,
+            Self::Os(_) => FailureKind::Failed,
         }
     }
 }

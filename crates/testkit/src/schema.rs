@@ -17,16 +17,31 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The schema of that name, as it is: what a document must hold, now and later. `report/load` is that of
-    /// the crate in `crates/report`.
+    /// Reads the schema of that name, as it is: what a document must hold, now and later. One that is as
+    /// another but for some properties refers to that one.
     ///
     /// # Panics
     /// If there is none.
     pub fn open(name: &str) -> Self {
-        let (of, file) = name.split_once('/').expect("a crate and a name");
-        let path = format!("{}/../{of}/schemas/{file}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../report/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect(&path);
-        Self { name: name.to_owned(), schema: serde_json::from_str(&text).expect(&path) }
+        let mut schema: Value = serde_json::from_str(&text).expect(&path);
+        let base = schema["$ref"].as_str().and_then(|of| of.split('/').nth(1)).map(Self::open);
+        if let Some(base) = base {
+            let own = std::mem::replace(&mut schema, base.schema);
+            let own = own["properties"].as_object().expect("properties").clone();
+            schema["properties"].as_object_mut().expect("properties").extend(own);
+        }
+        Self { name: name.to_owned(), schema }
+    }
+
+    /// Reads the schema of a document, which says its name: `plumb/load/1`.
+    ///
+    /// # Panics
+    /// If the document says none, or there is none of that name.
+    pub fn of_document(document: &Value) -> Self {
+        let name = document["schema"].as_str().expect("a document that names its schema");
+        Self::closed(name.split('/').nth(1).expect(name))
     }
 
     /// Reads the schema of that name with every object closed: what a document may hold today.

@@ -1,7 +1,7 @@
 //! Why a trial was not run, or not to its end.
 
 use plumb_application::Error as Application;
-use plumb_block::in_one_line;
+use plumb_block::{FailureKind, in_one_line};
 
 /// Why a trial was not run.
 #[derive(Debug, thiserror::Error)]
@@ -56,19 +56,6 @@ pub enum TrialError {
     Recording(#[from] plumb_measure::Error),
 }
 
-/// Kind of a failure, for the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The typed request makes no sense.
-    Usage,
-    /// The subject could not be measured.
-    NotMeasured,
-    /// Refused for safety.
-    Refused,
-    /// Something failed.
-    Failed,
-}
-
 impl TrialError {
     /// A failure of this kind; `problem` says what, why, and what to do.
     pub fn of(kind: FailureKind, problem: impl Into<String>) -> Self {
@@ -86,11 +73,7 @@ impl TrialError {
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Scenario(_) | Self::Unfit { .. } => FailureKind::Usage,
-            Self::Target(error) => match error.kind().exit_code() {
-                2 => FailureKind::Usage,
-                4 => FailureKind::Refused,
-                _ => FailureKind::Failed,
-            },
+            Self::Target(error) => error.kind().failure(),
             Self::Interrupted => FailureKind::NotMeasured,
             Self::Problem { kind, .. } => *kind,
             Self::Application(

@@ -37,7 +37,7 @@ mod words;
 pub use check::{CheckRequest, check};
 pub use document::sides;
 pub use ending::{GOES_ON, Trial, TrialEnded};
-pub use error::{FailureKind, TrialError};
+pub use error::TrialError;
 pub use record::{begin_recording, environment, histograms, series};
 pub use request::{Context, Request, Turn};
 pub use so_far::{Outlet, recorded};

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, FailureKind};
 use plumb_linux::thread::{IoPriority, pin_to, processors, set_io_priority};
 use plumb_load::{Prepare, SharedDepth, Team, Worker, WorkerOptions};
 use plumb_workload::{Affinity, BlockSizes, Cursor, Job, Priority, Share, Span, Thread, Workload};
 
 use crate::cpu;
-use crate::error::{FailureKind, TrialError};
+use crate::error::TrialError;
 use crate::targets::{Targets, Use};
 
 /// SNIA PTS 2.0.2, workload independent preconditioning: 128 KiB sequential writes.

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use plumb_block::{Bytes, Caching, Clock, Nanos, in_one_line};
+use plumb_block::{Bytes, Caching, Clock, FailureKind, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
 use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Job, Layout, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
 use crate::counters::{Beneath, Surveyed, survey_of};
-use crate::error::{FailureKind, TrialError};
+use crate::error::TrialError;
 use crate::opening;
 use crate::program::ProgramUse;
 use crate::request::{Context, Request};

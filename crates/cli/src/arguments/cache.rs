@@ -7,17 +7,17 @@ use plumb_block::Bytes;
 use plumb_cache::{Layout, Mode, Uuid};
 
 use super::exports::ExportArguments;
+use super::output::Printed;
 
 /// What `plumb cache` takes.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
 pub(crate) struct CacheArguments {
     #[command(subcommand)]
     pub(crate) command: CacheCommand,
 
-    /// Print JSON: how the cache is then
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 }
 
 const EXAMPLE: &str = "\
@@ -50,11 +50,11 @@ pub(crate) enum CacheCommand {
         name: Option<String>,
 
         /// Print metrics in the text format of Prometheus
-        #[arg(long, conflicts_with = "json")]
+        #[arg(long, conflicts_with_all = ["json", "format"])]
         prometheus: bool,
 
         /// Show what is asked of caches and what they write back as it happens, until q is pressed
-        #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+        #[arg(long, conflicts_with_all = ["json", "format", "prometheus"])]
         tui: bool,
     },
     /// Change when writes are acknowledged, now and when the cache is served again

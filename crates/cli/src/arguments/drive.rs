@@ -6,17 +6,17 @@ use clap::{Args, Subcommand};
 use plumb_block::Bytes;
 
 use super::exports::{ExportArguments, Switch};
+use super::output::Printed;
 
 /// What `plumb drive` takes.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
 pub(crate) struct DriveArguments {
     #[command(subcommand)]
     pub(crate) command: DriveCommand,
 
-    /// Print JSON: of a drive its new state, of one that is detached its last
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use plumb_policy::state::State;
 use plumb_state::places::{CLAIMS, DESIRED_STATES, JOURNALS, PERSISTENCE};
 
-use crate::arguments::output::OutputArguments;
+use crate::arguments::output::{OutputArguments, Printed};
 
 /// What `plumb policy` takes.
 #[derive(Debug, Args)]
@@ -62,9 +62,8 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "FILE", default_value = CLAIMS)]
     pub(crate) claims: PathBuf,
 
-    /// Print JSON: one document, of each change where there are several
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) printed: Printed,
 }
 
 /// Which disks.
@@ -97,7 +96,7 @@ pub(crate) struct ShowArguments {
     pub(crate) chosen: Chosen,
 
     /// Print metrics for Prometheus
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     pub(crate) prometheus: bool,
 
     /// Also print the commands sent to each drive, and the bytes of its answers
@@ -145,7 +144,7 @@ pub(crate) struct PlanArguments {
     pub(crate) save: bool,
 
     /// Also print the bytes of each step
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     pub(crate) explain: bool,
 
     #[command(flatten)]

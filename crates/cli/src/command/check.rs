@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plumb_block::shell_word;
 use plumb_dialect::native;
+use plumb_report::Kind;
 use plumb_targets::{Name, Permission, Scheme};
 use plumb_trial::CheckRequest;
 
@@ -16,12 +17,13 @@ use crate::{named, terminal};
 
 /// Checks, prints the report, and says how it ended.
 pub(crate) fn run(arguments: CheckArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Run)?;
     refuse_exports(&arguments.target)?;
-    let (json, style, strictness) = (arguments.json, arguments.detail.style(), arguments.strictness);
+    let (style, strictness) = (arguments.detail.style(), arguments.strictness);
     let request = request(arguments);
     let bar = |_: &_| Box::new(Bar::on_stderr()) as _;
     let trial = with_observer(&bar, &|context, observer| plumb_trial::check(&request, context, observer))?;
-    terminal::show(&trial.recording, json, style)?;
+    terminal::show(&trial.recording, format, style)?;
     say_end(&trial, false);
     Ok(exit_of(&trial, strictness))
 }

@@ -1,6 +1,7 @@
 //! `plumb load`: a workload in plumb's own words.
 
 use plumb_dialect::{Meaning, native};
+use plumb_report::Format;
 
 use crate::arguments::LoadArguments;
 use crate::command::profile;
@@ -21,7 +22,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         return profile::run(running, name, &arguments.words, arguments.detail.style());
     }
     running.run(meaning(&arguments.words)?, &|trial| {
-        terminal::show(&trial.recording, false, arguments.detail.style())
+        terminal::show(&trial.recording, Format::Terminal, arguments.detail.style())
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use plumb_application::{self as application, Limits, Profile, Variant};
 use plumb_block::shell_word;
 use plumb_dialect::{Meaning, native::Words};
-use plumb_report::Style;
+use plumb_report::{Format, Style};
 use plumb_targets::{Name, Scheme};
 use plumb_trial::Trial;
 use plumb_workload::Scenario;
@@ -30,7 +30,7 @@ pub(crate) fn explain(name: &str) -> anyhow::Result<Exit> {
 
 /// Runs the profile that was typed.
 pub(crate) fn run(running: Running, name: &str, words: &Words, style: Style) -> anyhow::Result<Exit> {
-    let print = |trial: &Trial| terminal::show(&trial.recording, false, style);
+    let print = |trial: &Trial| terminal::show(&trial.recording, Format::Terminal, style);
     let scenario = scenario(name, words)?;
     running.of_profile(name).run(Meaning { scenario, notes: Vec::new() }, &print)
 }

@@ -87,12 +87,12 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(host) = &arguments.beneath {
         put_beneath(&mut recorded, host)?;
     }
-    let format = if arguments.json { Format::Json } else { arguments.format };
+    let format = arguments.printed.typed().unwrap_or(Format::Terminal);
     // What was put together is the path and the counts of both.
     let detail =
         if arguments.beneath.is_some() { arguments.detail.or_everything() } else { arguments.detail };
     let text = match render(&recorded, format, detail.style()) {
-        Err(error @ RenderError::NoSuchFormat { .. }) => return Err(usage(error).into()),
+        Err(RenderError::NoSuchFormat(error)) => return Err(usage(error).into()),
         text => text?,
     };
     files::write_or_print(output, &text)?;

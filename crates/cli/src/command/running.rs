@@ -12,7 +12,7 @@ use plumb_dialect::{Machine, Meaning, native};
 use plumb_linux::block_ioctl;
 use plumb_load::{Event, Observer};
 use plumb_report::printable::printable;
-use plumb_report::{Format, Headline, RunDocument, Style};
+use plumb_report::{Format, Headline, Kind, RunDocument, Style};
 use plumb_targets::{Name, Permission};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError};
 use plumb_workload::Replays;
@@ -75,13 +75,14 @@ impl Running {
         Self { remove_after: names.to_vec(), ..self }
     }
 
-    /// Runs what is meant and prints it: plumb's own document with `--json`, otherwise what `print` makes of
-    /// it. With `--show-workload` it is only said in plumb's own words.
+    /// Runs what is meant and prints it: plumb's own report if a format was typed, otherwise what `print`
+    /// makes of it. With `--show-workload` it is only said in plumb's own words.
     pub(crate) fn run(
         self,
         meaning: Meaning,
         print: &dyn Fn(&Trial) -> anyhow::Result<()>,
     ) -> anyhow::Result<Exit> {
+        self.own.printed.format(Kind::Run)?;
         let mut jobs = meaning.scenario.spans.iter().flat_map(|span| &span.jobs);
         let program = jobs.find_map(|job| job.program.as_ref());
         if let Some(program) = program.filter(|_| self.own.show_workload) {
@@ -103,13 +104,14 @@ impl Running {
     }
 
     fn show(&self, trial: &Trial, print: &dyn Fn(&Trial) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
-        if self.own.json {
-            terminal::show(&trial.recording, true, Style::PLAIN)?;
-        } else {
-            print(trial)?;
+        // Text is that of the language in which the workload was typed.
+        let format = self.own.printed.typed().filter(|format| *format != Format::Terminal);
+        match format {
+            Some(format) => terminal::show(&trial.recording, format, Style::PLAIN)?,
+            None => print(trial)?,
         }
         let strictness = self.own.strictness;
-        if !self.own.json && !matches!(self.command, "load" | "compare" | "study") {
+        if format.is_none() && !matches!(self.command, "load" | "compare" | "study") {
             say_finding(&trial.recording.document, strictness);
         }
         say_end(trial, self.is_quiet());

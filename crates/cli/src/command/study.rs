@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use clap::Args;
 use plumb_compare::study::{self, Studies, StudyPlan, Switches};
 use plumb_dialect::Meaning;
-use plumb_report::{Format, render};
+use plumb_report::{Format, Kind};
 use plumb_targets::Name;
 use plumb_workload::Scenario;
 
+use crate::arguments::output::Printed;
 use crate::arguments::{Detail, OwnArguments, RecordingArguments};
 use crate::command::compare::{self, Factor};
 use crate::command::running::{Running, exit_of_end};
@@ -59,13 +60,8 @@ pub(crate) struct StudyArguments {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// Print in this format: terminal, html, markdown or json
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
-    format: Format,
-
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 
     /// The same as --format html
     #[arg(long, conflicts_with_all = ["format", "json"])]
@@ -105,15 +101,7 @@ fn switches(arguments: &StudyArguments, own: &OwnArguments) -> anyhow::Result<Sw
 
 /// Runs the studies that were typed.
 pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
-    let format = match (arguments.json, arguments.html) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Html,
-        _ => arguments.format,
-    };
-    if !matches!(format, Format::Terminal | Format::Html | Format::Markdown | Format::Json) {
-        let problem = format!("{format} is no format of a study: expected terminal, html, markdown or json");
-        return Err(Refusal::new(Exit::Usage, problem).into());
-    }
+    let format = if arguments.html { Format::Html } else { arguments.printed.format(Kind::Study)? };
     let name = arguments.on.as_ref().map(Name::parse).transpose().map_err(usage)?;
     if let Some(Name::Path(path)) = name.filter(|name| matches!(name, Name::Path(path) if !path.exists())) {
         let problem = format!(
@@ -136,7 +124,7 @@ pub(crate) fn run(arguments: &StudyArguments) -> anyhow::Result<Exit> {
     let (document, ended) = running.shown(&|context, observer| {
         study::run(&plan, &request, context, observer, &mut switches.borrow_mut())
     })?;
-    terminal::print(&render(&document, format, arguments.detail.style())?)?;
+    terminal::show(&document, format, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the chapters until then are kept"));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_path::{RecordingError, Survey, Target};
-use plumb_report::{levels, terminal as text};
+use plumb_report::{Kind, levels};
 use plumb_targets::cache;
 
 use crate::arguments::SurveyArguments;
@@ -15,14 +15,9 @@ use crate::terminal;
 
 /// Surveys, prints, and says whether anything was found.
 pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Survey)?;
     let survey = survey(arguments)?;
-    if arguments.json {
-        terminal::print_json(&survey)?;
-    } else {
-        // One path is shown in full; many as a list with what is wrong below.
-        let show = if survey.paths.len() > 1 { text::survey_list } else { text::survey };
-        terminal::print(&show(&survey, terminal::style()))?;
-    }
+    terminal::show(&survey, format, terminal::style())?;
     let found = exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings));
     let unknown = survey.paths.iter().any(levels::is_unknown);
     Ok(found.and(exit::of_unknown(unknown, arguments.strictness)))

@@ -53,7 +53,7 @@ impl Place {
         let document = document(&output);
         let code = if code == 0 && document["level"] == "warning" { 1 } else { code };
         assert_eq!(output.status.code(), Some(code), "{typed}: {}", said(&output));
-        holds("report/load", &document);
+        holds("load", &document);
         document
     }
 

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plumb_block::{Bytes, Device, Nanos, Time, in_one_line};
+use plumb_block::{Bytes, Device, FailureKind, Nanos, Time, in_one_line};
 use plumb_load::{Event, RunOptions, Team, Worker, WorkerOptions, run_teams};
 use plumb_measure::SERIES_BUCKET;
-use plumb_trial::{FailureKind, TrialError};
+use plumb_trial::TrialError;
 use plumb_workload::{ByteRange, Stop, Workload};
 
 /// The cache as it is, switched off, and switched on again; each lasts for a bucket of a time series.

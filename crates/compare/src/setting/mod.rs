@@ -15,8 +15,9 @@ mod record;
 mod scheduler;
 mod undo;
 
+use plumb_block::FailureKind;
 use plumb_targets::Permission;
-use plumb_trial::{FailureKind, TrialError};
+use plumb_trial::TrialError;
 
 pub use cache::{CacheLevel, CacheSetting, CacheWanted};
 pub use policy::PolicySetting;

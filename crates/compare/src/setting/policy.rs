@@ -50,7 +50,7 @@ impl PolicySetting {
         }
         let stop = AtomicBool::new(false);
         let report = apply(&machine.session(&stop), plan, Box::new(store)).map_err(|error| failed(&error))?;
-        if !is_first && report.error_kind().is_none() {
+        if !is_first && report.failure().is_none() {
             // Earlier journals say how to put these disks back; one that stays does no harm.
             std::fs::remove_dir_all(&journal).unwrap_or_default();
         }

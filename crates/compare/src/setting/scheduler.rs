@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plumb_block::FailureKind;
 use plumb_linux::apart;
-use plumb_trial::{FailureKind, TrialError};
+use plumb_trial::TrialError;
 
 use super::record::Changes;
 use super::undo::{Machine, Undo};

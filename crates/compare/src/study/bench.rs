@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_application::{self as application, Directory, Limits};
 use plumb_block::{
-    Bytes, Clock, DeviceCounters, FileStore, Nanos, StorageCounters, Time, VirtualClock, in_one_line,
+    Bytes, Clock, DeviceCounters, FailureKind, FileStore, Nanos, StorageCounters, Time, VirtualClock,
+    in_one_line,
 };
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
@@ -16,7 +17,7 @@ use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_sim::files::{Host, SimulatedFiles};
 use plumb_targets::{Intent, Name, Opened, Wanted, open_all};
-use plumb_trial::{Context, FailureKind, Request, Trial, TrialEnded, TrialError, run};
+use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
 use super::file::SetBy;

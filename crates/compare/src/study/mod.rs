@@ -21,13 +21,13 @@ mod runner;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
-use plumb_block::in_one_line;
+use plumb_block::{FailureKind, in_one_line};
 use plumb_load::Observer;
 use plumb_measure::Out;
 use plumb_report::Record;
 use plumb_report::document::StudyDocument;
 use plumb_report::quantity::bytes;
-use plumb_trial::{Context, FailureKind, Request, TrialEnded, TrialError, environment};
+use plumb_trial::{Context, Request, TrialEnded, TrialError, environment};
 
 pub use self::bench::Switches;
 use self::bench::{Bench, ended as ended_by};

@@ -60,7 +60,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(task: Task, expected: Option<Nanos>) -> Self {
         Self {
-            is_load: matches!(task, Task::Load { .. }),
+            is_load: matches!(task, Task::Load(_)),
             schema: task.schema().to_owned(),
             task: Some(task),
             turn: Turn::Preparing,

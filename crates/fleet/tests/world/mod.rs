@@ -8,7 +8,7 @@ use plumb_block::Nanos;
 use plumb_fleet::controller::{HostNow, Phase};
 use plumb_fleet::frame::encode;
 use plumb_fleet::message::FromAgent;
-use plumb_fleet::{Action, Agent, Controller, Identity, Settings, Task, TaskResult};
+use plumb_fleet::{Action, Agent, Controller, Identity, LoadTask, Settings, Task, TaskResult};
 use plumb_load::LoadOutcome;
 use plumb_report::RunDocument;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -410,13 +410,13 @@ pub(crate) fn document() -> String {
 
 /// A load.
 pub(crate) fn load() -> Task {
-    Task::Load {
+    Task::Load(LoadTask {
         words: String::new(),
         overwrite: false,
         destroy: Vec::new(),
         remove_after: false,
         level: None,
-    }
+    })
 }
 
 /// Returns what a host has measured: `operations` operations, with latencies drawn from the seed.

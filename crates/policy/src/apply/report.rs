@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorKind;
 use crate::journal::{Phase, Record};
+use plumb_block::FailureKind;
 
 /// Result of an apply, a resume or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,12 +91,12 @@ impl Report {
     /// The name and version of the document.
     pub const SCHEMA: &str = "plumb/policy-apply/1";
 
-    /// Returns the kind of error that the run ended with; `None` if all disks were verified.
-    pub const fn error_kind(&self) -> Option<ErrorKind> {
+    /// Returns the way in which the run failed; `None` if all disks were verified.
+    pub const fn failure(&self) -> Option<FailureKind> {
         match self.ended {
             Ended::Complete => None,
-            Ended::Refused => Some(ErrorKind::Refused),
-            Ended::Interrupted | Ended::Failed => Some(ErrorKind::Failed),
+            Ended::Refused => Some(FailureKind::Refused),
+            Ended::Interrupted | Ended::Failed => Some(FailureKind::Failed),
         }
     }
 

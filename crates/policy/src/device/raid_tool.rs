@@ -19,6 +19,17 @@ pub struct RaidReport {
     pub backups: Vec<Backup>,
 }
 
+impl RaidReport {
+    /// Returns true if a power cut can take what a volume has acknowledged, as far as the controller says.
+    pub fn is_at_risk(&self, volume: &Volume) -> bool {
+        match volume.write_policy {
+            WritePolicy::AlwaysWriteBack => !self.backups.iter().any(|backup| backup.good),
+            // A controller that is honest falls back to write-through by itself.
+            WritePolicy::WriteBack | WritePolicy::WriteThrough | WritePolicy::Unknown => false,
+        }
+    }
+}
+
 /// A logical disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {

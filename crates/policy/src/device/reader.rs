@@ -13,9 +13,9 @@ use super::standing::Paths;
 use super::target::{Named, UnknownDevice};
 use super::{attached_cache, kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
-use crate::many;
 use crate::state::Found;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
+use crate::{many, plan};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
 /// Readings of one disk, before it is known what stands on it.
@@ -60,6 +60,11 @@ impl<'a> Reader<'a> {
 
     fn names(&self, block: &Block) -> Names {
         self.names.get(&block.name).cloned().unwrap_or_else(|| identity::read(self.gateway, block))
+    }
+
+    /// Returns the boot that runs; empty where the kernel does not say.
+    pub fn boot_id(&self) -> String {
+        plan::boot_id(self.gateway)
     }
 
     /// Returns the inventory of which device stands on which.

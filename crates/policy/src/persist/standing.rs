@@ -135,6 +135,13 @@ impl Ledger {
         self.kept.len() < before
     }
 
+    /// Reads the disk of this identity, if it is here, and updates what is known of it; see
+    /// [`update`](Self::update).
+    pub fn look(&mut self, reader: &Reader<'_>, identity: &str) -> bool {
+        let view = reader.find(identity).and_then(|disk| reader.one(&disk.name).ok());
+        view.is_some_and(|view| self.update(Reading::of(reader, &view, &reader.boot_id())))
+    }
+
     /// Holds a reading against what was requested; whether anything is known now that was not before.
     ///
     /// Nothing follows from a reading in the same boot, unless the drive counts that it was off. What is

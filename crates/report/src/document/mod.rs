@@ -7,21 +7,27 @@
 //!
 //! [`ProofDocument`] is what `plumb prove app` learnt, [`ComparisonDocument`] what `plumb compare` did,
 //! [`StudyDocument`] what `plumb study` did, [`FleetDocument`] what many hosts did, [`ObservationDocument`]
-//! what `plumb observe` saw: documents of their own.
+//! what `plumb observe` saw: documents of their own. [`policy`], [`cache`], [`drive`], [`power`] and
+//! [`restore`] are documents of how something is, and of what a command did.
 //!
 //! The types here are plain data: they hold nothing of the crates that run loads, and no function here
 //! renders a report. Durations are seconds, sizes bytes, rates per second; what is not known is null, with a
 //! sibling that says why.
 
+pub mod cache;
 pub mod check;
 pub mod comparison;
+pub mod drive;
 pub mod fleet;
 pub mod json;
 mod labels;
 pub mod observation;
+pub mod policy;
+pub mod power;
 pub mod proof;
 mod recorded_check;
 pub mod recording;
+pub mod restore;
 pub mod run;
 pub mod sides;
 pub mod span;

@@ -4,11 +4,12 @@
 //! The columns are `section,name,at_seconds,metric,value,unit`. Sections are `load` (all targets together),
 //! `target`, of many hosts `host` (also its level, and the states of its disks), in a check `sync` and `io`,
 //! `series` (one row for each figure of each bucket of time) and `verdict`. Durations are seconds, sizes
-//! bytes, rates per second. What is not known has no row.
+//! bytes, rates per second. What is not known has no row. Of other documents each value has a row.
 
 use plumb_measure::Latency;
 use plumb_measure::run::TimeseriesRow;
 use plumb_path::Finding;
+use serde_json::Value;
 
 use crate::document::{FleetDocument, RunDocument, RunRecording, RunTarget, Sides};
 use crate::figures::bucket_seconds;
@@ -63,6 +64,39 @@ pub(crate) fn fleet(document: &FleetDocument) -> String {
     csv.text
 }
 
+/// A row for each value of a document, with a head: the section is the part of the document, the name that of
+/// the nearest object that has one, and the metric the path from there.
+pub(crate) fn values(document: &Value) -> String {
+    let mut csv = Csv::default();
+    csv.values(&Place::default(), document);
+    csv.text
+}
+
+/// Place of a value in a document.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    section: String,
+    name: String,
+    metric: String,
+}
+
+impl Place {
+    fn within(&self, step: &str, value: &Value) -> Self {
+        let mut place = self.clone();
+        match value["name"].as_str() {
+            // An object with a name needs no path.
+            Some(name) => (place.name, place.metric) = (name.to_owned(), String::new()),
+            None if self.section.is_empty() && (value.is_object() || value.is_array()) => {}
+            None if place.metric.is_empty() => step.clone_into(&mut place.metric),
+            None => place.metric = format!("{}.{step}", place.metric),
+        }
+        if self.section.is_empty() && (value.is_object() || value.is_array()) {
+            step.clone_into(&mut place.section);
+        }
+        place
+    }
+}
+
 /// Rows of six fields; the third, the time, is empty for figures of a whole window.
 #[derive(Debug)]
 struct Csv {
@@ -77,6 +111,26 @@ impl Default for Csv {
 }
 
 impl Csv {
+    fn values(&mut self, place: &Place, value: &Value) {
+        let Place { section, name, metric } = place;
+        match value {
+            Value::Null => {}
+            Value::Object(members) => {
+                members.iter().for_each(|(key, value)| self.values(&place.within(key, value), value));
+            }
+            Value::Array(items) => {
+                let all = items.iter().enumerate();
+                all.for_each(|(number, value)| {
+                    self.values(&place.within(&number.to_string(), value), value);
+                });
+            }
+            Value::String(text) => self.row(&[section, name, "", metric, text, ""]),
+            Value::Bool(_) | Value::Number(_) => {
+                self.row(&[section, name, "", metric, &value.to_string(), ""]);
+            }
+        }
+    }
+
     fn verdicts(&mut self, findings: &[Finding]) {
         for finding in findings {
             self.row(&["verdict", &finding.id, "", finding.severity.word(), &finding.sentence, ""]);
@@ -201,6 +255,18 @@ mod tests {
                 assert_eq!(line.split(',').count(), 6, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn each_value_of_a_document_is_a_row_under_the_name_of_its_object() {
+        let document = serde_json::json!({
+            "schema": "plumb/x/1",
+            "caches": [{"name": "db", "size": 4096, "backing": {"path": "/dev/a,b", "size": null}}],
+        });
+        let rows = ["caches,db,,backing.path,\"/dev/a,b\",", "caches,db,,name,db,", "caches,db,,size,4096,"];
+        let expected =
+            format!("section,name,at_seconds,metric,value,unit\n{}\n,,,schema,plumb/x/1,\n", rows.join("\n"));
+        assert_eq!(values(&document), expected);
     }
 
     #[test]

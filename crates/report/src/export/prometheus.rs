@@ -4,12 +4,14 @@
 //! can stand in one panel, continued downwards by halving to about 1 µs for drives that are faster.
 
 use plumb_measure::Histogram;
+use plumb_path::Survey;
 use plumb_path::metrics::Metrics;
 
 use crate::document::fleet::{FleetDisk, FleetHost};
 use crate::document::{
     DirectionResult, FleetDocument, Part, RunDocument, RunRecording, Sides, TargetRecording,
 };
+use crate::levels::{self, Synced};
 use crate::sentences;
 
 /// The exponents of the edges: 0.001 s times two to these.
@@ -27,6 +29,28 @@ pub fn prometheus(recording: &RunRecording) -> String {
     durable_writes(&mut out, recording, &methods);
     figures(&mut out, "plumb_load", &loads);
     histograms(&mut out, "plumb_load", &recording.targets, &loads);
+    out.into_text()
+}
+
+/// The findings of a survey, and at each path whether synced data is durable.
+pub(crate) fn survey(survey: &Survey) -> String {
+    let mut out = Metrics::default();
+    let name = "plumb_survey_durable";
+    out.family(
+        name,
+        "gauge",
+        "Whether synced data is durable: 1 yes, 0 no. What is not known has no sample.",
+    );
+    for path in &survey.paths {
+        let durable = match levels::synced(path) {
+            Synced::Durable(_) => 1.0,
+            Synced::Lost => 0.0,
+            Synced::Unknown => continue,
+        };
+        out.sample(name, &[("target", &path.target)], durable);
+    }
+    let findings: Vec<_> = survey.paths.iter().flat_map(|path| path.findings.iter().cloned()).collect();
+    out.findings("plumb_survey", &[], &findings);
     out.into_text()
 }
 

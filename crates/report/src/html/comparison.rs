@@ -6,12 +6,14 @@ use askama::Template;
 use super::escape::{cut, escape};
 use super::frame::Frame;
 use super::table;
+use super::verdict_view::{VerdictView, verdict_view};
 use crate::comparison::{self, signed, term_words};
 use crate::document::ComparisonDocument;
 use crate::document::comparison::{Block, Contrast, Estimate, LevelResult};
-use crate::outline::{Item, Outline, Section};
+use crate::outline::{Item, Outline, Row, Section};
 use crate::printable::printable;
 use crate::quantity::duration;
+use crate::terminal::Cell;
 
 /// The width of every drawing, in its own units: the narrowest screen shows all of it.
 pub(super) const WIDTH: f64 = 400.0;
@@ -79,7 +81,12 @@ impl ComparisonPage {
 /// The sections that say something, taken out of `outline`: each title with what stands below it.
 pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<(String, String)> {
     let all = std::mem::take(&mut outline.sections);
-    all.iter().filter(|of| !of.items.is_empty()).map(|of| (of.title.to_string(), body(of))).collect()
+    all.iter().filter(|of| !of.items.is_empty()).map(section).collect()
+}
+
+/// The title of a section with what stands below it.
+pub(super) fn section(of: &Section) -> (String, String) {
+    (of.title.to_string(), of.items.iter().map(item).collect())
 }
 
 /// `text` made printable line by line.
@@ -87,14 +94,36 @@ pub(super) fn lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Renders the content of a section.
-fn body(section: &Section) -> String {
-    let item = |item: &Item| match item {
-        Item::Table(of) => table::table(of, ""),
-        Item::Line(line) | Item::Remedy(line) => format!("<p>{}</p>", escape(line)),
-        Item::Command(line) => format!("<pre><code>{}</code></pre>", escape(line)),
-    };
-    section.items.iter().map(item).collect()
+fn item(item: &Item) -> String {
+    match item {
+        Item::Table(of) | Item::Wide(of) | Item::Fitting { table: of, .. } => table::table(of, ""),
+        Item::Rows(rows) if rows.iter().all(|row| row.name.text.is_empty()) => {
+            rows.iter().map(|row| format!("<p>{}</p>", escape(&row.text))).collect()
+        }
+        Item::Rows(rows) => {
+            let row =
+                |row: &Row| format!("<dt>{}</dt><dd>{}</dd>", escape(&row.name.text), escape(&row.text));
+            format!(r#"<dl class="facts">{}</dl>"#, rows.iter().map(row).collect::<String>())
+        }
+        Item::Text(Cell { text, .. }) | Item::Line(text) | Item::Remedy(text) => {
+            format!("<p>{}</p>", escape(text))
+        }
+        Item::Command(lines) | Item::Block(lines) => format!("<pre><code>{}</code></pre>", escape(lines)),
+        Item::Finding { finding, about } => self::finding(&verdict_view(finding), about),
+    }
+}
+
+fn finding(view: &VerdictView, about: &[String]) -> String {
+    let about: String = about.iter().map(|name| format!(" {}", escape(&printable(name)))).collect();
+    let paragraph = |text: &String| format!("<p>{}</p>", escape(text));
+    let said = view.evidence.iter().chain(Some(&view.remedy).filter(|remedy| !remedy.is_empty()));
+    format!(
+        "<p><strong>{}</strong> {} <code>{}</code>{about}</p>{}",
+        view.label,
+        escape(&view.sentence),
+        escape(&view.id),
+        said.map(paragraph).collect::<String>()
+    )
 }
 
 /// A scale from `low` to `high` over the part of a drawing that is not for names.

@@ -22,9 +22,10 @@ pub(super) struct Frame {
     pub(super) target: String,
     /// Host and time, ready to print.
     pub(super) masthead: Vec<String>,
-    pub(super) headline: Headline,
+    /// Verdict of a run.
+    pub(super) headline: Option<Headline>,
     pub(super) figures: Vec<Figure>,
-    /// The command line, ready to print.
+    /// The command line, ready to print; empty if it is not recorded.
     pub(super) command: String,
     /// Seed of all random choices, where there were any.
     pub(super) seed: Option<u64>,
@@ -40,11 +41,26 @@ impl Frame {
             what,
             target: printable(outline.of),
             masthead: masthead(outline.environment),
-            headline: outline.headline,
+            headline: Some(outline.headline),
             figures: outline.figures,
             command: shell_line(&outline.environment.argv),
             seed: seed.into(),
             facts: outline.facts,
+            data: "[]".to_owned(),
+        }
+    }
+
+    /// The frame of a page without a run: a title alone.
+    pub(super) fn plain(what: &'static str) -> Self {
+        Self {
+            what,
+            target: String::new(),
+            masthead: Vec::new(),
+            headline: None,
+            figures: Vec::new(),
+            command: String::new(),
+            seed: None,
+            facts: Vec::new(),
             data: "[]".to_owned(),
         }
     }
@@ -56,21 +72,21 @@ impl Frame {
     }
 
     pub(super) fn verdict(&self) -> String {
-        printable(&self.headline.verdict)
+        self.headline.as_ref().map_or_else(String::new, |headline| printable(&headline.verdict))
     }
 
     pub(super) fn meaning(&self) -> String {
-        printable(&self.headline.meaning)
+        self.headline.as_ref().map_or_else(String::new, |headline| printable(&headline.meaning))
     }
 
     /// Why it is not complete; empty if it is.
     pub(super) fn incomplete(&self) -> String {
-        let why = self.headline.incomplete.as_deref();
+        let why = self.headline.as_ref().and_then(|headline| headline.incomplete.as_deref());
         why.map_or_else(String::new, |why| format!("Not complete: {}", printable(why)))
     }
 
     pub(super) fn glyph(&self) -> String {
-        glyph::severity(self.headline.severity)
+        glyph::severity(self.headline.as_ref().and_then(|headline| headline.severity))
     }
 
     /// The styles and scripts of the page, those of the charts only where there are some.

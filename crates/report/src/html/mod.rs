@@ -9,7 +9,6 @@ mod charts;
 mod comparison;
 mod diagram;
 pub(crate) mod escape;
-mod fleet;
 mod frame;
 mod glyph;
 mod lanes;
@@ -17,6 +16,7 @@ mod observation;
 mod page;
 mod path_view;
 mod proof;
+mod sections;
 mod sides;
 mod study;
 mod style;
@@ -26,14 +26,14 @@ mod verdict_view;
 use askama::Template;
 
 use self::comparison::ComparisonPage;
-use self::fleet::FleetPage;
 use self::observation::ObservationPage;
 use self::page::Page;
 use self::proof::ProofPage;
+use self::sections::SectionsPage;
 use self::study::StudyPage;
-use crate::format::Rendered;
+use crate::render::Rendered;
 
-/// The page of a recording, a proof, a comparison, a study, many hosts or an observation.
+/// The page of any document.
 ///
 /// # Errors
 /// If the template cannot be rendered, which formatting into memory does not do.
@@ -44,7 +44,9 @@ pub fn page<'a>(of: impl Into<Rendered<'a>>) -> Result<String, askama::Error> {
         Rendered::Comparison(document) => ComparisonPage::of(document).render()?,
         Rendered::Observation(document) => ObservationPage::of(document).render()?,
         Rendered::Study(document) => StudyPage::of(document).render()?,
-        Rendered::Fleet(document, _) => FleetPage::of(document).render()?,
+        Rendered::Fleet(document, _) => SectionsPage::of_fleet(document).render()?,
+        Rendered::Survey(survey) => SectionsPage::of_survey(survey).render()?,
+        Rendered::Status(status) => SectionsPage::of_page(&status.page()).render()?,
     };
     page.push('\n');
     Ok(page)

@@ -73,7 +73,7 @@ impl Page {
                 what: if document.is_check() { "plumb check" } else { "plumb load" },
                 target: facts::places(document).join(", "),
                 masthead: masthead(&document.environment),
-                headline: Headline::of(document),
+                headline: Some(Headline::of(document)),
                 figures: facts::figures(document),
                 command: facts::command(document),
                 seed: Some(document.seed),

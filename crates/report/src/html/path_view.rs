@@ -40,7 +40,7 @@ pub(super) fn path_views(document: &RunDocument) -> Vec<PathView> {
     named.enumerate().map(|(number, (path, targets))| path_view(path, number, &targets)).collect()
 }
 
-fn path_view(path: &WritePath, number: usize, targets: &str) -> PathView {
+pub(super) fn path_view(path: &WritePath, number: usize, targets: &str) -> PathView {
     let anchor = |index: usize| format!("layer-{number}-{index}");
     let layers = path
         .layers

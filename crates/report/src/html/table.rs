@@ -19,7 +19,13 @@ pub(super) struct Group {
 pub(super) fn table(table: &Table, caption: &str) -> String {
     let mut out = begin(table, caption, 0);
     out.push_str("<tbody>");
-    table.body().iter().for_each(|row| push_row(&mut out, table, row));
+    let columns = table.head().count();
+    for (number, row) in table.body().iter().enumerate() {
+        push_row(&mut out, table, row);
+        out.extend(table.notes().get(number).map(|note| {
+            format!(r#"<tr class="line"><td colspan="{columns}" class="words">{}</td></tr>"#, escape(note))
+        }));
+    }
     out.push_str("</tbody></table>");
     out
 }

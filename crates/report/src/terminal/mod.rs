@@ -16,12 +16,14 @@ mod verdicts;
 mod wrap;
 
 pub use explain::{explain, explain_list};
-pub(crate) use outline::outline;
+pub(crate) use outline::{outline, page};
 pub use pen::Ink;
+pub(crate) use pen::severity as severity_ink;
 pub use run::run;
+pub(crate) use survey::surveyed;
 pub use survey::{survey, survey_list};
 pub use table::{Cell, Side, Table};
-pub use wrap::hang;
+pub(crate) use wrap::hang;
 
 /// How to write for one terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Style {
     pub colour: bool,
     /// True if the locale is UTF-8; otherwise everything is written in ASCII.
     pub unicode: bool,
+    /// True if it is a terminal, on which a table that is too wide cannot be read.
+    pub is_terminal: bool,
     /// How much of a run is shown.
     pub verbosity: Verbosity,
 }
@@ -49,7 +53,8 @@ pub enum Verbosity {
 
 impl Style {
     /// Style of a file: 100 columns, no colour, UTF-8, everything.
-    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true, verbosity: Verbosity::Verbose };
+    pub const PLAIN: Self =
+        Self { width: 100, colour: false, unicode: true, is_terminal: false, verbosity: Verbosity::Verbose };
     /// Minimum width: anything narrower is not laid out any better.
     pub const WIDTH_MIN: usize = 40;
 

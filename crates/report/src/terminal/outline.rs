@@ -1,11 +1,13 @@
-//! A report in sections, for a terminal.
+//! Reports in sections, for a terminal.
 
 use super::head::{head, verdict_line};
 use super::pen::Ink;
-use super::wrap::hang;
+use super::table::Cell;
+use super::verdicts::verdict;
+use super::wrap::{columns, hang};
 use super::{Style, Verbosity};
 use crate::figures::masthead;
-use crate::outline::{Item, Outline};
+use crate::outline::{Item, Outline, Page, Row};
 use crate::printable::printable;
 
 /// The report, ending in a newline. A section that has nothing to say is left out.
@@ -36,13 +38,48 @@ pub(crate) fn outline(of: &Outline<'_>, style: Style) -> String {
     style.finish(out)
 }
 
+/// Returns the page as text, ending in a newline.
+pub(crate) fn page(page: &Page, style: Style) -> String {
+    let mut out = String::new();
+    for section in &page.sections {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        if !section.title.is_empty() {
+            out.push_str(&format!("{}\n", style.ink(Ink::Bold, &section.title)));
+        }
+        out.extend(section.items.iter().map(|of| item(of, style)));
+    }
+    style.finish(out)
+}
+
 fn item(item: &Item, style: Style) -> String {
     let width = style.columns();
     match item {
         Item::Table(table) => table.show_wrapped(style),
+        Item::Wide(table) if style.is_terminal && table.width() > width => table.stacked(style),
+        Item::Wide(table) => table.show(style),
+        Item::Fitting { table, columns_min } => table.fitting(*columns_min, style).show(style),
+        Item::Rows(rows) => self::rows(rows, style),
+        Item::Text(Cell { text, ink }) => style.ink_lines(*ink, &hang("", text, width)),
         Item::Line(text) => hang("  - ", text, width),
         Item::Remedy(text) => hang(if style.unicode { "    → " } else { "    > " }, text, width),
         // Not wrapped: it is to be copied.
         Item::Command(line) => style.ink_lines(Ink::Dim, &format!("    {line}\n")),
+        Item::Block(lines) => lines.lines().map(|line| format!("  {line}\n")).collect(),
+        Item::Finding { finding, about } => verdict(finding, about, usize::MAX, style),
     }
+}
+
+/// The names in a column, and beside each its text in lines that hang below each other.
+fn rows(rows: &[Row], style: Style) -> String {
+    let widest = rows.iter().map(|row| columns(&row.name.text)).max().unwrap_or(0);
+    let apart = if widest > 0 { "  " } else { "" };
+    let line = |row: &Row| {
+        let pad = " ".repeat(widest - columns(&row.name.text));
+        let lead = format!("  {}{pad}{apart}", row.name.text);
+        let painted = style.ink(row.name.ink, &row.name.text);
+        hang(&lead, &row.text, style.columns()).replacen(&row.name.text, &painted, 1)
+    };
+    rows.iter().map(line).collect()
 }

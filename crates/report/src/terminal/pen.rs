@@ -49,7 +49,7 @@ impl Style {
 }
 
 /// The ink of a severity.
-pub(super) const fn severity(severity: Option<Severity>) -> Ink {
+pub(crate) const fn severity(severity: Option<Severity>) -> Ink {
     match severity {
         Some(Severity::Danger) => Ink::Red,
         Some(Severity::Warning) => Ink::Yellow,

@@ -24,6 +24,11 @@ const LEGEND: [&str; 4] = [
      no FUA.",
 ];
 
+/// The paths of a survey: one in full, many as a list with what is wrong below.
+pub(crate) fn surveyed(of: &Survey, style: Style) -> String {
+    if of.paths.len() > 1 { survey_list(of, style) } else { survey(of, style) }
+}
+
 /// The paths of `survey` in full, one below the other.
 pub fn survey(survey: &Survey, style: Style) -> String {
     let paths: Vec<String> = survey.paths.iter().map(|path| one(path, style)).collect();

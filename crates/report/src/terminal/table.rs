@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::pen::Ink;
-use super::wrap::{columns, wrap};
+use super::wrap::{columns, hang, wrap};
 
 /// Side to which a column's text is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,8 @@ impl<T: Into<String>> From<T> for Cell {
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<Vec<Cell>>,
+    /// Remarks on the rows, each below its own.
+    notes: Vec<String>,
 }
 
 /// A table while its columns are added.
@@ -86,6 +88,8 @@ impl<T> Rows<T> {
 
 const INDENT: usize = 2;
 const APART: usize = 2;
+/// Before what stands below a row.
+const NOTE: &str = "      ";
 /// Narrower than this a last column is not set, however narrow the terminal.
 const LAST_MIN: usize = 20;
 
@@ -93,21 +97,56 @@ impl Table {
     /// A table with a dim head.
     pub fn new(head: &[(&str, Side)]) -> Self {
         let cells = head.iter().map(|(name, _)| Cell::inked(Ink::Dim, *name)).collect();
-        Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells] }
+        Self { sides: head.iter().map(|(_, side)| *side).collect(), rows: vec![cells], notes: Vec::new() }
     }
 
     /// A table of `rows`, to which columns are added.
     pub fn of<T>(rows: impl IntoIterator<Item = T>) -> Rows<T> {
         let of: Vec<T> = rows.into_iter().collect();
         let rows = vec![Vec::new(); of.len() + 1];
-        Rows { of, table: Self { sides: Vec::new(), rows } }
+        Rows { of, table: Self { rows, ..Self::default() } }
     }
 
     /// A table of figures under `rows[0]`, with words in its first column.
     pub(crate) fn of_figures(rows: Vec<Vec<Cell>>) -> Self {
         let columns = rows.first().map_or(0, Vec::len);
         let sides = (0..columns).map(|column| if column == 0 { Side::Left } else { Side::Right });
-        Self { sides: sides.collect(), rows }
+        Self { sides: sides.collect(), rows, notes: Vec::new() }
+    }
+
+    /// Returns the table without the columns of which no row says anything.
+    pub(crate) fn without_empty_columns(self) -> Self {
+        let says = |column: usize| {
+            self.body().iter().any(|row| row.get(column).is_some_and(|of| !of.text.is_empty()))
+        };
+        let shown: Vec<bool> = (0..self.sides.len()).map(says).collect();
+        let kept = |row: Vec<Cell>| row.into_iter().zip(&shown).filter(|(_, is)| **is).map(|(cell, _)| cell);
+        let sides = self.sides.iter().zip(&shown).filter(|(_, is)| **is).map(|(side, _)| *side).collect();
+        let rows = self.rows.into_iter().map(|row| kept(row).collect()).collect();
+        Self { sides, rows, notes: self.notes }
+    }
+
+    /// Returns the table with as many columns as fit, and so many at least.
+    pub(super) fn fitting(&self, columns_min: usize, style: Style) -> Self {
+        let most = self.sides.len();
+        let cut = |columns: usize| Self {
+            sides: self.sides[..columns].to_vec(),
+            rows: self.rows.iter().map(|row| row[..columns.min(row.len())].to_vec()).collect(),
+            notes: self.notes.clone(),
+        };
+        let fits =
+            (columns_min.min(most)..=most).rev().map(cut).find(|table| table.width() <= style.columns());
+        fits.unwrap_or_else(|| cut(columns_min.min(most)))
+    }
+
+    /// Returns the table with a note below each row.
+    pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// Notes below the rows, if there are some.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Adds a row.
@@ -135,7 +174,7 @@ impl Table {
     pub fn show(&self, style: Style) -> String {
         let widths = self.widths();
         let mut out = String::new();
-        for row in &self.rows {
+        for (number, row) in self.rows.iter().enumerate() {
             let mut line = " ".repeat(INDENT);
             let mut owed = 0;
             for (index, cell) in row.iter().enumerate() {
@@ -153,17 +192,38 @@ impl Table {
             }
             out.push_str(line.trim_end());
             out.push('\n');
+            if let Some(note) = number.checked_sub(1).and_then(|number| self.notes.get(number)) {
+                out.push_str(&hang(NOTE, note, style.columns()));
+            }
         }
         out
+    }
+
+    /// Returns the table as text for a terminal that is too narrow for it: the first two cells of a row, and
+    /// below them the others, each with the name of its column.
+    pub(crate) fn stacked(&self, style: Style) -> String {
+        let names: Vec<&str> = self.head().map(|(name, _)| name).collect();
+        let row = |cells: &Vec<Cell>| {
+            let lead: Vec<String> =
+                cells.iter().take(2).map(|cell| style.ink(cell.ink, &cell.text)).collect();
+            let rest = cells.iter().zip(&names).skip(2).filter(|(cell, _)| !cell.text.is_empty());
+            let rest: Vec<String> = rest.map(|(cell, name)| format!("{name} {}", cell.text)).collect();
+            format!("  {}\n{}", lead.join("  "), hang(NOTE, &rest.join(", "), style.columns()))
+        };
+        self.body().iter().map(row).collect()
     }
 
     /// Returns the table as text; where it is too wide, the last column is set in lines that hang below each
     /// other.
     pub fn show_wrapped(&self, style: Style) -> String {
+        if !self.notes.is_empty() {
+            // A note belongs to a row, and hangs itself.
+            return self.show(style);
+        }
         let before: usize = self.widths().iter().rev().skip(1).map(|width| width + APART).sum();
         let room = style.columns().saturating_sub(INDENT + before).max(LAST_MIN);
         let last = self.sides.len().saturating_sub(1);
-        let mut wrapped = Self { sides: self.sides.clone(), rows: Vec::new() };
+        let mut wrapped = Self { sides: self.sides.clone(), ..Self::default() };
         for row in &self.rows {
             let long = row.get(last).filter(|cell| columns(&cell.text) > room);
             let Some(Cell { text, ink }) = long else {

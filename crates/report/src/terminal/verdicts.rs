@@ -15,26 +15,31 @@ const LABEL: usize = 9;
 
 /// The findings, one below the other.
 pub(super) fn verdicts(findings: &[Finding], style: Style) -> String {
-    findings.iter().map(|finding| verdict(finding, style)).collect::<Vec<_>>().join("\n")
+    let verdict = |finding| verdict(finding, &[], EVIDENCE_MAX, style);
+    findings.iter().map(verdict).collect::<Vec<_>>().join("\n")
 }
 
-fn verdict(finding: &Finding, style: Style) -> String {
+/// A finding with at most so many lines of evidence, and the names of what it is `about`.
+pub(super) fn verdict(finding: &Finding, about: &[String], evidence_max: usize, style: Style) -> String {
     let width = style.columns();
     let label = finding.severity.word();
     let lead = format!("  {label:<LABEL$}");
     let painted = style.ink(pen::severity(Some(finding.severity)), label);
-    let text = format!("{} [{}]", printable(&sentence(&finding.sentence)), printable(&finding.id));
+    let about: String = about.iter().map(|name| format!(" {}", printable(name))).collect();
+    let about = if about.is_empty() { about } else { format!(",{about}") };
+    let id = printable(&finding.id);
+    let text = format!("{} [{id}{about}]", printable(&sentence(&finding.sentence)));
     let mut out = hang(&lead, &text, width).replacen(label, &painted, 1);
     let bullet = format!("{}- ", " ".repeat(LABEL + 2));
     let evidence: String = finding
         .evidence
         .iter()
-        .take(EVIDENCE_MAX)
+        .take(evidence_max)
         .map(|line| hang(&bullet, &printable(line), width))
         .collect();
     out.push_str(&style.ink_lines(Ink::Dim, &evidence));
-    if finding.evidence.len() > EVIDENCE_MAX {
-        let more = format!("and {} more", finding.evidence.len() - EVIDENCE_MAX);
+    if finding.evidence.len() > evidence_max {
+        let more = format!("and {} more", finding.evidence.len() - evidence_max);
         out.push_str(&style.ink_lines(Ink::Dim, &hang(&bullet, &more, width)));
     }
     if !finding.remedy.is_empty() {

@@ -18,7 +18,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// `text` wrapped: the first line after `first`, the others after as many spaces.
-pub fn hang(first: &str, text: &str, width: usize) -> String {
+pub(crate) fn hang(first: &str, text: &str, width: usize) -> String {
     let indent = columns(first);
     let mut out = String::new();
     for (index, line) in wrap(text, width.saturating_sub(indent)).iter().enumerate() {

@@ -23,7 +23,7 @@ fn a_foreign_file_is_replaced_only_with_overwrite_and_keeps_its_permissions() {
     fs::write(&path, "precious").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let error = refusal(&path, false);
-    assert_eq!(error.kind, OutputErrorKind::Refused);
+    assert_eq!(error.kind, FailureKind::Refused);
     assert!(error.to_string().contains("theirs") && error.to_string().contains("--overwrite"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
     to(&path, true).write(b"result").unwrap();
@@ -44,7 +44,7 @@ fn new_empty_and_own_files_are_written() {
         fs::remove_file(&path).unwrap();
     }
     let error = refusal(&directory.path().join("none/ours"), false);
-    assert_eq!(error.kind, OutputErrorKind::Usage);
+    assert_eq!(error.kind, FailureKind::Usage);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
@@ -72,7 +72,7 @@ fn nodes_are_written_to_or_refused_but_never_replaced() {
     to(Path::new("/dev/null"), false).write(b"gone").unwrap();
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     for node in ["/dev/full", "/dev/zero", "/dev"] {
-        assert_eq!(refusal(Path::new(node), true).kind, OutputErrorKind::Refused, "{node}");
+        assert_eq!(refusal(Path::new(node), true).kind, FailureKind::Refused, "{node}");
     }
     let socket = directory.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, LbaRange, Nanos, RealClock, Time};
+use plumb_block::{Bytes, FailureKind, LbaRange, Nanos, RealClock, Time};
 use plumb_cache::{Cache, Figures, Findings, Layout, LegState, Mode, State, Status};
 use plumb_serve::named::control::Refused;
 use plumb_serve::named::{Controls, Exports, Served, Service, ServiceError, ServiceOptions};
@@ -367,10 +367,10 @@ pub fn serve_cache(
 /// A refusal of the devices, as whoever ordered it is told.
 fn not_done(error: &crate::Error) -> Refused {
     let why = error.to_string();
-    match error.kind().exit_code() {
-        2 => Refused::invalid(why),
-        4 => Refused::unsafe_now(why),
-        _ => Refused::failed(why),
+    match error.kind().failure() {
+        FailureKind::Usage => Refused::invalid(why),
+        FailureKind::Refused => Refused::unsafe_now(why),
+        FailureKind::NotMeasured | FailureKind::Failed => Refused::failed(why),
     }
 }
 

@@ -1,9 +1,9 @@
 //! How much of a place a check takes: little of what is free, and no more than can be written in its time.
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, FailureKind, Nanos};
 
 use super::plan::{APPEND_SHARE, IO_BLOCK};
-use crate::error::{FailureKind, TrialError};
+use crate::error::TrialError;
 
 /// The size of the test file unless the user or the free space says otherwise: large enough that a drive's
 /// read cache seldom holds it, small enough to be written in a second or two.

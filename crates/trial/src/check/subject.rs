@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Clock, RealClock, in_one_line, shell_word};
+use plumb_block::{Bytes, Clock, FailureKind, RealClock, in_one_line, shell_word};
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::space::space_at;
@@ -16,7 +16,7 @@ use plumb_targets::{Intent, Name, Permission, Scheme, Wanted, open_all, time_of}
 
 use super::plan::On;
 use super::size::{FREE_UNSIZED, drive_size, file_size};
-use crate::error::{FailureKind, TrialError};
+use crate::error::TrialError;
 
 /// Subject of a check, and how much of it is checked.
 pub(super) struct Subject {

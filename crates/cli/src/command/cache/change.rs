@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use plumb_block::{Bytes, RealClock, Time};
 use plumb_cache::Degraded;
+use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::Permission;
 use plumb_targets::cache::{
@@ -20,7 +21,7 @@ use crate::progress::left;
 use crate::stop;
 
 /// Puts a device into the place of one of the log, and waits until everything is on it.
-pub(super) fn replace_leg(arguments: &ReplaceLegArguments, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> anyhow::Result<Exit> {
     let name = &arguments.name;
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     let is_lost = |(number, path): &(usize, &String)| {
@@ -51,7 +52,7 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, json: bool) -> anyhow
         );
         return Err(Refusal::new(Exit::Failed, message).into());
     }
-    status::show(&end, json)
+    status::show(&end, format)
 }
 
 fn same(typed: &str, path: &str) -> bool {
@@ -60,7 +61,7 @@ fn same(typed: &str, path: &str) -> bool {
 }
 
 /// Makes the log larger, and waits for that.
-pub(super) fn grow(name: &str, size: Bytes, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn grow(name: &str, size: Bytes, format: Format) -> anyhow::Result<Exit> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     let given = CacheOrder::Grow { size: size.0 };
     let is_over = |now: &CacheStatus| !now.growing;
@@ -74,7 +75,7 @@ pub(super) fn grow(name: &str, size: Bytes, json: bool) -> anyhow::Result<Exit> 
         );
         return Err(Refusal::new(Exit::Failed, message).into());
     }
-    status::show(&end, json)
+    status::show(&end, format)
 }
 
 /// Has a served cache carry out an order, or carries out the same on one that is not served, and waits until

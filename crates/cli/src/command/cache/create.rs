@@ -1,6 +1,6 @@
 //! `plumb cache create`.
 
-use plumb_block::Bytes;
+use plumb_report::Format;
 use plumb_targets::Permission;
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, CreateWanted, LayingOut};
 
@@ -8,10 +8,11 @@ use super::laying_out::watched;
 use super::{refused, status};
 use crate::arguments::cache::{AdoptArguments, CreateArguments};
 use crate::exit::{Exit, Refusal};
+use crate::terminal::word;
 use crate::{stop, terminal};
 
 /// Makes a cache known again.
-pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn adopt(arguments: &AdoptArguments, format: Format) -> anyhow::Result<Exit> {
     let AdoptArguments { name, backing, log, mode, unmarked } = arguments;
     let mode = mode.map(Into::into);
     let is_known = CacheConfig::load(&cache::directory(), name).is_ok();
@@ -20,13 +21,13 @@ pub(super) fn adopt(arguments: &AdoptArguments, json: bool) -> anyhow::Result<Ex
     if mode.is_none() && !is_known {
         terminal::say(&format!(
             "plumb: {name} will be served in the mode {}: its devices do not say in which it was (`plumb cache mode` changes it)",
-            status::word(adopted.mode)
+            word(&adopted.mode)
         ));
     }
-    status::show(&CacheStatus::unserved(&adopted), json)
+    status::show(&CacheStatus::unserved(&adopted), format)
 }
 
-pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &CreateArguments, format: Format) -> anyhow::Result<Exit> {
     let permission = Permission {
         overwrite: arguments.overwrite,
         destroy: arguments.destroy.clone(),
@@ -53,19 +54,6 @@ pub(super) fn run(arguments: &CreateArguments, json: bool) -> anyhow::Result<Exi
     for warning in CacheStatus::unserved(&config).warnings {
         terminal::say(&format!("plumb: warning: {warning}"));
     }
-    if json {
-        let status = CacheStatus::unserved(&config);
-        let schema = CacheStatus::SCHEMA_CREATE.to_owned();
-        return status::show(&CacheStatus { schema, dirty_bytes: Some(0), ..status }, json);
-    }
-    let name = &config.name;
-    let mut text = format!("{name}: {} of log in front of {}\n", Bytes(config.size), config.backing);
-    text += &config.legs.iter().map(|leg| format!("  log {leg}\n")).collect::<String>();
-    text += &format!("  uuid {}\n", config.uuid);
-    text += &format!(
-        "  `plumb cache serve {name} --attach` (or --nbd SOCKET) serves it; from now on {} needs it\n",
-        config.backing
-    );
-    terminal::print(&text)?;
-    Ok(Exit::Done)
+    let schema = CacheStatus::SCHEMA_CREATE.to_owned();
+    status::show(&CacheStatus { schema, dirty_bytes: Some(0), ..CacheStatus::unserved(&config) }, format)
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use plumb_block::{Bytes, RealClock, Time};
+use plumb_block::{RealClock, Time};
 use plumb_cache::Uuid;
+use plumb_report::Format;
+use plumb_report::document::cache::CacheDetached;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheOrder, CacheStatus, Discarded, NamedCache, Opening};
-use serde::Serialize;
 
 use super::follow::{Followed, left};
 use super::offline::is_given_up;
@@ -16,7 +17,7 @@ use crate::exit::{Exit, Refusal};
 use crate::{stop as signals, terminal};
 
 /// Writes everything of a served cache back, and waits for that.
-pub(super) fn drain(name: &str, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else {
         CacheConfig::load(&cache::directory(), name).map_err(refused)?;
@@ -29,36 +30,20 @@ pub(super) fn drain(name: &str, json: bool) -> anyhow::Result<Exit> {
     // What is written back is durable once the log has let go of it.
     let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
     match followed.end(now, &stop)? {
-        Some(end) => Ok(status::show(&end, json)?.and(status::finding_of_data(&end))),
+        Some(end) => Ok(status::show(&end, format)?.and(status::finding_of_data(&end))),
         None => Ok(Exit::NotMeasured),
     }
 }
 
 /// Stops serving.
-pub(super) fn stop(name: &str, cut_off: bool, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn stop(name: &str, cut_off: bool, format: Format) -> anyhow::Result<Exit> {
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     let Some(end) = order(name, &Order::Detach { cut_off })? else {
-        return status::show(&CacheStatus::unserved(&config), json);
+        return status::show(&CacheStatus::unserved(&config), format);
     };
     let none = CacheStatus { device: None, nbd: None, nbd_uris: Vec::new(), control: None, pid: None, ..end };
     let end = CacheStatus { served: false, ..none };
-    if json {
-        return status::show(&end, json);
-    }
-    let left = end.only_in_log();
-    terminal::print(&format!("{name}: stopped; {left} only in the log, until it is served again\n"))?;
-    Ok(Exit::Done)
-}
-
-#[derive(Serialize)]
-struct Detached<'a> {
-    schema: &'static str,
-    name: &'a str,
-    uuid: Uuid,
-    backing: &'a str,
-    discarded: bool,
-    /// Bytes that the log could not read, of which the backing device has something older.
-    given_up_bytes: u64,
+    status::show_stopped(&end, format)
 }
 
 /// Losses of data that the user accepts, each for the cache of this UUID alone.
@@ -71,7 +56,12 @@ pub(super) struct AcceptedLosses {
 }
 
 /// Takes a cache away.
-pub(super) fn detach(name: &str, cut_off: bool, losses: AcceptedLosses, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn detach(
+    name: &str,
+    cut_off: bool,
+    losses: AcceptedLosses,
+    format: Format,
+) -> anyhow::Result<Exit> {
     let stop = signals::on_signals()?;
     let directory = cache::directory();
     let config = CacheConfig::load(&directory, name).map_err(refused)?;
@@ -79,13 +69,13 @@ pub(super) fn detach(name: &str, cut_off: bool, losses: AcceptedLosses, json: bo
     let gives_up = is_given_up(&config, give_up_unreadable)?;
     // Whoever uses it is named before anything is written back, and nobody writes while that goes on.
     order(name, &Order::Detach { cut_off })?;
-    let (mut given_up, mut after) = (0, "check what is on");
+    let (mut given_up, mut is_backing_gone) = (0, false);
     match discard_dirty {
         Some(uuid) => {
             let Discarded { not_erased, backing_gone } =
                 cache::discard(&directory, name, uuid).map_err(refused)?;
             if let Some(why) = backing_gone {
-                after = "so is what was written back to";
+                is_backing_gone = true;
                 terminal::say(&format!(
                     "plumb: the backing device is not there, so it was not told: {why}; should it come back, it lacks what only the \
                      log held, and says still that it needs the cache {uuid}, until `plumb cache create --discard-dirty {uuid}` takes it"
@@ -111,26 +101,15 @@ pub(super) fn detach(name: &str, cut_off: bool, losses: AcceptedLosses, json: bo
             open.detached(gives_up).map_err(refused)?;
         }
     }
-    if json {
-        let (schema, discarded) = ("plumb/cache-detached/1", discard_dirty.is_some());
-        terminal::print_json(&Detached {
-            schema,
-            name,
-            uuid: config.uuid,
-            backing: &config.backing,
-            discarded,
-            given_up_bytes: given_up,
-        })?;
-        return Ok(Exit::Done);
-    }
-    let backing = &config.backing;
-    let but = match given_up {
-        0 => String::new(),
-        bytes => format!(", but for {} that were given up,", Bytes(bytes)),
+    let detached = CacheDetached {
+        schema: CacheDetached::SCHEMA.to_owned(),
+        name: name.to_owned(),
+        uuid: config.uuid.to_string(),
+        backing: config.backing,
+        discarded: discard_dirty.is_some(),
+        given_up_bytes: given_up,
+        is_backing_gone,
     };
-    terminal::print(&match discard_dirty {
-        None => format!("{name}: gone; {backing} holds everything{but} and is used alone from now on\n"),
-        Some(_) => format!("{name}: gone, with what only its log held; {after} {backing}\n"),
-    })?;
+    terminal::show_status(&detached, format)?;
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plumb_block::{Bytes, Nanos};
+use plumb_report::status::not_serving;
 use plumb_targets::cache::CacheStatus;
 
 use crate::exit::{Exit, Refusal};
@@ -57,13 +58,6 @@ impl Followed<'_> {
         }
         Ok(Some(now))
     }
-}
-
-/// Why a cache does not serve any more though it is open, and what to do.
-pub(super) fn not_serving(name: &str, why: &str) -> String {
-    format!(
-        "{why}; mend that, then stop it (`plumb cache stop {name}`) and serve it again, which reads its log"
-    )
 }
 
 /// Says what becomes of the activity once nobody follows it any more.

@@ -14,6 +14,7 @@ mod status;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use plumb_report::{Format, Kind};
 use plumb_serve::named::control::{ControlError, Order, RefusedKind, give};
 use plumb_serve::named::forget;
 use plumb_state::places;
@@ -27,30 +28,37 @@ use crate::terminal;
 
 /// Does what was typed.
 pub(crate) fn run(arguments: &CacheArguments) -> anyhow::Result<Exit> {
-    let json = arguments.json;
+    let kind = match arguments.command {
+        CacheCommand::Advise(_) | CacheCommand::Detach { .. } => Kind::Status,
+        _ => Kind::State,
+    };
+    let format = match arguments.command {
+        CacheCommand::Status { prometheus: true, .. } => Format::Prometheus,
+        _ => arguments.printed.format(kind)?,
+    };
     match &arguments.command {
-        CacheCommand::Create(create) => create::run(create, json),
-        CacheCommand::Adopt(adopt) => create::adopt(adopt, json),
-        CacheCommand::Advise(advise) => advise::run(advise, json),
-        CacheCommand::Serve(serve) => serve::run(serve, json),
+        CacheCommand::Create(create) => create::run(create, format),
+        CacheCommand::Adopt(adopt) => create::adopt(adopt, format),
+        CacheCommand::Advise(advise) => advise::run(advise, format),
+        CacheCommand::Serve(serve) => serve::run(serve, format),
         CacheCommand::Status { name, tui: true, .. } => live::run(name.as_deref()),
-        CacheCommand::Status { name, prometheus, .. } => status::run(name.as_deref(), json, *prometheus),
-        CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), json),
-        CacheCommand::Drain { name } => end::drain(name, json),
-        CacheCommand::Grow { name, size } => change::grow(name, *size, json),
-        CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, json),
-        CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, json),
+        CacheCommand::Status { name, .. } => status::run(name.as_deref(), format),
+        CacheCommand::Mode { name, mode } => status::mode(name, (*mode).into(), format),
+        CacheCommand::Drain { name } => end::drain(name, format),
+        CacheCommand::Grow { name, size } => change::grow(name, *size, format),
+        CacheCommand::ReplaceLeg(replace) => change::replace_leg(replace, format),
+        CacheCommand::Stop { name, cut_off } => end::stop(name, *cut_off, format),
         CacheCommand::Detach { name, cut_off, discard_dirty, give_up_unreadable } => {
             let losses =
                 AcceptedLosses { discard_dirty: *discard_dirty, give_up_unreadable: *give_up_unreadable };
-            end::detach(name, *cut_off, losses, json)
+            end::detach(name, *cut_off, losses, format)
         }
-        CacheCommand::Verify { name } => offline::look(name, None, json),
+        CacheCommand::Verify { name } => offline::look(name, None, format),
         CacheCommand::Recover { name, dry_run: true, give_up_lost } => {
-            offline::look(name, *give_up_lost, json)
+            offline::look(name, *give_up_lost, format)
         }
         CacheCommand::Recover { name, dry_run: false, give_up_lost } => {
-            offline::recover(name, *give_up_lost, json)
+            offline::recover(name, *give_up_lost, format)
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plumb_block::{RealClock, Time};
 use plumb_cache::{Cache, Degraded, LegState, Uuid};
+use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, NamedCache, Opening};
 
@@ -39,7 +40,7 @@ pub(super) fn is_given_up(config: &CacheConfig, typed: Option<Uuid>) -> anyhow::
 /// recovery would go on; where recovery would refuse for the missing device, that is said; a backing device
 /// that somebody else has written to is a refusal, after what the log holds. With `give_up_lost` as recovery
 /// would leave it.
-pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
@@ -50,7 +51,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow
         let is_whole = !status.legs.contains(&LegState::Lost);
         (status.findings.is_sound() && status.unreadable.is_empty() && is_whole, is_whole)
     });
-    let shown = status::show(&CacheStatus::open(&found), json)?;
+    let shown = status::show(&CacheStatus::open(&found), format)?;
     let beside = found.written_beside().map(|error| Refusal::from(error.clone()));
     drop(found);
     if !is_whole && let Err(error) = NamedCache::look(config, opening, &time) {
@@ -63,7 +64,7 @@ pub(super) fn look(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow
 }
 
 /// Recovers the log as serving would, and leaves it stopped: all of it durable, its devices equal.
-pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, format: Format) -> anyhow::Result<Exit> {
     let config = unserved(name)?;
     let gives_up = is_given_up(&config, give_up_lost)?;
     let time = Time::Real(Arc::new(RealClock::start()));
@@ -71,5 +72,5 @@ pub(super) fn recover(name: &str, give_up_lost: Option<Uuid>, json: bool) -> any
     let open = NamedCache::open(config, opening, &time).map_err(refused)?;
     let found = CacheStatus::open(&open);
     open.stop()?;
-    Ok(status::show(&found, json)?.and(status::finding_of_data(&found)))
+    Ok(status::show(&found, format)?.and(status::finding_of_data(&found)))
 }

@@ -2,18 +2,19 @@
 
 use anyhow::Context as _;
 use plumb_cache::Degraded;
+use plumb_report::Format;
 use plumb_serve::named::control::Order;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_targets::cache::{self, CacheConfig, CacheStatus, Opening, serve_cache};
 
 use super::offline::is_given_up;
-use super::{order, refused, sockets};
+use super::{order, refused, sockets, status};
 use crate::arguments::cache::ServeArguments;
 use crate::command::serving::{refusal, service_options};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<Exit> {
     let name = &arguments.name;
     let service = service_options(&arguments.exports, "cache")?;
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
@@ -34,7 +35,8 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     let discards_backing_writes = is_given_up(&config, arguments.discard_backing_writes)?;
     let opening = Opening { degraded, discards_backing_writes, ..Opening::STRICT };
     let service = serve_cache(config, opening, service).map_err(refusal)?.map_err(refused)?;
-    announce(service.status(), json)?;
+    let schema = CacheStatus::SCHEMA_SERVE.to_owned();
+    status::show(&CacheStatus { schema, ..service.status() }, format)?;
     service.serve(Ending { stop: &stop, cut_off: &cut_off }).map_err(refusal)?;
     Ok(Exit::Done)
 }
@@ -50,19 +52,4 @@ fn stay_in_memory() {
             std::io::Error::from(errno)
         ));
     }
-}
-
-fn announce(status: CacheStatus, json: bool) -> anyhow::Result<()> {
-    if json {
-        let document = CacheStatus { schema: CacheStatus::SCHEMA_SERVE.to_owned(), ..status };
-        return terminal::print_json(&document.document()?);
-    }
-    let dirty = status.only_in_log();
-    let mut text = format!("{}: {} with {dirty} in the log\n", status.name, status.backing.path);
-    let places = status.device.iter().map(|device| ("device", device));
-    for (what, place) in places.chain(status.nbd_uris.iter().map(|uri| ("nbd", uri))) {
-        text += &format!("  {what:<8}{place}\n");
-    }
-    text += &format!("  {:<8}plumb cache stop {}\n", "stop", status.name);
-    terminal::print(&text)
 }

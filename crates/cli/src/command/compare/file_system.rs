@@ -5,11 +5,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, in_one_line};
+use plumb_block::{Bytes, FailureKind, in_one_line};
 use plumb_compare::setting::{Changes, Machine, Setting, Undo};
 use plumb_linux::loop_device::LoopDevice;
 use plumb_prove::file_system::{FileSystem, Mounted};
-use plumb_trial::{FailureKind, TrialError};
+use plumb_trial::TrialError;
 use rustix::fs::FallocateFlags;
 
 /// The logical blocks of the loop devices.

@@ -16,6 +16,7 @@ use plumb_compare::{Chapter, Experiment, Extent, Gate, Level, Question, Terms, f
 use plumb_dialect::Meaning;
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
+use plumb_report::Kind;
 use plumb_targets::{Intent, Name, Permission, Wanted, open_all};
 use plumb_workload::{Job, Scenario};
 
@@ -193,6 +194,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if arguments.is_of_records() {
         return recorded::run(arguments);
     }
+    let format = arguments.own.printed.format(Kind::Comparison)?;
     let workloads = workloads(arguments)?;
     let mut experiments = Vec::new();
     for workload in &workloads {
@@ -216,7 +218,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         let setting = setting.as_mut().map(|setting| &mut **setting as &mut dyn Setting);
         plumb_compare::run(first, further, context, observer, setting)
     })?;
-    terminal::show(&document, arguments.own.json, arguments.detail.style())?;
+    terminal::show(&document, format, arguments.detail.style())?;
     if let Some(why) = ended.reason() {
         terminal::say(&format!("plumb: {why}; the whole rounds until then are kept"));
     }

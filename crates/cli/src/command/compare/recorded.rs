@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumb_compare::{Question, compare_recorded};
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::run_document;
-use plumb_report::{Record, Recorded, RunDocument};
+use plumb_report::{Kind, Record, Recorded, RunDocument};
 use plumb_trial::environment;
 
 use super::CompareArguments;
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let record = Record::of(RunDirectory::create(&out, &manifest).map_err(usage)?);
     document.run_directory = record.shown();
     record.close(&document, None, time_of_day())?;
-    terminal::show(&document, arguments.own.json, arguments.detail.style())?;
+    terminal::show(&document, arguments.own.printed.format(Kind::Comparison)?, arguments.detail.style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit::of_comparison(&document))
 }

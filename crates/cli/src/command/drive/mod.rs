@@ -5,6 +5,7 @@ mod list;
 mod serve;
 mod show;
 
+use plumb_report::Kind;
 use plumb_sim::model::{Model, ModelError, Typed, TypedError};
 
 use crate::arguments::drive::{DriveArguments, DriveCommand};
@@ -12,11 +13,12 @@ use crate::exit::{Exit, Refusal};
 
 /// Does what was typed.
 pub(crate) fn run(arguments: &DriveArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Status)?;
     match &arguments.command {
-        DriveCommand::List => list::run(arguments.json),
-        DriveCommand::Show(show) => show::run(show, arguments.json),
-        DriveCommand::Serve(serve) => serve::run(serve, arguments.json),
-        command => control::run(command, arguments.json),
+        DriveCommand::List => list::run(format),
+        DriveCommand::Show(show) => show::run(show, format),
+        DriveCommand::Serve(serve) => serve::run(serve, format),
+        command => control::run(command, format),
     }
 }
 

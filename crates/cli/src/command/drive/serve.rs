@@ -4,6 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use plumb_block::Bytes;
+use plumb_report::Format;
+use plumb_report::document::drive::DriveShown;
+use plumb_report::status::Read;
 use plumb_serve::named::{Ending, ServiceOptions, registry};
 use plumb_sim::contents::Backing;
 use plumb_sim::drive::DriveOptions;
@@ -19,7 +22,7 @@ use crate::command::serving::{refusal, service_options};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<Exit> {
     let model = super::model(&arguments.model)?;
     let service = service_options(&arguments.exports, "drive")?;
     let faults: Result<Vec<Fault>, _> = arguments.fault.iter().map(|fault| fault.parse()).collect();
@@ -62,7 +65,7 @@ pub(super) fn run(arguments: &ServeArguments, json: bool) -> anyhow::Result<Exit
     if let Some(note) = pending.and_then(PendingMedium::settle) {
         terminal::say(&format!("plumb: {note}"));
     }
-    announce(service.status(), json)?;
+    announce(service.status(), format)?;
     service.serve(Ending { stop: &stop, cut_off: &stop }).map_err(refusal)?;
     Ok(Exit::Done)
 }
@@ -100,16 +103,7 @@ fn medium(
     Ok(plumb_targets::Medium::open(path, &shown, wanted).map(Some).map_err(Refusal::from)?)
 }
 
-fn announce(status: DriveStatus, json: bool) -> anyhow::Result<()> {
-    if json {
-        let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
-        return terminal::print_json(&document);
-    }
-    let mut text = format!("{}: {} of {}\n", status.name, status.model, Bytes(status.size));
-    let places = status.device.iter().map(|device| ("device", device));
-    for (what, place) in places.chain(status.nbd_uris.iter().map(|uri| ("nbd", uri))) {
-        text += &format!("  {what:<8}{place}\n");
-    }
-    text += &format!("  {:<8}plumb drive cut {}\n", "power", status.name);
-    terminal::print(&text)
+fn announce(status: DriveStatus, format: Format) -> anyhow::Result<()> {
+    let document = DriveStatus { schema: DriveStatus::SCHEMA_SERVE.to_owned(), ..status };
+    terminal::show_status(&Read::<DriveShown>::new(&document)?, format)
 }

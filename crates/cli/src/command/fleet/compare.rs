@@ -5,17 +5,18 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use plumb_compare::{Design, block_of_sides, document};
+use plumb_fleet::record::Content;
 use plumb_fleet::{Level, merge};
+use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_report::document::comparison::Block;
 
-use super::Reach;
 use super::load::{given, task};
 use super::progress::Progress;
-use super::record::{What, exit_of_recording};
-use super::session::Session;
+use super::{Reach, begun_now, exit_of_recording};
 use crate::command::compare;
 use crate::exit::{self, Exit, Refusal};
+use crate::surroundings::time_of_day;
 use crate::terminal;
 
 const EXAMPLES: &str = "\
@@ -28,8 +29,7 @@ Each block is a load on all hosts at once, and its value is of all of them toget
 the levels take turns in an order that is drawn from the seed. Levels of policy= and scheduler= are set on each host before its block,
 and what was there is put back after it; cache= and fs= need a place on each machine, and are compared on each for itself.
 
-The result is a comparison: it is printed as text, or as JSON with --json. It has no rows or metrics of hosts, so no csv or prometheus;
-`plumb report --format html|markdown` makes the others of its run directory. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
+The result is a comparison, so it has no metrics of hosts: --format prometheus is refused. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
 is exceeded, 3 interrupted, a host is missing, or a limit is not decided.";
 
 /// What `plumb fleet compare` takes.
@@ -56,7 +56,8 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     let first = scenarios.first().and_then(|scenario| scenario.spans.first()?.jobs.first());
     let seed = first.map_or(0, |job| job.workload.seed);
     let design = Design::new(scenarios.len(), usize::from(arguments.rounds), &question.terms, false, seed);
-    let mut session = Session::open(&arguments.reach, &own.recording)?;
+    let format = own.printed.format(Kind::Comparison)?;
+    let mut session = arguments.reach.session(&own.recording)?;
     let mut progress = Progress::of_load(own.tui, None, &session.stop);
     let practice: Vec<usize> = (0..scenarios.len()).collect();
     let rounds = std::iter::once(practice).chain(design.orders());
@@ -71,35 +72,39 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
     };
     let begun = FleetDocument { seed, ..FleetDocument::default() };
     // Its result is that of whole blocks: what hosts have done of one is none.
-    let ((blocks, lost), recording) = session.recorded(begun, &What::Given, |session, kept| {
-        let mut blocks = Vec::new();
-        for (round, level) in (0_u64..)
-            .zip(rounds)
-            .flat_map(|(round, order)| order.into_iter().map(move |level| (round, level)))
-        {
-            let mut scenario = scenarios[level].clone();
-            // Blocks of one round make the same choices, each round others.
-            for job in scenario.spans.iter_mut().flat_map(|span| &mut span.jobs) {
-                job.workload.seed = job.workload.seed.wrapping_add(round << 32);
+    let ((blocks, lost), recording) = session
+        .recorded(begun_now(), begun, Content::Given, |session, kept| {
+            let mut blocks = Vec::new();
+            for (round, level) in (0_u64..)
+                .zip(rounds)
+                .flat_map(|(round, order)| order.into_iter().map(move |level| (round, level)))
+            {
+                let mut scenario = scenarios[level].clone();
+                // Blocks of one round make the same choices, each round others.
+                for job in scenario.spans.iter_mut().flat_map(|span| &mut span.jobs) {
+                    job.workload.seed = job.workload.seed.wrapping_add(round << 32);
+                }
+                let names = session.names.clone();
+                let set = set.clone().map(|factor| Level { factor, number: level });
+                let task = |number: usize| task(&scenario, number, &names[number], own, set.clone());
+                let given = given(&scenario, &arguments.reach);
+                session.run(&|number| Some(task(number)), given, kept, &mut progress)?;
+                let measured = merge::document(&mut session.answers()?);
+                // Fewer hosts would be another level.
+                let lost = match session.stop.load(Ordering::Relaxed) {
+                    true => Some("interrupted".to_owned()),
+                    false => measured.incomplete_because,
+                };
+                let Some(total) = measured.total.filter(|_| lost.is_none()) else {
+                    return Ok((blocks, lost));
+                };
+                let seconds = total.application.seconds;
+                blocks.push(Block { level, round, ..block_of_sides(&total, seconds) });
+                kept.write(so_far(&kept.begun, &blocks, Some("it has not ended".to_owned())));
             }
-            let names = session.names.clone();
-            let set = set.clone().map(|factor| Level { factor, number: level });
-            let task = |number: usize| task(&scenario, number, &names[number], own, set.clone());
-            let given = given(&scenario, &arguments.reach);
-            session.run(&|number| Some(task(number)), given, kept, &mut progress)?;
-            let measured = merge::document(&mut session.answers()?);
-            // Fewer hosts would be another level.
-            let lost = match session.stop.load(Ordering::Relaxed) {
-                true => Some("interrupted".to_owned()),
-                false => measured.incomplete_because,
-            };
-            let Some(total) = measured.total.filter(|_| lost.is_none()) else { return Ok((blocks, lost)) };
-            let seconds = total.application.seconds;
-            blocks.push(Block { level, round, ..block_of_sides(&total, seconds) });
-            kept.write(so_far(&kept.begun, &blocks, Some("it has not ended".to_owned())));
-        }
-        Ok((blocks, None))
-    })?;
+            Ok((blocks, None))
+        })
+        .map_err(Refusal::from)?;
     progress.end();
     if blocks.is_empty() {
         recording.abandon()?;
@@ -110,9 +115,9 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
         .into());
     }
     let mut document = so_far(&recording.begun, &blocks, lost);
-    let kept = recording.finish(&document, &[], document.incomplete_because.clone());
+    let kept = recording.finish(&document, &[], document.incomplete_because.clone(), time_of_day());
     let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
-    terminal::show(&document, own.json, arguments.compare.detail().style())?;
+    terminal::show(&document, format, arguments.compare.detail().style())?;
     terminal::say_report(document.run_directory.as_ref());
     Ok(exit.and(exit::of_comparison(&document)))
 }

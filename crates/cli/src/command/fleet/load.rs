@@ -2,14 +2,14 @@
 
 use clap::Args;
 use plumb_dialect::native::{Words, write};
-use plumb_fleet::{Level, Task, merge};
+use plumb_fleet::record::Content;
+use plumb_fleet::{Level, LoadTask, Task, merge};
+use plumb_report::Kind;
 use plumb_report::document::FleetDocument;
 use plumb_workload::Scenario;
 
 use super::progress::Progress;
-use super::record::What;
-use super::session::Session;
-use super::{Printed, Reach, conclude};
+use super::{Reach, begun_now, conclude};
 use crate::arguments::{Detail, OwnArguments};
 use crate::command::load::meaning;
 use crate::exit::{Exit, Refusal};
@@ -31,9 +31,6 @@ pub(super) struct LoadArguments {
     scale: Vec<u32>,
 
     #[command(flatten)]
-    printed: Printed,
-
-    #[command(flatten)]
     words: Words,
 
     #[command(flatten)]
@@ -51,7 +48,8 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         terminal::print(&words)?;
         return Ok(Exit::Done);
     }
-    let mut session = Session::open(&arguments.reach, &arguments.own.recording)?;
+    let format = arguments.own.printed.format(Kind::Fleet)?;
+    let mut session = arguments.reach.session(&arguments.own.recording)?;
     let count = session.names.len();
     let steps = match &arguments.scale[..] {
         [] => vec![count],
@@ -77,24 +75,25 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
     let command = "load".to_owned();
     let begun = FleetDocument { command, workload: words, seed, ..FleetDocument::default() };
     let mut progress = Progress::of_load(arguments.own.tui, expected, &session.stop);
-    let (answers, recording) = session.recorded(begun, &What::Answers, |session, kept| {
-        let mut answers = Vec::new();
-        for step in &steps {
-            let task = |number: usize| (number < *step).then(|| tasks[number].clone());
-            session.run(&task, given, kept, &mut progress)?;
-            answers = session.answers()?;
-            if !arguments.scale.is_empty() {
-                let scale = &mut kept.begun.scale;
-                scale.push(merge::scale_step(&answers, scale.first()));
+    let (answers, recording) = session
+        .recorded(begun_now(), begun, Content::Answers, |session, kept| {
+            let mut answers = Vec::new();
+            for step in &steps {
+                let task = |number: usize| (number < *step).then(|| tasks[number].clone());
+                session.run(&task, given, kept, &mut progress)?;
+                answers = session.answers()?;
+                if !arguments.scale.is_empty() {
+                    let scale = &mut kept.begun.scale;
+                    scale.push(merge::scale_step(&answers, scale.first()));
+                }
+                if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
             }
-            if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
-                break;
-            }
-        }
-        Ok(answers)
-    })?;
+            Ok(answers)
+        })
+        .map_err(Refusal::from)?;
     progress.end();
-    let format = arguments.printed.format(arguments.own.json);
     conclude(recording, answers, format, arguments.detail.style())
 }
 
@@ -114,13 +113,13 @@ pub(super) fn task(
             target.name = target.name.replace("{host}", host);
         }
     }
-    Task::Load {
+    Task::Load(LoadTask {
         words: write(&scenario),
         overwrite: own.overwrite,
         destroy: own.destroy.clone(),
         remove_after: own.remove_after,
         level,
-    }
+    })
 }
 
 /// How long hosts are given from a start until all spans have run, as far as that is known. Each span but the

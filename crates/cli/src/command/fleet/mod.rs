@@ -3,25 +3,28 @@
 mod compare;
 mod load;
 mod progress;
-mod record;
-mod session;
+
+use std::path::Path;
 
 use clap::{Arg, Args, Parser as _, Subcommand};
-use plumb_block::Nanos;
+use plumb_block::{Nanos, in_one_line};
+use plumb_dialect::native::split;
 use plumb_fleet::agent::HEARTBEAT_MAX;
-use plumb_fleet::{Task, merge};
+use plumb_fleet::record::{self, Command, Content, Recording};
+use plumb_fleet::{Session, Task, hosts, merge};
 use plumb_path::Survey;
 use plumb_policy::view::PolicyDocument;
 use plumb_report::document::{CheckDocument, FleetDocument, FleetRecording};
-use plumb_report::{Format, RenderError, Style, render};
+use plumb_report::{Format, Kind, Style};
+use plumb_trial::TrialEnded;
 
 use self::progress::Progress;
-use self::record::{Recording, What};
-use self::session::Session;
+use crate::arguments::output::Printed;
 use crate::arguments::{Arguments, Detail, RecordingArguments};
-use crate::exit::{self, Exit, Refusal};
-use crate::surroundings::argv;
-use crate::terminal;
+use crate::command::running::exit_of_end;
+use crate::exit::{self, Exit, Refusal, usage};
+use crate::surroundings::{argv, out, time_of_day};
+use crate::{files, stop, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,32 +105,45 @@ struct Reach {
     heartbeat: Nanos,
 }
 
-/// How a result of many hosts is printed.
-#[derive(Debug, Args)]
-struct Printed {
-    /// How the result is printed: terminal, html, markdown, json, csv or prometheus
-    #[arg(long, default_value = "terminal", value_name = "FORMAT", value_parser = format, conflicts_with = "json")]
-    format: Format,
-}
-
-impl Printed {
-    /// The format that is meant, also by `--json`.
-    const fn format(&self, as_json: bool) -> Format {
-        if as_json { Format::Json } else { self.format }
+impl Reach {
+    /// Creates the agents that are reached so; none is started yet.
+    ///
+    /// # Errors
+    /// If what was typed makes no sense.
+    fn session(&self, recording: &RecordingArguments) -> anyhow::Result<Session> {
+        // Its words may hold what is nobody's business: they are not repeated.
+        let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
+        let reach = plumb_fleet::Reach {
+            names: named_hosts(&self.hosts)?,
+            launcher: split(&self.launcher).ok_or_else(unreadable)?,
+            remote_plumb: self.remote_plumb.clone(),
+            push: self.push,
+            any_build: self.any_build,
+            forks: usize::from(self.forks),
+            connect_within: self.connect_timeout,
+            prepare_within: self.prepare_timeout,
+            heartbeat: self.heartbeat,
+        };
+        Ok(Session::open(reach, out(recording, "fleet"), stop::on_signals()?).map_err(Refusal::from)?)
     }
 }
 
-/// A format that there is of many hosts: the others are refused before anything is run, and are not offered.
-fn format(typed: &str) -> Result<Format, String> {
-    let refused = |format| match render(&FleetDocument::default(), format, Style::PLAIN) {
-        Err(RenderError::NoSuchFormat { what, expected, .. }) => {
-            Some(format!("`{typed}` is no format of {what}: expected {expected}"))
-        }
-        _ => None,
-    };
-    // What is no format at all is told what there is like one that is none of many hosts.
-    let format = typed.parse().unwrap_or(Format::Fio);
-    refused(format).map_or(Ok(format), Err)
+/// Reads the hosts that were typed, or those of a file. No host has a name with a slash, or one that ends as
+/// that of a text does; and what is there and is no directory is meant as the file.
+fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
+    let path = Path::new(typed);
+    let is_there = path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+    if !is_there && !typed.contains('/') && !typed.ends_with(".txt") {
+        return hosts::of_list(typed).map_err(usage);
+    }
+    let wrong = |why: &dyn std::fmt::Display| Refusal::new(Exit::Usage, format!("--hosts {typed}: {why}"));
+    let found = path.metadata().map_err(|error| wrong(&error))?;
+    if !found.is_file() {
+        return Err(wrong(
+            &"it is not a regular file: name a file with the hosts in its lines, or type them with commas",
+        ));
+    }
+    hosts::of_file(&files::read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
 /// What a command takes that each host runs for itself.
@@ -141,10 +157,6 @@ struct CommandArguments {
 
     #[command(flatten)]
     printed: Printed,
-
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
 
     #[command(flatten)]
     detail: Detail,
@@ -180,12 +192,14 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
         own.chain(given.map(|word| word.replace("{host}", host))).collect()
     };
     if let Some(word) = misplaced(&typed.arguments) {
-        let problem = format!(
-            "{word}: it is of the command of many hosts: type it before the words that each host is given"
-        );
+        let problem =
+            format!("{word} is an option of `plumb fleet`: type it before the words that each host is given");
         return Err(Refusal::new(Exit::Usage, problem).into());
     }
-    let mut session = Session::open(&typed.reach, &typed.recording)?;
+    let as_json = typed.arguments.iter().any(|word| word == "--json");
+    let printed = Printed { json: typed.printed.json || as_json, ..typed.printed };
+    let format = printed.format(Kind::Fleet)?;
+    let mut session = typed.reach.session(&typed.recording)?;
     // What no host could take is told before any is asked.
     for host in &session.names {
         Arguments::try_parse_from(["plumb".to_owned()].into_iter().chain(command(host)))?;
@@ -195,12 +209,13 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
     let task =
         |number: usize| Some(Task::Command { arguments: command(&names[number]), schema: schema.to_owned() });
     let begun = FleetDocument { command: named.join(" "), ..FleetDocument::default() };
-    let (answers, recording) = session.recorded(begun, &What::Answers, |session, kept| {
-        session.run(&task, None, kept, &mut Progress::lines())?;
-        session.answers()
-    })?;
-    let as_json = typed.json || typed.arguments.iter().any(|word| word == "--json");
-    conclude(recording, answers, typed.printed.format(as_json), typed.detail.style())
+    let (answers, recording) = session
+        .recorded(begun_now(), begun, Content::Answers, |session, kept| {
+            session.run(&task, None, kept, &mut Progress::default())?;
+            session.answers()
+        })
+        .map_err(Refusal::from)?;
+    conclude(recording, answers, format, typed.detail.style())
 }
 
 /// An option of this command among the words of each host, where it would mean nothing. `--json` is taken
@@ -226,10 +241,10 @@ fn conclude(
     style: Style,
 ) -> anyhow::Result<Exit> {
     let mut document = record::document(&recording.begun, &mut answers);
-    let kept = recording.finish(&document, &answers, document.incomplete_because.clone());
-    let exit = record::exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
+    let kept = recording.finish(&document, &answers, document.incomplete_because.clone(), time_of_day());
+    let exit = exit_of_recording(kept, &mut document.notes, &mut document.run_directory);
     let recording = FleetRecording::of(document, &record::histograms(&answers));
-    terminal::print(&render(&recording, format, style)?)?;
+    terminal::show(&recording, format, style)?;
     terminal::say_report(recording.document.run_directory.as_ref());
     Ok(exit.and(exit_of(&recording.document)))
 }
@@ -248,6 +263,25 @@ fn recorded_argv() -> Vec<String> {
         }
     };
     argv().into_iter().map(recorded).collect()
+}
+
+/// The command that is recorded, which begins now.
+fn begun_now() -> Command {
+    Command { argv: recorded_argv(), started_at: time_of_day() }
+}
+
+/// How a command ends whose recording `ended` so. What is wrong with it is said, also in the result.
+fn exit_of_recording(
+    ended: plumb_measure::Result<()>,
+    notes: &mut Vec<String>,
+    run_directory: &mut Option<String>,
+) -> Exit {
+    let Err(error) = ended else { return Exit::Done };
+    let why = format!("the recording is not whole: {}", in_one_line(&error));
+    terminal::say(&format!("plumb: {why}"));
+    notes.push(why);
+    *run_directory = None;
+    exit_of_end(&TrialEnded::Complete.unrecorded(&error))
 }
 
 /// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plumb_report::ObservationPair;
+use plumb_report::{Kind, ObservationPair, Rendered};
 
 use crate::arguments::Detail;
+use crate::arguments::output::Printed;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -25,9 +26,8 @@ pub(crate) struct CompareArguments {
     #[arg(value_name = "RUN-AFTER")]
     after: PathBuf,
 
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 
     #[command(flatten)]
     detail: Detail,
@@ -35,9 +35,9 @@ pub(crate) struct CompareArguments {
 
 /// Sets them side by side.
 pub(super) fn run(arguments: &CompareArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Status)?;
     let (before, after) = (super::recorded(&arguments.before)?, super::recorded(&arguments.after)?);
     let pair = ObservationPair::of(&before, &after);
-    let text = if arguments.json { pair.to_json()? } else { pair.to_text(arguments.detail.style()) };
-    terminal::print(&text)?;
+    terminal::show(Rendered::Status(&pair), format, arguments.detail.style())?;
     Ok(Exit::Done)
 }

@@ -19,10 +19,11 @@ use plumb_observe::{
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
-use plumb_report::{ObservationDocument, Record, Recorded};
+use plumb_report::{Kind, ObservationDocument, Record, Recorded};
 use plumb_trial::environment;
 
 use self::view::View;
+use crate::arguments::output::Printed;
 use crate::arguments::{Detail, RecordingArguments};
 use crate::exit::{Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -73,16 +74,15 @@ pub(crate) struct ObserveArguments {
     requests: bool,
 
     /// Print a workload of the same kind in plumb's own language, which `plumb load` runs
-    #[arg(long, conflicts_with_all = ["json", "counters"])]
+    #[arg(long, conflicts_with_all = ["json", "format", "counters"])]
     workload: bool,
 
     /// Show a recorded observation instead
     #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "all"])]
     from: Option<PathBuf>,
 
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 
     /// Show a live view: what each device is asked, and who waits for syncs; times are those of the whole
     /// observation
@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     if let Some(Action::Compare(compare)) = &arguments.action {
         return compare::run(compare);
     }
+    arguments.printed.format(Kind::Observation)?;
     if let Some(run) = &arguments.from {
         show(&recorded(run)?, arguments)?;
         return Ok(Exit::Done);
@@ -219,7 +220,7 @@ fn show(document: &ObservationDocument, arguments: &ObserveArguments) -> anyhow:
         }
         return terminal::print(&document.workload);
     }
-    terminal::show(document, arguments.json, arguments.detail.style())
+    terminal::show(document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
 }
 
 /// A recorded observation.

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plumb_block::RealClock;
-use plumb_policy::apply::{Progress, Report, apply_in, resume_in};
+use plumb_policy::apply::{Progress, apply_in, resume_in};
 use plumb_policy::error::PolicyError;
 use plumb_policy::file::FileError;
 use plumb_policy::journal::{self, JournalError};
+use plumb_policy::light_load::{LightLoad, LightLoadError};
 use plumb_policy::observe::{Observation, SwitchRecorder};
 use plumb_policy::plan::{self, Plan, PlanError};
-use serde::Serialize;
+use plumb_report::document::policy::PolicyApply;
+use plumb_report::{Format, Kind};
 
-use super::host::{Host, of_kind, refusal};
-use super::observe::FsyncWriter;
+use super::host::{Host, refusal};
 use super::progress::TerminalProgress;
-use super::{print, text};
 use crate::arguments::policy::{ApplyArguments, Carrying};
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
@@ -26,15 +26,6 @@ pub(super) enum Job<'a> {
     New(&'a Plan),
     /// A journal, from where it was cut off.
     Resumed { journal: &'a Path, plan: &'a Plan },
-}
-
-/// Outcome of a job.
-#[derive(Debug, Serialize)]
-pub(super) struct Outcome {
-    #[serde(flatten)]
-    pub(super) report: Report,
-    /// Latency of a light load meanwhile; null if there was none.
-    pub(super) observation: Option<Observation>,
 }
 
 pub(super) fn run(arguments: &ApplyArguments) -> anyhow::Result<Exit> {
@@ -72,10 +63,11 @@ pub(super) fn told(
     carrying: &Carrying,
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
+    let format = carrying.shared.printed.format(Kind::Status)?;
     let progress = TerminalProgress::on_stderr();
     let outcome = carry_out(host, job, carrying, stop, &progress);
     drop(progress);
-    tell(&outcome?, carrying.shared.json)
+    tell(&outcome?, format)
 }
 
 /// Carries a job out, with a load beside it if that was asked for.
@@ -85,7 +77,7 @@ pub(super) fn carry_out(
     carrying: &Carrying,
     stop: &AtomicBool,
     progress: &dyn Progress,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<PolicyApply> {
     let plan = match job {
         Job::New(plan) | Job::Resumed { plan, .. } => *plan,
     };
@@ -97,7 +89,7 @@ pub(super) fn carry_out(
     }
     let clock = RealClock::start();
     let load = match &carrying.observe {
-        Some(file) => Some(FsyncWriter::start(host, plan, file, clock)?),
+        Some(file) => Some(LightLoad::start(&*host.gateway, plan, file, clock).map_err(unobserved)?),
         None => None,
     };
     let switches = SwitchRecorder::new(&clock, progress);
@@ -106,25 +98,19 @@ pub(super) fn carry_out(
         Job::New(plan) => apply_in(&session, plan, &carrying.journal),
         Job::Resumed { journal, .. } => resume_in(&session, journal),
     };
-    let samples = load.map(FsyncWriter::stop);
+    let samples = load.map(LightLoad::stop);
     let switches = switches.into_switches();
     let observation = samples.map(|samples| Observation::of(&samples, &switches));
     let report = ended.map_err(|error| refused_or_failed(error, carrying))?;
-    Ok(Outcome { report, observation })
+    Ok(PolicyApply { report, observation })
 }
 
-fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<Exit> {
-    let exit = outcome.report.error_kind().map_or(Exit::Done, of_kind);
-    let style = terminal::style();
-    print(json, outcome, || {
-        let observed = outcome.observation.as_ref();
-        let observed = observed.map_or_else(String::new, |seen| text::report::observation(seen, style));
-        text::report::of(&outcome.report, style) + &observed
-    })?;
-    if let Some(go_on) = outcome.report.go_on.as_ref().filter(|_| json) {
+fn tell(outcome: &PolicyApply, format: Format) -> anyhow::Result<Exit> {
+    terminal::show_status(outcome, format)?;
+    if let Some(go_on) = outcome.report.go_on.as_ref().filter(|_| format != Format::Terminal) {
         terminal::say(&format!("plumb: {go_on}"));
     }
-    Ok(exit)
+    Ok(outcome.report.failure().map_or(Exit::Done, Exit::from))
 }
 
 /// Where the journal cannot be kept nothing is changed: the first write to it comes before the first change.
@@ -140,4 +126,8 @@ fn refused_or_failed(error: PolicyError, carrying: &Carrying) -> anyhow::Error {
         }
         error => refusal(error),
     }
+}
+
+fn unobserved(error: LightLoadError) -> Refusal {
+    Refusal::because(error.failure().into(), error)
 }

@@ -3,59 +3,33 @@
 use std::path::Path;
 
 use plumb_policy::claims::{self, Claim, Claims};
-use plumb_report::printable::printable;
+use plumb_report::document::policy::PolicyClaim;
+use plumb_report::{Format, Kind};
 use plumb_state::places::CLAIMS;
-use serde::Serialize;
 
 use super::host::{Host, refusal, refused_disk};
-use super::print;
 use crate::arguments::policy::ClaimArguments;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// Document that `--json` prints.
-#[derive(Serialize)]
-pub(super) struct Document<'a> {
-    schema: &'static str,
-    file: &'a Path,
-    identity: &'a str,
-    /// Claim that was recorded; null if claims were taken back.
-    claim: Option<&'a Claim>,
-    withdrawn: usize,
-}
-
-impl<'a> Document<'a> {
-    /// Builds the document of what was done in `file`: a claim was recorded, or so many were taken back.
-    pub(super) const fn of(
-        file: &'a Path,
-        identity: &'a str,
-        claim: Option<&'a Claim>,
-        withdrawn: usize,
-    ) -> Self {
-        Self { schema: "plumb/policy-claim/1", file, identity, claim, withdrawn }
-    }
-}
-
 pub(super) fn run(arguments: &ClaimArguments) -> anyhow::Result<Exit> {
+    let format = arguments.shared.printed.format(Kind::Status)?;
     let mut host = Host::new(&arguments.shared)?;
     let file = arguments.shared.claims.as_path();
     if file == Path::new(CLAIMS) {
         host.need_root("give a word for this machine")?;
     }
     if arguments.withdraw {
-        return withdraw(&host, arguments, file);
+        return withdraw(&host, arguments, file, format);
     }
     let given = give(&mut host, arguments)?;
     let claim = &given.claim;
-    print(arguments.shared.json, &Document::of(file, &claim.identity, Some(claim), 0), || {
-        let (file, name) = (file.display(), &given.name);
-        format!(
-            "{name}: by the word of {} its cache survives a power cut, until {} ({file})\n\
-             `plumb policy plan protected {name}` shows what would be changed by it.\n",
-            printable(&claim.who),
-            claim.until
-        )
-    })?;
+    let document = PolicyClaim {
+        name: Some(given.name.clone()),
+        claim: Some(claim.clone()),
+        ..document(file, &claim.identity)
+    };
+    terminal::show_status(&document, format)?;
     if let Some(doubt) = given.doubt {
         terminal::say(&format!("plumb: it is recorded, but {doubt}"));
         return Ok(Exit::Finding);
@@ -100,7 +74,7 @@ fn claim(arguments: &ClaimArguments, identity: String) -> anyhow::Result<Claim> 
     Ok(Claim { identity, who: who.clone(), until, reason: reason.clone() })
 }
 
-fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path) -> anyhow::Result<Exit> {
+fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path, format: Format) -> anyhow::Result<Exit> {
     let known = host.reader()?.one(&arguments.device).ok().and_then(|view| view.identity);
     let identity = known.unwrap_or_else(|| arguments.device.clone());
     let withdrawn = claims::withdraw(file, &identity).map_err(|error| refusal(error.into()))?;
@@ -108,7 +82,18 @@ fn withdraw(host: &Host, arguments: &ClaimArguments, file: &Path) -> anyhow::Res
         let message = format!("{} holds no claim for {identity}: nothing was taken back", file.display());
         return Err(Refusal::new(Exit::Usage, message).into());
     }
-    let document = Document::of(file, &identity, None, withdrawn);
-    print(arguments.shared.json, &document, || format!("{identity}: taken back ({})\n", file.display()))?;
+    terminal::show_status(&PolicyClaim { withdrawn, ..document(file, &identity) }, format)?;
     Ok(Exit::Done)
+}
+
+/// Builds the document of what is done in `file`, as far as it is the same for all.
+pub(super) fn document(file: &Path, identity: &str) -> PolicyClaim {
+    PolicyClaim {
+        schema: PolicyClaim::SCHEMA,
+        file: file.to_owned(),
+        identity: identity.to_owned(),
+        name: None,
+        claim: None,
+        withdrawn: 0,
+    }
 }

@@ -2,11 +2,12 @@
 
 use plumb_policy::mechanism::needs_healing;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_report::document::policy::ShownPlan;
+use plumb_report::{Format, Kind, Rendered, render};
 
 use super::apply::{Job, told};
 use super::host::{Host, filter, refusal};
 use super::plan::{exit_of, wanted};
-use super::{print, text};
 use crate::arguments::policy::HealArguments;
 use crate::exit::Exit;
 use crate::{stop, terminal};
@@ -14,28 +15,24 @@ use crate::{stop, terminal};
 pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.carrying.shared)?;
     let plan = make(&host, arguments)?;
-    let json = arguments.carrying.shared.json;
+    let format = arguments.carrying.shared.printed.format(Kind::Status)?;
+    let nothing = "Nothing to heal: no disk that was chosen has its cache on while flushes are kept from it.";
+    let is_nothing = plan.changes.is_empty() && plan.refused.is_empty() && plan.unchanged.is_empty();
+    let end = if is_nothing { nothing.to_owned() } else { String::new() };
+    let shown = ShownPlan { plan: &plan, with_bytes: false, end };
     if arguments.dry_run || plan.changes.is_empty() {
-        print(json, &plan, || page(&plan))?;
+        terminal::show_status(&shown, format)?;
         let found = if plan.changes.is_empty() { Exit::Done } else { Exit::Finding };
         return Ok(exit_of(&plan).and(found));
     }
     host.need_root("change what the kernel believes of a disk")?;
-    if !json {
-        terminal::say(text::plan::of(&plan, terminal::style_of_stderr(), false).trim_end());
+    if format == Format::Terminal {
+        let text = render(Rendered::Status(&shown), format, terminal::style_of_stderr())?;
+        terminal::say(text.trim_end());
     }
     let stop = stop::on_signals()?;
     let exit = told(&host, &Job::New(&plan), &arguments.carrying, &stop)?;
     Ok(exit_of(&plan).and(exit))
-}
-
-/// The plan, or that there is nothing to plan for.
-fn page(plan: &Plan) -> String {
-    if plan.changes.is_empty() && plan.refused.is_empty() && plan.unchanged.is_empty() {
-        return "Nothing to heal: no disk that was chosen has its cache on while flushes are kept from it.\n"
-            .to_owned();
-    }
-    text::plan::of(plan, terminal::style(), false)
 }
 
 pub(super) fn make(host: &Host, arguments: &HealArguments) -> anyhow::Result<Plan> {

@@ -8,7 +8,7 @@ use plumb_cache::Mode;
 use plumb_policy::apply::{Progress, Session};
 use plumb_policy::claims::Claims;
 use plumb_policy::device::{Reader, foreign, surveyed_cache};
-use plumb_policy::error::{ErrorKind, PolicyError};
+use plumb_policy::error::PolicyError;
 use plumb_policy::file::FileError;
 use plumb_policy::gateway::{Gateway, LiveGateway};
 use plumb_policy::plan::PlanError;
@@ -141,7 +141,7 @@ pub(super) fn refusal(error: PolicyError) -> anyhow::Error {
     let exit = match &error {
         // A plan that is not there was not typed right.
         PolicyError::Plan(PlanError::File(FileError { operation: "read the plan", .. })) => Exit::Usage,
-        error => of_kind(error.kind()),
+        error => error.kind().into(),
     };
     Refusal::because(exit, error).into()
 }
@@ -151,13 +151,4 @@ fn is_denied(error: &PolicyError) -> bool {
     let mut sources = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
     sources.any(|error| error.downcast_ref().is_some_and(denied))
-}
-
-/// The exit code of a kind of error.
-pub(super) const fn of_kind(kind: ErrorKind) -> Exit {
-    match kind {
-        ErrorKind::Usage => Exit::Usage,
-        ErrorKind::Refused => Exit::Refused,
-        ErrorKind::Failed => Exit::Failed,
-    }
 }

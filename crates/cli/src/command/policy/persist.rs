@@ -1,40 +1,22 @@
 //! `plumb policy persist`: the state of a disk is to outlast power cycles; and what is known of that.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plumb_policy::claims;
-use plumb_policy::device::Reader;
 use plumb_policy::error::PolicyError;
-use plumb_policy::persist::{
-    self, DesiredState, InstallPaths, Kept, Ledger, Means, Reading, Standing, means,
-};
+use plumb_policy::persist::{self, DesiredState, InstallPaths, Ledger, Reading, Standing, means};
 use plumb_policy::state::{Found, State};
 use plumb_policy::view::{DeviceView, Refusal as Refused};
-use serde::Serialize;
+use plumb_report::document::policy::PolicyPersist;
+use plumb_report::{Format, Kind};
 
 use super::host::{Host, refusal, refused_disk};
-use super::print;
 use crate::arguments::policy::PersistArguments;
 use crate::exit::{Exit, Refusal};
-
-/// Document that `--json` prints.
-#[derive(Serialize)]
-pub(super) struct Document {
-    schema: &'static str,
-    kept: Vec<Kept>,
-    files: Vec<PathBuf>,
-    then_run: Vec<&'static str>,
-}
-
-impl Document {
-    /// Builds the document of what is kept now, and of what was done for it.
-    pub(super) fn of(ledger: Ledger, done: persist::Installed) -> Self {
-        let persist::Installed { files, then_run } = done;
-        Self { schema: "plumb/policy-persist/1", kept: ledger.kept, files, then_run }
-    }
-}
+use crate::terminal;
 
 pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
+    let format = arguments.shared.printed.format(Kind::Status)?;
     let host = Host::new(&arguments.shared)?;
     if !arguments.devices.is_empty() && arguments.root == Path::new("/") {
         host.need_root("make a policy last on this machine")?;
@@ -42,7 +24,7 @@ pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
     let ledger_file = arguments.root.join("var/lib/plumb/policy/persistence.json");
     let mut ledger = Ledger::load(&ledger_file).map_err(failed)?;
     if arguments.devices.is_empty() {
-        return list(&host, &mut ledger, &ledger_file, arguments.shared.json);
+        return list(&host, &mut ledger, &ledger_file, format);
     }
     let places = InstallPaths { root: arguments.root.clone(), program: program(arguments)? };
     let done = if arguments.remove {
@@ -51,8 +33,8 @@ pub(super) fn run(arguments: &PersistArguments) -> anyhow::Result<Exit> {
         keep(&host, arguments, &places, &mut ledger)?
     };
     ledger.save(&ledger_file).map_err(failed)?;
-    let document = Document::of(ledger, done);
-    print(arguments.shared.json, &document, || page(&document, arguments))?;
+    let is_here = arguments.root == Path::new("/");
+    terminal::show_status(&PolicyPersist { is_here, ..document(ledger, done) }, format)?;
     Ok(Exit::Done)
 }
 
@@ -82,7 +64,8 @@ pub(super) fn keep(
     places: &InstallPaths,
     ledger: &mut Ledger,
 ) -> anyhow::Result<persist::Installed> {
-    let (boot_id, reader) = (boot_id(host), host.reader()?);
+    let reader = host.reader()?;
+    let boot_id = reader.boot_id();
     let mut desired_states = Vec::new();
     for name in &arguments.devices {
         let view = host.disk(name)?;
@@ -139,12 +122,12 @@ pub(super) fn remove(
 }
 
 /// Lists what is kept, and how sure it is. What this boot tells of it is noted.
-fn list(host: &Host, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Result<Exit> {
+fn list(host: &Host, ledger: &mut Ledger, file: &Path, format: Format) -> anyhow::Result<Exit> {
     let reader = host.reader()?;
     let identities: Vec<String> = ledger.kept.iter().map(|kept| kept.identity.clone()).collect();
     let mut news = false;
     for identity in identities {
-        news |= update(host, &reader, ledger, &identity);
+        news |= ledger.look(&reader, &identity);
     }
     if news && host.is_root {
         ledger.save(file).map_err(failed)?;
@@ -152,52 +135,20 @@ fn list(host: &Host, ledger: &mut Ledger, file: &Path, json: bool) -> anyhow::Re
     let lost = ledger.kept.iter().any(|kept| matches!(kept.standing, Standing::Lost { .. }));
     let exit = if lost { Exit::Finding } else { Exit::Done };
     let nothing = persist::Installed { files: Vec::new(), then_run: Vec::new() };
-    print(json, &Document::of(ledger.clone(), nothing), || match &ledger.kept[..] {
-        [] => "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.\n".to_owned(),
-        kept => kept.iter().map(line).collect(),
-    })?;
+    terminal::show_status(&document(ledger.clone(), nothing), format)?;
     Ok(exit)
 }
 
-/// Holds a disk as it is now against what is kept of it; whether anything new is known.
-pub(super) fn update(host: &Host, reader: &Reader<'_>, ledger: &mut Ledger, identity: &str) -> bool {
-    let disk = reader.find(identity);
-    let view = disk.and_then(|disk| reader.one(&disk.name).ok());
-    view.is_some_and(|view| ledger.update(Reading::of(reader, &view, &boot_id(host))))
-}
-
-/// The boot that runs; empty where the kernel does not say.
-fn boot_id(host: &Host) -> String {
-    host.gateway.tree().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
-}
-
-fn line(kept: &Kept) -> String {
-    let means = match kept.means {
-        Means::InTheDrive => "kept by the drive",
-        Means::AtEveryStart => "set again at every start",
-    };
-    let standing = match &kept.standing {
-        Standing::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),
-        Standing::HeldOverReboot { at, evidence } => {
-            format!(
-                "HELD OVER A REBOOT, seen at {at}: {evidence}; only a power cycle that the drive counts proves it"
-            )
-        }
-        Standing::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
-        Standing::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
-    };
-    format!("{}: {}, {means}; {standing}\n", kept.identity, kept.state)
-}
-
-/// Describes what was written or removed for what is kept, and what to run.
-fn page(done: &Document, arguments: &PersistArguments) -> String {
-    let mut page: String = done.kept.iter().map(line).collect();
-    for file in &done.files {
-        let verb = if file.symlink_metadata().is_ok() { "wrote" } else { "removed" };
-        page += &format!("  {verb} {}\n", file.display());
+/// Builds the document of what is kept now, and of what was done for it.
+pub(super) fn document(ledger: Ledger, done: persist::Installed) -> PolicyPersist {
+    let persist::Installed { files, then_run } = done;
+    let removed = files.iter().filter(|file| file.symlink_metadata().is_err()).cloned().collect();
+    PolicyPersist {
+        schema: PolicyPersist::SCHEMA,
+        kept: ledger.kept,
+        files,
+        then_run,
+        removed,
+        is_here: false,
     }
-    if arguments.root == Path::new("/") && !done.files.is_empty() {
-        page += &format!("So that it counts before the next start: {}\n", done.then_run.join("; "));
-    }
-    page
 }

@@ -2,14 +2,16 @@
 
 use plumb_block::shell_word;
 use plumb_policy::plan::{self, Ask, Asked, Plan, Wanted};
+use plumb_report::Kind;
+use plumb_report::document::policy::ShownPlan;
 
 use super::host::{Host, filter, no_disk_of_this_machine, refusal};
-use super::{print, text};
 use crate::arguments::policy::{Chosen, PlanArguments};
 use crate::exit::{Exit, Refusal};
 use crate::{files, terminal};
 
 pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
+    let format = arguments.shared.printed.format(Kind::Status)?;
     let output = arguments.out.as_deref().map(|path| arguments.writing.file(path));
     files::check(output)?;
     let host = Host::new(&arguments.shared)?;
@@ -18,20 +20,15 @@ pub(super) fn run(arguments: &PlanArguments) -> anyhow::Result<Exit> {
         let bytes = plan.to_json().map_err(anyhow::Error::new)?;
         output.write(&bytes).map_err(Refusal::from)?;
     }
-    print(arguments.shared.json, &plan, || {
-        let page = text::plan::of(&plan, terminal::style(), arguments.explain);
-        match &arguments.out {
-            Some(path) => {
-                let word = shell_word(&path.to_string_lossy());
-                format!(
-                    "{page}\nWritten to {}; `plumb policy apply {word}` carries it out.\n",
-                    path.display()
-                )
-            }
-            None if plan.changes.is_empty() => page,
-            None => page + "\nNothing was changed. `--out FILE` writes the plan for `plumb policy apply`.\n",
+    let end = match &arguments.out {
+        Some(path) => {
+            let word = shell_word(&path.to_string_lossy());
+            format!("Written to {}; `plumb policy apply {word}` carries it out.", path.display())
         }
-    })?;
+        None if plan.changes.is_empty() => String::new(),
+        None => "Nothing was changed. `--out FILE` writes the plan for `plumb policy apply`.".to_owned(),
+    };
+    terminal::show_status(&ShownPlan { plan: &plan, with_bytes: arguments.explain, end }, format)?;
     Ok(exit_of(&plan))
 }
 

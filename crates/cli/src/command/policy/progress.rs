@@ -5,8 +5,9 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{Event, Progress};
+use plumb_report::quantity::counted;
 
-use crate::terminal::{self, counted};
+use crate::terminal;
 
 /// Tells people what happens.
 pub(super) struct TerminalProgress {

@@ -8,18 +8,21 @@ use clap::Parser as _;
 use jiff::Timestamp;
 use plumb_policy::apply::{DiskResult, Ended, Event, Progress, Silent};
 use plumb_policy::claims::Claims;
+use plumb_policy::gateway::recording::RecordingGateway;
 use plumb_policy::mock::{MockDisk, MockGateway, MockKind, Trap};
 use plumb_policy::persist::{InstallPaths, Ledger};
 use plumb_policy::plan::Plan;
 use plumb_policy::state::Found;
+use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::Watcher;
-use plumb_report::Style;
+use plumb_report::document::policy::{PolicyApply, PolicyClaim, PolicyShow, ShownPlan};
+use plumb_report::{Format, Rendered, StatusDocument, Style, render};
 use plumb_testkit::schema::Schema;
 
-use super::apply::{Job, Outcome, carry_out};
+use super::apply::{Job, carry_out};
 use super::host::Host;
-use super::recording_gateway::RecordingGateway;
-use super::{claim, enforce, heal, persist, plan, text};
+use super::{claim, enforce, heal, persist, plan};
+use crate::arguments::output::Printed;
 use crate::arguments::policy::{Carrying, PolicyCommand, Shared};
 use crate::arguments::{Arguments, Command};
 use crate::exit::{Exit, Refusal};
@@ -44,12 +47,25 @@ fn planned(host: &Host, typed: &[&str]) -> Plan {
 }
 
 fn carrying(journal: &Path) -> Carrying {
-    let shared = Shared { claims: journal.join("claims"), json: false };
+    let shared = Shared { claims: journal.join("claims"), printed: Printed::default() };
     Carrying { journal: journal.to_owned(), observe: None, shared }
 }
 
-fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> Outcome {
+fn applied(host: &Host, plan: &Plan, journal: &Path, stop: &AtomicBool) -> PolicyApply {
     carry_out(host, &Job::New(plan), &carrying(journal), stop, &Silent).unwrap()
+}
+
+fn text(document: &dyn StatusDocument, style: Style) -> String {
+    render(Rendered::Status(document), Format::Terminal, style).unwrap()
+}
+
+fn plan_page(plan: &Plan, style: Style, with_bytes: bool) -> String {
+    text(&ShownPlan { plan, with_bytes, end: String::new() }, style)
+}
+
+fn shown(document: PolicyDocument, is_of_one: bool) -> PolicyShow {
+    let raid_controllers = Vec::new();
+    PolicyShow { document, raid: None, raid_controllers, as_root: true, exchanges: None, is_of_one }
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {
@@ -59,7 +75,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 /// The document, which is as its shipped schema says and holds nothing else.
 fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
     let document = serde_json::to_value(document).unwrap();
-    Schema::closed(&format!("policy/{name}")).assert_holds(&document);
+    Schema::closed(&format!("{name}")).assert_holds(&document);
     document
 }
 
@@ -75,7 +91,7 @@ fn a_plan_for_many_disks_says_each_way_once_and_fits_the_terminal() {
     mock.mount("nvme0n2", "/", "ext4", "rw");
     let plan = planned(&host, &["plan", "off", "--all"]);
     for width in [60, 80, 100, 160] {
-        let page = text::plan::of(&plan, Style { width, ..Style::PLAIN }, false);
+        let page = plan_page(&plan, Style { width, ..Style::PLAIN }, false);
         eprintln!("{page}");
         assert!(page.lines().all(|line| line.chars().count() <= width), "{width}:\n{page}");
         assert_eq!(page.matches("   1. ").count(), 2, "{page}");
@@ -84,7 +100,7 @@ fn a_plan_for_many_disks_says_each_way_once_and_fits_the_terminal() {
         assert!(page.contains("nvme0n2 changes with it"), "{page}");
         assert!(page.contains("and 27 more"), "{page}");
     }
-    let ascii = text::plan::of(&plan, Style { unicode: false, ..Style::PLAIN }, false);
+    let ascii = plan_page(&plan, Style { unicode: false, ..Style::PLAIN }, false);
     assert!(ascii.is_ascii() && ascii.contains("on -> off"), "{ascii}");
 }
 
@@ -95,12 +111,12 @@ fn a_plan_is_shown_applied_and_verified() {
     let plan = planned(&host, &["plan", "quick-removal", "--all"]);
     let names: Vec<&str> = plan.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!((names.len(), plan.refused.len()), (3, 1), "{plan:#?}");
-    let page = text::plan::of(&plan, Style::PLAIN, true);
+    let page = plan_page(&plan, Style::PLAIN, true);
     for name in &names {
         let row = page.lines().find(|line| line.split_whitespace().any(|word| word == *name));
         assert!(row.is_some_and(|row| row.contains("on → off")), "{page}");
     }
-    assert!(page.contains("0 canary") && page.contains("refused  ") && page.contains("       > "), "{page}");
+    assert!(page.contains("0 canary") && page.contains("refused  ") && page.contains("    → "), "{page}");
     validates("policy-plan", &plan);
     assert_eq!(plan::exit_of(&plan), Exit::Refused);
     assert_eq!(mock.changes(), 0, "a plan changes nothing");
@@ -108,10 +124,11 @@ fn a_plan_is_shown_applied_and_verified() {
     let root = tempfile::tempdir().unwrap();
     let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
     assert_eq!(outcome.report.ended, Ended::Complete);
-    let page = text::report::of(&outcome.report, Style::PLAIN);
+    let page = text(&outcome.report, Style::PLAIN);
     for name in names {
         assert!(!mock.disk(name).unwrap().wce, "{name}");
-        assert!(page.contains(&format!("{name:<10}  verified")), "{page}");
+        let row = page.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{page}"));
+        assert!(row.contains("verified"), "{page}");
     }
     let document = validates("policy-apply", &outcome);
     assert_eq!(document["schema"], "plumb/policy-apply/1");
@@ -127,7 +144,7 @@ fn a_drive_that_ignores_the_command_is_a_failure_by_its_own_word() {
     let outcome = applied(&host, &plan, root.path(), &AtomicBool::new(false));
     assert_eq!(outcome.report.ended, Ended::Failed);
     assert!(matches!(outcome.report.disks[0].result, DiskResult::Mismatch { .. }), "{outcome:?}");
-    let page = text::report::of(&outcome.report, Style::PLAIN);
+    let page = text(&outcome.report, Style::PLAIN);
     assert!(page.contains("MISMATCH") && page.contains("plumb policy rollback"), "{page}");
 }
 
@@ -213,11 +230,11 @@ fn a_trap_is_shown_and_healed_and_only_where_there_is_one() {
         MockDisk::new(MockKind::Sas).trapped(Trap::Queue).with(|disk| "sdq".clone_into(&mut disk.name));
     let (host, mock) = here([trapped, MockDisk::new(MockKind::Sas), MockDisk::new(MockKind::Raid)]);
     let document = host.reader().unwrap().all();
-    let page = text::table::of(&document, Style::PLAIN, false);
+    let page = text(&shown(document, false), Style::PLAIN);
     let row =
         page.lines().find(|line| line.trim_start().starts_with("sdq")).unwrap_or_else(|| panic!("{page}"));
     assert!(row.contains("protected") && row.contains("write through"), "{page}");
-    assert!(page.lines().any(|line| line.starts_with("danger")), "{page}");
+    assert!(page.lines().any(|line| line.starts_with("  danger")), "{page}");
     assert!(!mock.flush_arrives("sdq"));
 
     let PolicyCommand::Heal(arguments) = parsed(&["heal", "--all"]) else { panic!() };
@@ -236,22 +253,21 @@ fn the_detail_view_and_the_bytes_say_what_was_asked() {
     let recording = Arc::new(RecordingGateway::new(mock));
     host.gateway = recording.clone();
     let document = host.reader().unwrap().all();
-    let name = document.devices[0].name.clone();
-    let page = text::detail::of(&document.devices[0], Style { width: 200, ..Style::PLAIN });
+    let of_one = PolicyShow { exchanges: Some(recording.exchanges()), ..shown(document, true) };
+    let page = text(&of_one, Style { width: 200, ..Style::PLAIN });
     assert!(page.contains("read by nvme-feature") && page.contains("flushes are sent"), "{page}");
     assert!(page.contains("unsafe_shutdowns = 7"), "{page}");
-    let bytes = text::wire::answers(&name, &recording.exchanges(&name));
-    assert!(bytes.contains("nvme-identify-controller: 4096 bytes"), "{bytes}");
-    assert!(bytes.contains("NVMe admin 02"), "Get Log Page: {bytes}");
+    assert!(page.contains("nvme-identify-controller: 4096 bytes"), "{page}");
+    assert!(page.contains("NVMe admin 02"), "Get Log Page: {page}");
 }
 
 #[test]
 fn the_table_explains_its_columns_and_every_question_mark() {
     let (host, _) = here([MockDisk::new(MockKind::Virtio), MockDisk::new(MockKind::Sata)]);
     let document = host.reader().unwrap().all();
-    let page = text::table::of(&document, Style { width: 200, ..Style::PLAIN }, true);
+    let page = text(&shown(document.clone(), false), Style { width: 200, is_terminal: true, ..Style::PLAIN });
     for column in ["state", "cache", "changeable", "default", "saved", "kernel", "identity"] {
-        assert!(page.lines().any(|line| line.starts_with(&format!("  {column:<14}"))), "{column}: {page}");
+        assert!(page.lines().any(|line| line.starts_with(&format!("  {column} "))), "{column}: {page}");
     }
     for view in &document.devices {
         let kind = if view.transport == "virtio" { "virtio" } else { "ATA" };
@@ -305,16 +321,19 @@ fn a_word_is_recorded_and_opens_the_way_to_protected() {
     assert_eq!(exit_of(&claim::give(&mut host, &ended).err().unwrap()), Exit::Usage);
     let PolicyCommand::Claim(arguments) = typed("2099-12-31") else { panic!() };
     let given = claim::give(&mut host, &arguments).unwrap();
-    let document =
-        validates("policy-claim", &claim::Document::of(&file, &given.claim.identity, Some(&given.claim), 0));
+    let document = validates(
+        "policy-claim",
+        &PolicyClaim { claim: Some(given.claim.clone()), ..claim::document(&file, &given.claim.identity) },
+    );
     assert_eq!((&document["claim"]["who"], &document["withdrawn"]), (&"R".into(), &0.into()));
     let identity = given.claim.identity.clone();
-    let document = validates("policy-claim", &claim::Document::of(&file, &identity, None, 1));
+    let document =
+        validates("policy-claim", &PolicyClaim { withdrawn: 1, ..claim::document(&file, &identity) });
     assert_eq!((&document["claim"], &document["withdrawn"]), (&serde_json::Value::Null, &1.into()));
     assert_eq!((given.doubt, given.claim.who.as_str()), (None, "R"));
     let plan = planned(&host, &["plan", "power-protected", &name]);
     assert_eq!(plan.changes.len(), 1, "{plan:#?}");
-    assert!(text::plan::of(&plan, Style::PLAIN, false).contains("because: R says so"));
+    assert!(plan_page(&plan, Style::PLAIN, false).contains("because: R says so"));
 }
 
 #[test]
@@ -328,7 +347,7 @@ fn what_is_kept_is_brought_back_and_can_be_let_go() {
     let places = InstallPaths { root: root.path().to_owned(), program: "/usr/bin/plumb".to_owned() };
     let mut ledger = Ledger::default();
     let done = persist::keep(&host, &arguments, &places, &mut ledger).unwrap();
-    let document = validates("policy-persist", &persist::Document::of(ledger.clone(), done));
+    let document = validates("policy-persist", &persist::document(ledger.clone(), done));
     assert_eq!(document["kept"][0]["standing"], "requested");
     assert!(std::fs::read_to_string(places.rules()).unwrap().contains(&identity));
     assert_eq!(ledger.kept.len(), 1);

@@ -7,14 +7,15 @@ use plumb_policy::error::PolicyError;
 use plumb_policy::journal;
 use plumb_policy::plan::{self, Plan};
 use plumb_policy::verify::verify;
+use plumb_report::Kind;
 
 use super::host::{Host, refusal};
-use super::{print, text};
 use crate::arguments::policy::VerifyArguments;
 use crate::exit::{Exit, Refusal};
 use crate::{files, terminal};
 
 pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
+    let format = arguments.shared.printed.format(Kind::State)?;
     files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
     let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
@@ -29,9 +30,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.prometheus_file {
         arguments.writing.file(path).write(verification.metrics().as_bytes()).map_err(Refusal::from)?;
     }
-    print(arguments.shared.json, &verification, || {
-        text::report::verification(&verification, terminal::style())
-    })?;
+    terminal::show_status(&verification, format)?;
     Ok(if verification.has_drift() { Exit::Finding } else { Exit::Done })
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use plumb_path::Severity;
 use plumb_policy::view::PolicyDocument;
 use plumb_policy::watch::{Change, Watcher};
+use plumb_report::{Format, Kind};
 use serde::Serialize;
 
 use super::host::Host;
@@ -26,6 +27,7 @@ struct Line<'a> {
 
 /// Watches until it is interrupted, or has looked often enough. That something has changed is a finding.
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
+    let json = arguments.shared.printed.format(Kind::Events)? == Format::Json;
     files::check(arguments.prometheus_file.as_deref().map(|path| arguments.writing.file(path)))?;
     let stop = stop::on_signals()?;
     // Names that stand for nothing are a mistake now, and disks that are gone later.
@@ -38,7 +40,7 @@ pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<Exit> {
     loop {
         for change in watcher.look(document) {
             exit = exit.and(Exit::Finding);
-            tell(&change, arguments.shared.json)?;
+            tell(&change, json)?;
         }
         if let Some(path) = &arguments.prometheus_file {
             arguments.writing.file(path).write(watcher.metrics().as_bytes()).map_err(Refusal::from)?;

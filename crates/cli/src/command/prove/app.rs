@@ -13,7 +13,7 @@ use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::proof::{Again, Further, Kept, Request, SubjectWords, prove};
 use plumb_prove::session::{RecordOptions, Recorded, record, record_with_calls};
-use plumb_report::{Format, ProofDocument, render};
+use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
 
@@ -21,7 +21,7 @@ use super::judging::{self, Ready};
 use super::kept_run::{self, KeptRun};
 use super::progress::Shown;
 use super::window;
-use crate::arguments::output::OutputArguments;
+use crate::arguments::output::{OutputArguments, Printed};
 use crate::arguments::{Arguments, Command, Detail, RecordingArguments};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
@@ -144,9 +144,8 @@ pub(crate) struct AppArguments {
     #[arg(long)]
     no_change: bool,
 
-    /// Print one JSON document instead of the terminal report
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 
     /// Write the result to FILE as JUnit XML, for a build server
     #[arg(long, value_name = "FILE")]
@@ -164,6 +163,7 @@ pub(crate) struct AppArguments {
 
 /// Records or reads a recording, explores it, and reports.
 pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
+    typed.printed.format(Kind::Proof)?;
     let (typed, argv_begun) = resumed(typed)?;
     let started_at = time_of_day();
     let out = match &typed.resume {
@@ -240,7 +240,7 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
         recording: Some(kept_run::recording_of(run)),
         seed: Some(manifest.seed),
         resume: typed.resume,
-        json: typed.json,
+        printed: typed.printed,
         junit: typed.junit,
         writing: typed.writing,
         detail: typed.detail,
@@ -324,7 +324,7 @@ fn report(typed: &AppArguments, run: KeptRun, document: &ProofDocument) -> anyho
         let text = render(document, Format::Junit, style)?;
         output.write(text.as_bytes()).map_err(|error| anyhow::Error::from(Refusal::from(error)))
     });
-    terminal::show(document, typed.json, style)?;
+    terminal::show(document, typed.printed.format(Kind::Proof)?, style)?;
     kept.and(junit)?;
     Ok(exit::of_proof(document))
 }

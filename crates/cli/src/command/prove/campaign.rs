@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use clap::Args;
 use plumb_block::Nanos;
-use plumb_prove::witness::campaign::{Campaign, CampaignDocument, CycleResult};
+use plumb_prove::witness::campaign::{Campaign, CampaignDocument};
 use plumb_prove::witness::power::{Machine, PowerSwitch};
+use plumb_report::Kind;
+use plumb_report::document::power::CampaignShown;
+use plumb_report::status::Read;
 use plumb_state::places;
 
 use super::verify::exit_of;
 use super::writer::PatternArguments;
+use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -68,9 +72,8 @@ pub(crate) struct CampaignArguments {
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
 
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 
     #[command(flatten)]
     pattern: PatternArguments,
@@ -84,7 +87,7 @@ fn moments(typed: &str) -> Result<(Nanos, Nanos), String> {
 
 /// Does what was typed.
 pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
-    let json = arguments.json;
+    let format = arguments.printed.format(Kind::Status)?;
     let campaign = meant(arguments)?;
     let stop = stop::on_signals()?;
     let mut told = |document: &CampaignDocument| {
@@ -93,11 +96,7 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
         terminal::say(&format!("plumb: cycle {} of {wanted}: {}", cycle.number, cycle.because));
     };
     let document = campaign.run(&stop, &mut told)?;
-    if json {
-        terminal::print_json(&document)?;
-    } else {
-        terminal::print(&text(&document))?;
-    }
+    terminal::show_status(&Read::<CampaignShown>::new(&document)?, format)?;
     let is_whole = document.incomplete_because.is_none();
     Ok(exit_of(&document.level).and(if is_whole { Exit::Done } else { Exit::NotMeasured }))
 }
@@ -141,16 +140,4 @@ fn meant(typed: CampaignArguments) -> anyhow::Result<Campaign> {
         patience: Duration::from(typed.patience),
         seed: typed.seed,
     })
-}
-
-fn text(document: &CampaignDocument) -> String {
-    let CampaignDocument { headline, cycles, cycles_wanted, clean, losses, .. } = document;
-    let (done, not_counted) = (cycles.len(), cycles.len() as u64 - clean - losses);
-    let mut lines = vec![format!(
-        "{headline}\n{done} of {cycles_wanted} cycles: {clean} clean, {losses} with losses, {not_counted} not counted"
-    )];
-    lines.extend(document.incomplete_because.as_ref().map(|why| format!("incomplete: {why}")));
-    let bad = cycles.iter().filter(|cycle| cycle.result != CycleResult::Clean);
-    lines.extend(bad.take(20).map(|cycle| format!("  cycle {}: {}", cycle.number, cycle.because)));
-    lines.join("\n") + "\n"
 }

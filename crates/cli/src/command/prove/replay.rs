@@ -9,15 +9,16 @@ use plumb_linux::apart;
 use plumb_prove::explore::Choice;
 use plumb_prove::file_system::FileSystem;
 use plumb_prove::subject::Outcome;
+use plumb_report::document::power::ProveReplay;
 use plumb_report::document::proof::Failure;
-use plumb_report::{ProofDocument, Recorded};
+use plumb_report::{Format, Kind, ProofDocument, Recorded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
-use serde::Serialize;
 
 use super::judging::{self, Ready};
 use super::kept_run;
+use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -40,33 +41,20 @@ pub(crate) struct ReplayArguments {
     failure: Option<String>,
 
     /// Mount the state at DIR for a look, and run no checker; until Enter or Ctrl-C
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "format"])]
     mount: Option<PathBuf>,
 
     /// Let this kernel mount what a drive left that breaks its contract: it may crash
     #[arg(long)]
     mount_here: bool,
 
-    /// Print one JSON document
-    #[arg(long, conflicts_with = "mount")]
-    json: bool,
-}
-
-/// Outcome of a replay.
-#[derive(Serialize)]
-struct Replayed<'a> {
-    schema: &'static str,
-    class: &'a str,
-    required: Option<u64>,
-    /// True if it fails as it did.
-    reproduced: bool,
-    /// Finding of the checker now; null if it finds nothing.
-    found: Option<&'a str>,
-    words: Option<&'a str>,
+    #[command(flatten)]
+    printed: Printed,
 }
 
 /// Does what was typed.
 pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
+    let format = typed.printed.format(Kind::Status)?;
     let document = match Recorded::open(&typed.run) {
         Ok(Some(Recorded::Proof(document))) => document,
         opened => {
@@ -83,7 +71,7 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
         Some(directory) => look(&ready, &choice, directory, &stop),
         None => {
             judging::private_mounts()?;
-            said(typed, failure, &ready.judge().outcome(&choice)?)
+            said(failure, &ready.judge().outcome(&choice)?, format)
         }
     }
 }
@@ -105,32 +93,22 @@ fn wrong(typed: &ReplayArguments, what: &str) -> Refusal {
     Refusal::new(Exit::Usage, format!("{}: {what}", typed.run.display()))
 }
 
-fn said(typed: &ReplayArguments, failure: &Failure, found: &Outcome) -> anyhow::Result<Exit> {
-    let (class, required) = (failure.class.name(), failure.required);
-    let (now, words) = match found {
+fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<Exit> {
+    let class = failure.class.name();
+    let (found, words) = match outcome {
         Outcome::Intact => (None, None),
-        Outcome::Failed { class, words } => (Some(class.name()), Some(words.as_str())),
+        Outcome::Failed { class, words } => (Some(class.name().to_owned()), Some(words.clone())),
     };
-    let reproduced = now == Some(class);
-    if typed.json {
-        let schema = "plumb/prove-replay/1";
-        let replayed = Replayed { schema, class, required, reproduced, found: now, words };
-        terminal::print_json(&replayed)?;
-    } else {
-        let verdict = match now {
-            _ if reproduced => format!("fails again: {class}"),
-            Some(now) => {
-                format!("fails as {now} now; it failed as {class}, so the checker is not deterministic")
-            }
-            None => format!("is intact now; it failed as {class}, so the checker is not deterministic"),
-        };
-        let required = match required {
-            Some(number) => format!("Acknowledgement {number} had to be found"),
-            None => "Nothing was acknowledged yet".to_owned(),
-        };
-        let words = words.map_or(String::new(), |words| format!("The checker says: {words}\n"));
-        terminal::print(&format!("The state {verdict}. {required}.\n{words}"))?;
-    }
+    let reproduced = found.as_deref() == Some(class);
+    let replayed = ProveReplay {
+        schema: ProveReplay::SCHEMA.to_owned(),
+        class: class.to_owned(),
+        required: failure.required,
+        reproduced,
+        found,
+        words,
+    };
+    terminal::show_status(&replayed, format)?;
     Ok(if reproduced { Exit::Finding } else { Exit::NotMeasured })
 }
 

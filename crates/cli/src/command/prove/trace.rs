@@ -10,10 +10,12 @@ use anyhow::Context as _;
 use clap::Args;
 use plumb_linux::child::{self, Limits};
 use plumb_prove::trace::{TraceDocument, Tracer};
-use plumb_report::Style;
-use plumb_report::terminal::{Cell, Ink, Table};
+use plumb_report::Kind;
+use plumb_report::document::power::TraceShown;
+use plumb_report::status::Read;
 
 use super::failing_drive;
+use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
@@ -28,9 +30,8 @@ pub(crate) struct TraceArguments {
     /// again and believes it (takes root)
     #[arg(long)]
     fail_fsync: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
     /// The program and its arguments. What it writes to stdout goes to stderr
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -38,6 +39,7 @@ pub(crate) struct TraceArguments {
 
 /// Traces the program, and prints what it leaves to luck.
 pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
     let mut document = if arguments.fail_fsync {
         failing_drive::with(&|place| traced(&arguments.command, place, Some(place), &stop))?
@@ -46,11 +48,7 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
         traced(&arguments.command, arguments.beneath.as_deref().unwrap_or(&here), None, &stop)?
     };
     document.command = arguments.command;
-    if arguments.json {
-        terminal::print_json(&document)?;
-    } else {
-        terminal::print(&text(&document, terminal::style()))?;
-    }
+    terminal::show_status(&Read::<TraceShown>::new(&document)?, format)?;
     if !document.findings.is_empty() {
         return Ok(Exit::Finding);
     }
@@ -87,30 +85,4 @@ fn traced(
     }
     let document = TraceDocument::of(&traced, status.success());
     Ok(TraceDocument { ended: status.to_string(), ..document })
-}
-
-fn text(document: &TraceDocument, style: Style) -> String {
-    let mut out = match document.findings.len() {
-        0 => "Nothing was left to luck".to_owned(),
-        1 => "1 thing was left to luck".to_owned(),
-        count => format!("{count} things were left to luck"),
-    };
-    out += &format!(" beneath {}; the program ended with {}.\n", document.beneath, document.ended);
-    match document.failed_writes {
-        Some(0) => out += "No write of file data reached the drive, so none could fail: nothing is known.\n",
-        Some(_) => out += "A write of the drive failed beneath the program, as was asked for.\n",
-        None => {}
-    }
-    let findings = Table::of(&document.findings)
-        .left("file", |finding| Cell::inked(Ink::Bold, &finding.path))
-        .left("left to luck", |finding| &finding.sentence);
-    out.extend(findings.if_any().map(|table| format!("\n{}", table.show_wrapped(style))));
-    let synced = Table::of(&document.synced)
-        .left("synced", |(path, _)| *path)
-        .right("times", |(_, count)| count.to_string());
-    out.extend(synced.if_any().map(|table| format!("\n{}", table.show(style))));
-    for (way, count) in &document.not_seen {
-        out += &format!("\nNot seen: what was written through {way}, which was set up {count} times.\n");
-    }
-    out
 }

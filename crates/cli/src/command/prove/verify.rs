@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use plumb_block::{Nanos, RealClock, Time};
-use plumb_prove::witness::{Link, Message, Peer, VerifyDocument, fetch, verify};
+use plumb_block::{RealClock, Time};
+use plumb_prove::witness::{Link, Message, Peer, fetch, verify};
+use plumb_report::Kind;
+use plumb_report::document::power::VerifyShown;
+use plumb_report::status::Read;
 use plumb_targets::{Intent, Permission};
 
 use super::writer::{name_of, open};
+use crate::arguments::output::Printed;
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
@@ -25,13 +29,13 @@ pub(crate) struct VerifyArguments {
     #[arg(long, value_name = "COMMAND")]
     witness: String,
 
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printed: Printed,
 }
 
 /// Does what was typed.
 pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
+    let format = arguments.printed.format(Kind::Status)?;
     let stop = stop::on_signals()?;
     let time = Time::Real(Arc::new(RealClock::start()));
     let opened = open(&arguments.target, Intent::READ, &Permission::default(), &time)?;
@@ -43,10 +47,8 @@ pub(crate) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     link.ask(&Message::Verified(Box::new(found.clone())))?;
     if is_stdio {
         terminal::say(&found.headline);
-    } else if arguments.json {
-        terminal::print_json(&found)?;
     } else {
-        terminal::print(&text(&found))?;
+        terminal::show_status(&Read::<VerifyShown>::new(&found)?, format)?;
     }
     Ok(exit_of(&found.level))
 }
@@ -58,31 +60,4 @@ pub(super) fn exit_of(level: &str) -> Exit {
         "warning" => Exit::NotMeasured,
         _ => Exit::Done,
     }
-}
-
-fn text(found: &VerifyDocument) -> String {
-    let VerifyDocument { headline, run, blocks_read, acknowledged, .. } = found;
-    let mut lines =
-        vec![format!("{headline}\nrun {run}, {blocks_read} blocks read, {acknowledged} writes acknowledged")];
-    lines.extend(found.oldest_loss.map(|seconds| {
-        let before = Nanos::from_secs_f64(seconds);
-        format!("the oldest missing write was durable {before} before the last that the witness heard")
-    }));
-    if found.unreadable_at_risk > 0 {
-        let blocks = found.unreadable_at_risk;
-        lines.push(format!("{blocks} blocks that were being written cannot be read, which is allowed"));
-    }
-    for example in &found.examples {
-        let (class, at) = (example.class, example.offset.0);
-        let write = example.write.map_or_else(|| "no write".to_owned(), |write| format!("write {write}"));
-        let ago = example.before_cut.map(Nanos::from_secs_f64);
-        let ago = ago.map_or_else(String::new, |ago| format!(", durable {ago} before the last heard"));
-        let there = match (example.found_write, &example.found_run, example.found_offset) {
-            (Some(write), _, Some(offset)) => format!("; there is write {write} for byte {}", offset.0),
-            (None, Some(run), _) => format!("; there is a block of run {run}"),
-            _ => String::new(),
-        };
-        lines.push(format!("  {class:<12} byte {at}: {write}{ago}{there}"));
-    }
-    lines.join("\n") + "\n"
 }

@@ -1,0 +1,25 @@
+//! `plumb cache advise`: how large a log the user's own writes need.
+
+use plumb_compare::cache_advice::{AdviceQuestion, advise};
+use plumb_report::Format;
+
+use crate::arguments::cache::AdviseArguments;
+use crate::exit::{Exit, Refusal};
+use crate::{stop, terminal, traces};
+
+pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result<Exit> {
+    let stop = stop::on_signals()?;
+    let question = AdviceQuestion {
+        recording: &arguments.recording,
+        backing: &arguments.backing,
+        backing_iops: arguments.backing_iops,
+        backing_rate: arguments.backing_rate,
+        log: &arguments.log,
+        sizes: &arguments.size,
+    };
+    let trace = traces::named(&arguments.recording)?;
+    let mut say = |size| terminal::say(&format!("plumb: a log of {size}"));
+    let advice = advise(&question, trace, &stop, &mut say).map_err(Refusal::from)?;
+    terminal::show_status(&advice, format)?;
+    Ok(Exit::Done)
+}

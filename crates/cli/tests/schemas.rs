@@ -1,0 +1,132 @@
+//! Every document that plumb prints has a schema that is shipped: each name in the sources has a file of that
+//! name, and what commands print on simulated drives is as its schema says and holds nothing else. Guards
+//! against a document whose schema was forgotten.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use plumb_testkit::schema::Schema;
+use serde_json::Value;
+
+use crate::common::{document, plumb};
+
+/// Names in files of plumb's own, which docs/ON_DISK_FORMAT.md describes and no command prints.
+const ON_DISK: [&str; 5] = ["cache-config", "probe", "recorded-subject", "recording", "tree"];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(directory: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            // What stands in tests names no document.
+            found.push(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned());
+        }
+    }
+}
+
+/// Returns the names between `"plumb/` and `/1"`.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let after = text.split("\"plumb/").skip(1);
+    after.filter_map(|rest| rest.split_once("/1\"")).map(|(name, _)| name).filter(|name| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    })
+}
+
+#[test]
+fn every_name_of_a_document_has_a_schema_that_says_it() {
+    let mut texts = Vec::new();
+    for of in std::fs::read_dir(crates()).unwrap() {
+        let of = of.unwrap().path().join("src");
+        if of.is_dir() {
+            sources(&of, &mut texts);
+        }
+    }
+    let names: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
+    assert!(names.len() > 35, "{names:?}");
+    let missing: Vec<&&str> = names
+        .iter()
+        .filter(|name| !ON_DISK.contains(name))
+        .filter(|name| !crates().join(format!("report/schemas/{name}.schema.json")).is_file())
+        .collect();
+    assert!(missing.is_empty(), "no schema: {missing:?}");
+    for name in names.iter().filter(|name| !ON_DISK.contains(name)) {
+        // Of a document that says another name the schema complains.
+        let other = serde_json::json!({"schema": "plumb/other/1"});
+        let complaints = Schema::open(name).complaints(&other);
+        let says = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));
+        assert!(says, "{name}: {complaints:?}");
+    }
+}
+
+#[test]
+fn what_commands_print_on_simulated_drives_is_as_its_schema_says() {
+    let root = tempfile::tempdir().unwrap();
+    let drive = "sim:consumer-nvme-ssd";
+    let load = ["--size", "16M", "--random", "--write", "100", "--duration", "100ms", "--no-record"];
+    let commands: [(&str, &[&str]); 12] = [
+        ("survey", &["survey", drive]),
+        ("check", &["check", drive, "--seconds", "1", "--no-record"]),
+        ("load", &[&["load", drive], &load[..]].concat()),
+        (
+            "compare",
+            &[&["compare", "--factor", "buffering=direct,dsync", "--budget", "5s", drive], &load[..]]
+                .concat(),
+        ),
+        ("study", &["study", "d", "--no-record"]),
+        ("drive-list", &["drive", "list"]),
+        ("drive-model", &["drive", "show", "consumer-nvme-ssd"]),
+        ("drives", &["drive", "status"]),
+        ("caches", &["cache", "status"]),
+        ("policy", &["policy", "show", drive]),
+        ("restore", &["restore", "--dry-run"]),
+        ("diskspd", &["diskspd", "-b4K", "-d1", "-w100", "-c16M", drive, "--no-record"]),
+    ];
+    for (name, words) in commands {
+        let output = plumb().args(words).arg("--json").env("XDG_RUNTIME_DIR", root.path()).output().unwrap();
+        let printed: Value = document(&output);
+        Schema::of_document(&printed).assert_holds(&printed);
+        let said = printed["schema"].as_str().unwrap();
+        let expected = if name == "diskspd" { "load" } else { name };
+        assert_eq!(said, format!("plumb/{expected}/1"), "{words:?}");
+    }
+}
+
+#[test]
+fn each_form_of_a_status_is_printed_and_one_that_there_is_not_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let printed = |words: &[&str], format: &str| {
+        let mut command = plumb();
+        command.args(words).args(["--format", format]).env("XDG_RUNTIME_DIR", root.path());
+        command.env("PLUMB_STATE_DIR", root.path());
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.code().unwrap(), text, String::from_utf8(output.stderr).unwrap())
+    };
+    for (words, says) in [
+        (&["drive", "list"][..], "consumer-nvme-ssd"),
+        (&["drive", "show", "nearline-4tb"], "parameter"),
+        (&["cache", "status"], "there is no cache"),
+        (&["policy", "show", "sim:nearline-4tb"], "nearline-4tb"),
+        (&["survey", "sim:nearline-4tb"], "nearline-4tb"),
+    ] {
+        for (format, begins) in [("text", ""), ("html", "<!doctype html>"), ("markdown", "# plumb ")] {
+            let (code, text, error) = printed(words, format);
+            assert!(code <= 1 && text.starts_with(begins) && text.contains(says), "{words:?}: {text}{error}");
+        }
+        let (_, csv, _) = printed(words, "csv");
+        assert!(csv.starts_with("section,name,at_seconds,metric,value,unit\n"), "{csv}");
+        assert!(csv.lines().any(|row| row.contains("plumb/")), "{csv}");
+        let (code, _, error) = printed(words, "junit");
+        assert!(code == 2 && error.contains("expected terminal, html, markdown, json"), "{words:?}: {error}");
+    }
+    let (code, text, _) = printed(&["cache", "status"], "prometheus");
+    assert!(code == 0 && text.contains("# TYPE plumb_cache_served gauge"), "{text}");
+    let (code, _, error) = printed(&["drive", "list"], "prometheus");
+    assert!(code == 2 && error.contains("`prometheus` is not a format of a status"), "{error}");
+}

@@ -1,0 +1,175 @@
+//! Progress of many hosts, in words and as a sample of the live view.
+
+use plumb_block::Nanos;
+use plumb_load::LoadOutcome;
+use plumb_report::printable::printable;
+use plumb_report::quantity::{duration, rate, throughput};
+use plumb_report::tui::{LiveApplication, LivePhase, LiveSample, LiveTarget};
+use plumb_report::verdict::{STRAGGLER_SHARE, named};
+
+use crate::controller::{Controller, HostNow, Phase};
+
+/// Last figures of each host, from which the samples of a live view are made.
+#[derive(Debug, Default)]
+pub struct Rates {
+    hosts: Vec<HostFigures>,
+}
+
+impl Rates {
+    /// Takes in the figures that the hosts have sent, and builds the sample for the live view of a load that
+    /// is `expected` to last so long.
+    pub fn sample(&mut self, controller: &Controller, now: Nanos, expected: Option<Nanos>) -> LiveSample {
+        learn(controller, &mut self.hosts);
+        sample(controller, &self.hosts, now, expected)
+    }
+}
+
+/// Returns how far the hosts are, in words.
+pub fn summary(controller: &Controller) -> String {
+    let count = |phase: Phase| controller.hosts().filter(|host| host.has_task && host.phase == phase).count();
+    let phases = [
+        (Phase::Connecting, "connecting"),
+        (Phase::Preparing, "preparing"),
+        (Phase::Running, "running"),
+        (Phase::Done, "done"),
+        (Phase::Missing, "missing"),
+    ];
+    let parts = phases.map(|(phase, words)| (count(phase), words));
+    let parts =
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    format!("hosts: {}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Last figures that a host has sent. Hosts send figures once a second, so a rate is that between two of
+/// them.
+#[derive(Debug, Clone, Default)]
+struct HostFigures {
+    /// How long it had measured.
+    length: Nanos,
+    application: LiveApplication,
+    /// Operations and bytes per second.
+    rate: (f64, f64),
+}
+
+impl HostFigures {
+    /// Takes in figures, if they are others than the last.
+    fn learn(&mut self, outcome: &LoadOutcome) {
+        if outcome.length == self.length {
+            return;
+        }
+        // Figures of another load begin again.
+        let before = if outcome.length > self.length { std::mem::take(self) } else { Self::default() };
+        let seconds = outcome.length.since(before.length).as_secs_f64();
+        let application = application(outcome);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let operations = rate(application.operations, before.application.operations);
+        let bytes = rate(application.bytes, before.application.bytes);
+        *self = Self { length: outcome.length, application, rate: (operations, bytes) };
+    }
+}
+
+fn learn(controller: &Controller, seen: &mut Vec<HostFigures>) {
+    seen.resize(controller.hosts().len(), HostFigures::default());
+    for (host, seen) in controller.hosts().zip(seen) {
+        match host.measured() {
+            Some(outcome) => seen.learn(outcome),
+            None => *seen = HostFigures::default(),
+        }
+    }
+}
+
+/// Builds the sample for the live view.
+fn sample(controller: &Controller, seen: &[HostFigures], now: Nanos, expected: Option<Nanos>) -> LiveSample {
+    let started = controller.started_at().filter(|started| *started <= now);
+    let missing = controller
+        .hosts()
+        .filter_map(|host| Some(format!("{}: {}", printable(host.name), printable(host.because?))));
+    let with_task = || controller.hosts().zip(seen).filter(|(host, _)| host.has_task);
+    let target = |(host, seen): (HostNow<'_>, &HostFigures)| LiveTarget {
+        name: printable(host.name),
+        application: seen.application,
+        taken_at: Some(seen.length.as_secs_f64()),
+        ..LiveTarget::default()
+    };
+    LiveSample {
+        elapsed: started.map_or(0.0, |started| now.since(started).as_secs_f64()),
+        expected: expected.map(Nanos::as_secs_f64),
+        phase: if started.is_some() { LivePhase::Measuring } else { LivePhase::Preparing },
+        targets: with_task().map(target).collect(),
+        remarks: together(with_task()).into_iter().chain(done(controller)).chain(missing).collect(),
+    }
+}
+
+/// Describes what all hosts reach, and which of them hold the others up: the table may have no room for
+/// these.
+fn together<'a>(hosts: impl Iterator<Item = (HostNow<'a>, &'a HostFigures)>) -> Option<String> {
+    let measuring = hosts.filter(|(host, seen)| host.phase == Phase::Running && seen.rate.0 > 0.0);
+    let mut rates: Vec<(f64, f64, &str)> =
+        measuring.map(|(host, seen)| (seen.rate.0, seen.rate.1, host.name)).collect();
+    rates.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (slowest, median) = (rates.first()?, rates[rates.len() / 2].0);
+    let stragglers = rates.iter().filter(|(rate, ..)| rates.len() > 2 && *rate < STRAGGLER_SHARE * median);
+    let stragglers = named(stragglers.map(|(.., name)| *name));
+    let told = if stragglers.is_empty() { String::new() } else { format!("; stragglers: {stragglers}") };
+    Some(printable(&format!(
+        "all: {}/s, {}; slowest {}: {}/s{told}",
+        rate(rates.iter().map(|(operations, ..)| operations).sum()),
+        throughput(rates.iter().map(|(_, bytes, _)| bytes).sum()),
+        slowest.2,
+        rate(slowest.0)
+    )))
+}
+
+/// Names the hosts that were done first and last.
+fn done(controller: &Controller) -> Option<String> {
+    let mut done: Vec<(Nanos, &str)> = controller
+        .hosts()
+        .filter(|host| host.phase == Phase::Done)
+        .filter_map(|host| Some((host.result?.lasted?, host.name)))
+        .collect();
+    done.sort_unstable();
+    let ((first, one), (last, other)) = (done.first()?, done.last()?);
+    let seconds = |time: &Nanos| duration(time.as_secs_f64());
+    let (first, last) = (seconds(first), seconds(last));
+    Some(printable(&format!("{} done: first {one} after {first}, last {other} after {last}", done.len())))
+}
+
+fn application(outcome: &LoadOutcome) -> LiveApplication {
+    let moved = [&outcome.read, &outcome.write, &outcome.trim];
+    let latency =
+        moved.iter().find(|direction| direction.operations() > 0).and_then(|one| one.latency.summary());
+    LiveApplication {
+        operations: moved.iter().map(|direction| direction.operations()).sum(),
+        bytes: moved.iter().map(|direction| direction.bytes.0).sum(),
+        flushes: outcome.flush.operations(),
+        // Latencies since the start: hosts send what they have measured until now.
+        latency: latency.map(Into::into).unwrap_or_default(),
+        sync: outcome.flush.latency.summary().map(Into::into).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_block::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_between_two_figures_however_often_it_is_looked_at() {
+        let mut outcome = LoadOutcome::empty();
+        let mut seen = HostFigures::default();
+        for second in 1..=3 {
+            outcome.length = Nanos::secs(second);
+            (0..100 * second).for_each(|_| outcome.read.latency.record(Nanos::micros(5)));
+            outcome.read.bytes += Bytes(8192 * 100 * second);
+            (0..10).for_each(|_| seen.learn(&outcome));
+            assert_eq!(seen.rate, (100.0 * second as f64, 819_200.0 * second as f64));
+        }
+        // The next load begins again.
+        let mut next = LoadOutcome::empty();
+        next.length = Nanos::secs(2);
+        (0..10).for_each(|_| next.read.latency.record(Nanos::micros(5)));
+        seen.learn(&next);
+        assert_eq!(seen.rate.0, 5.0);
+    }
+}

@@ -1,0 +1,300 @@
+//! Work of an agent: loads, which run together with those of other hosts, and commands of this program that
+//! print a document.
+//!
+//! Only the whole program knows the language of workloads and the levels of comparisons, so loads are run by
+//! [`Loads`], which it implements.
+
+use std::fs::File;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plumb_block::{Clock, FailureKind, Nanos, in_one_line};
+use plumb_linux::child::{self, Limits, Pipe, Tail};
+use plumb_load::{Event, LoadOutcome, Observer, SpanResult};
+use plumb_measure::Series;
+use plumb_trial::{Trial, TrialError};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::agent::Agent;
+use crate::clock::MonotonicClock;
+use crate::message::{Identity, LoadTask, Task, TaskResult};
+use crate::stdio::{self, Link, Work};
+
+/// Path of the running program, also where its file has been taken away.
+pub const PROGRAM: &str = "/proc/self/exe";
+/// In the environment of a command that an agent runs.
+const OF_AGENT: &str = "PLUMB_OF_AGENT";
+/// How often figures are sent.
+const FIGURES_EVERY: Nanos = Nanos::secs(1);
+/// How long a command may take to end when it is told to. It does not outlive its agent.
+const END_WITHIN: Duration = Duration::from_secs(5);
+/// The longest document of a command.
+const DOCUMENT_MAX: usize = 6 << 20;
+/// Number of bytes that are kept of what a command says on stderr.
+const SAID_MAX: usize = 4 << 10;
+/// Highest exit code of a command whose document is an answer: 1 says that something was found.
+const ANSWERED: u8 = 1;
+
+/// Runs the loads that a controller describes.
+pub trait Loads: Send + Sync {
+    /// Runs `load` at its level, shown to `observer`, until its end or the stop of `link`, and returns it
+    /// with the exit code of a command that ran it.
+    ///
+    /// # Errors
+    /// If nothing could be measured, or the level could not be set or put back.
+    fn run(
+        &self,
+        load: &LoadTask,
+        link: &Link,
+        observer: &mut dyn Observer,
+    ) -> Result<(Trial, u8), TaskFailure>;
+}
+
+/// A task of which nothing comes.
+#[derive(Debug, thiserror::Error)]
+#[error("{because}")]
+pub struct TaskFailure {
+    /// Way in which a command would fail.
+    pub kind: FailureKind,
+    /// Reason, for the controller.
+    pub because: String,
+}
+
+impl TaskFailure {
+    fn new(kind: FailureKind, because: impl Into<String>) -> Self {
+        Self { kind, because: because.into() }
+    }
+
+    fn system(error: &io::Error) -> Self {
+        Self::new(FailureKind::Failed, format!("{PROGRAM}: {error}"))
+    }
+}
+
+impl From<TrialError> for TaskFailure {
+    fn from(error: TrialError) -> Self {
+        Self::new(error.kind(), in_one_line(&error))
+    }
+}
+
+impl From<serde_json::Error> for TaskFailure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(FailureKind::Failed, error.to_string())
+    }
+}
+
+/// Answers a controller over stdin and stdout until it is gone; returns why, if it was lost. `stop` also ends
+/// a task early.
+///
+/// # Errors
+/// If the program cannot be read, or the system cannot wait.
+pub fn run(stop: &Arc<AtomicBool>, loads: Arc<dyn Loads>) -> io::Result<Option<String>> {
+    let clock = MonotonicClock;
+    let agent = Agent::new(own_identity()?, clock.now());
+    let work: Arc<Work> = Arc::new(move |task, link: &Link| done(&task, link, &*loads));
+    stdio::serve(agent, &clock, stop, &work)
+}
+
+/// Removes the file of this program and its directory, both of which were made for this run alone.
+///
+/// # Errors
+/// If the file cannot be removed.
+pub fn remove_program() -> io::Result<()> {
+    let path = std::env::current_exe()?;
+    std::fs::remove_file(&path)?;
+    // Whoever copied it takes away what is left of the directory.
+    path.parent().map(|parent| std::fs::remove_dir(parent).ok());
+    Ok(())
+}
+
+/// Ends this process with its agent, however that went, where this is a command that an agent runs.
+pub fn end_with_agent() {
+    if std::env::var_os(OF_AGENT).is_some() {
+        // Without it the command ends by itself, later.
+        set_parent_process_death_signal(Some(Signal::TERM)).ok();
+    }
+}
+
+/// Returns the identity of this program.
+///
+/// # Errors
+/// If its file cannot be read.
+pub fn own_identity() -> io::Result<Identity> {
+    Identity::of(File::open(PROGRAM)?)
+}
+
+fn done(task: &Task, link: &Link, loads: &dyn Loads) -> TaskResult {
+    let done = match task {
+        Task::Load(load) => run_load(load, link, loads),
+        Task::Command { arguments, .. } => run_command(arguments, &link.stop),
+    };
+    done.unwrap_or_else(|failure| TaskResult {
+        exit: failure.kind.exit_code(),
+        because: Some(failure.because),
+        ..TaskResult::default()
+    })
+}
+
+/// Runs a load, which starts with those of the other hosts.
+fn run_load(load: &LoadTask, link: &Link, loads: &dyn Loads) -> Result<TaskResult, TaskFailure> {
+    let mut observer = Together {
+        link,
+        lasted: Nanos::ZERO,
+        before: Nanos::ZERO,
+        behind: Nanos::ZERO,
+        start: Start::Awaited,
+        sent: None,
+    };
+    let (trial, exit) = loads.run(load, link, &mut observer)?;
+    Ok(TaskResult {
+        exit,
+        because: trial.ended.reason(),
+        document: Some(trial.recording.document.to_json()?),
+        outcome: outcome(&trial),
+        lasted: Some(observer.before + observer.lasted),
+    })
+}
+
+/// Appends what all spans measured to one outcome; `None` if there were no spans.
+fn outcome(trial: &Trial) -> Option<LoadOutcome> {
+    let mut totals = trial.spans.iter().map(|span| span.ran.result.total());
+    let mut whole = totals.next()?;
+    totals.for_each(|next| whole.append(&next));
+    // The times of each worker are in the document.
+    whole.worker_cpu.clear();
+    Some(whole)
+}
+
+/// Watches a load that runs together with those of other hosts.
+struct Together<'a> {
+    link: &'a Link,
+    /// How long the span runs that runs now, and how long those before it ran.
+    lasted: Nanos,
+    before: Nanos,
+    /// How late it was already when it was told to start.
+    behind: Nanos,
+    start: Start,
+    /// When figures were sent last.
+    sent: Option<Nanos>,
+}
+
+/// How long a load in virtual time waits once it has begun. A hundred agents on two processors have begun
+/// within a fifth of it.
+const ALL_BEGIN: Duration = Duration::from_millis(50);
+
+/// The controller's knowledge of the start of a span. The controller takes each message in its turn alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The controller has not told when to start.
+    Awaited,
+    /// The controller has told when to start, and does not know that all have begun.
+    Told,
+    /// The controller knows that all have begun.
+    Begun,
+}
+
+impl Together<'_> {
+    /// Tells that the span has begun, so much late, if that was not told.
+    fn tell_begun(&mut self, late: Nanos) {
+        if self.start == Start::Told {
+            self.link.begun(late);
+            self.start = Start::Begun;
+        }
+    }
+}
+
+impl Observer for Together<'_> {
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress { progress, .. } => self.lasted = progress.elapsed,
+            Event::Ready { start, is_virtual } => start.set(self.start_at(start.get(), *is_virtual)),
+            Event::Begun { late } => self.tell_begun(self.behind.saturating_add(*late)),
+            Event::WantsFigures(answer) => answer.set(self.wants_figures()),
+            Event::Figures(result) => self.figures(result),
+            _ => {}
+        }
+    }
+}
+
+impl Together<'_> {
+    fn start_at(&mut self, now: Nanos, is_virtual: bool) -> Nanos {
+        self.before += std::mem::take(&mut self.lasted);
+        // A span may end before it is seen that all have begun.
+        self.tell_begun(self.behind);
+        self.start = Start::Awaited;
+        let Some(at) = self.link.wait_for_start() else { return now };
+        self.start = Start::Told;
+        if !is_virtual {
+            let now = MonotonicClock.now();
+            self.behind = now.since(at);
+            return at.max(now);
+        }
+        while MonotonicClock.now() < at && !self.link.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from(at.since(MonotonicClock.now()).min(Nanos::millis(50))));
+        }
+        self.tell_begun(MonotonicClock.now().since(at));
+        // A load in virtual time takes the whole processor: where there are more of them than processors, all
+        // begin before one goes on.
+        std::thread::sleep(ALL_BEGIN);
+        now
+    }
+
+    fn wants_figures(&mut self) -> bool {
+        let now = MonotonicClock.now();
+        let is_due =
+            self.start != Start::Awaited && self.sent.is_none_or(|sent| now.since(sent) >= FIGURES_EVERY);
+        if is_due {
+            self.sent = Some(now);
+        }
+        is_due
+    }
+
+    fn figures(&mut self, result: &SpanResult) {
+        let mut outcome = result.total();
+        outcome.worker_cpu.clear();
+        for direction in [&mut outcome.read, &mut outcome.write, &mut outcome.trim, &mut outcome.flush] {
+            direction.series = Series::starting_at(Nanos::ZERO, Nanos::ZERO);
+        }
+        self.link.figures(outcome);
+    }
+}
+
+/// Runs a command of this program that changes nothing on other people's data, and takes its document.
+fn run_command(arguments: &[String], stop: &AtomicBool) -> Result<TaskResult, TaskFailure> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if !matches!(words[..], ["survey" | "check", ..] | ["policy", "show", ..]) {
+        let problem = "an agent runs survey, check and policy show, and loads";
+        return Err(TaskFailure::new(FailureKind::Refused, problem));
+    }
+    let system = |error| TaskFailure::system(&error);
+    let (mut document, mut said) = (Vec::new(), Tail::new(SAID_MAX));
+    let (out, stdout) = Pipe::new(|bytes| {
+        let room = DOCUMENT_MAX.saturating_sub(document.len());
+        document.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    })
+    .map_err(system)?;
+    let (err, stderr) = Pipe::new(|bytes| said.push(bytes)).map_err(system)?;
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env(OF_AGENT, "1").stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let limits = Limits { timeout: None, stop, grace: END_WITHIN, kills_leftovers: true };
+    let ended = child::run(command, vec![out, err], limits).map_err(system)?;
+    if document.len() >= DOCUMENT_MAX {
+        let problem = format!("its document is larger than {} MiB", DOCUMENT_MAX >> 20);
+        return Err(TaskFailure::new(FailureKind::NotMeasured, problem));
+    }
+    let (document, said) = (String::from_utf8_lossy(&document).into_owned(), said.text());
+    let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+    let exit = code.unwrap_or(FailureKind::Failed.exit_code());
+    let last = said
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .map(|line| line.trim_start_matches("plumb: ").to_owned());
+    Ok(TaskResult {
+        exit,
+        because: last.filter(|_| exit > ANSWERED),
+        document: Some(document).filter(|document| !document.is_empty()),
+        ..TaskResult::default()
+    })
+}

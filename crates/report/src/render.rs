@@ -1,0 +1,180 @@
+//! The one function that renders every kind of document in every format.
+
+use plumb_path::Survey;
+
+use crate::document::json::pretty;
+use crate::document::{
+    ComparisonDocument, FleetDocument, FleetRecording, ObservationDocument, ProofDocument, Recorded,
+    RunRecording, StudyDocument, TargetRecording,
+};
+use crate::format::{Format, Kind, NoSuchFormat};
+use crate::status::StatusDocument;
+use crate::terminal::{self, Style};
+use crate::{comparison, export, fleet, html, markdown, observation, proof, study};
+
+/// A report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The page, or the XML.
+    #[error("the page or the XML could not be made")]
+    Html(#[from] askama::Error),
+    /// A JSON format.
+    #[error("the JSON could not be made")]
+    Json(#[from] serde_json::Error),
+    /// There is no such format of this.
+    #[error(transparent)]
+    NoSuchFormat(#[from] NoSuchFormat),
+}
+
+/// Object to be rendered.
+#[derive(Debug, Clone, Copy)]
+pub enum Rendered<'a> {
+    /// A run of a load, or a check.
+    Run(&'a RunRecording),
+    /// A proof.
+    Proof(&'a ProofDocument),
+    /// A comparison.
+    Comparison(&'a ComparisonDocument),
+    /// A study.
+    Study(&'a StudyDocument),
+    /// Many hosts, with the distributions of each that were kept.
+    Fleet(&'a FleetDocument, &'a [TargetRecording]),
+    /// An observation.
+    Observation(&'a ObservationDocument),
+    /// A survey.
+    Survey(&'a Survey),
+    /// How something is, or what a command did.
+    Status(&'a dyn StatusDocument),
+}
+
+macro_rules! rendered {
+    ($($variant:ident: $document:ident),*) => {$(
+        impl<'a> From<&'a $document> for Rendered<'a> {
+            fn from(document: &'a $document) -> Self {
+                Self::$variant(document)
+            }
+        }
+    )*};
+}
+rendered!(
+    Run: RunRecording, Proof: ProofDocument, Comparison: ComparisonDocument, Study: StudyDocument,
+    Observation: ObservationDocument, Survey: Survey
+);
+
+impl<'a> From<&'a FleetDocument> for Rendered<'a> {
+    fn from(document: &'a FleetDocument) -> Self {
+        Self::Fleet(document, &[])
+    }
+}
+
+impl<'a> From<&'a FleetRecording> for Rendered<'a> {
+    fn from(recording: &'a FleetRecording) -> Self {
+        Self::Fleet(&recording.document, &recording.hosts)
+    }
+}
+
+impl<'a> From<&'a Recorded> for Rendered<'a> {
+    fn from(recorded: &'a Recorded) -> Self {
+        match recorded {
+            Recorded::Run(recording) => Self::Run(recording),
+            Recorded::Proof(document) => Self::Proof(document),
+            Recorded::Comparison(document) => Self::Comparison(document),
+            Recorded::Study(document) => Self::Study(document),
+            Recorded::Fleet(recording) => Self::from(&**recording),
+            Recorded::Observation(document) => Self::Observation(document),
+        }
+    }
+}
+
+impl Rendered<'_> {
+    /// Returns the kind of the document.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Run(_) => Kind::Run,
+            Self::Proof(_) => Kind::Proof,
+            Self::Comparison(_) => Kind::Comparison,
+            Self::Study(_) => Kind::Study,
+            Self::Fleet(..) => Kind::Fleet,
+            Self::Observation(_) => Kind::Observation,
+            Self::Survey(_) => Kind::Survey,
+            Self::Status(status) => status.kind(),
+        }
+    }
+
+    fn to_json(self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::Run(recording) => recording.document.to_json(),
+            Self::Proof(document) => pretty(document),
+            Self::Comparison(document) => pretty(document),
+            Self::Study(document) => pretty(document),
+            Self::Fleet(document, _) => pretty(document),
+            Self::Observation(document) => pretty(document),
+            Self::Survey(survey) => pretty(survey),
+            Self::Status(status) => status.to_json(),
+        }
+    }
+
+    /// Renders a format that is not the same for all: text or Markdown.
+    fn words(self, of: Words, style: Style) -> String {
+        let outline = match self {
+            Self::Run(recording) if of == Words::Terminal => {
+                return terminal::run(&recording.document, style);
+            }
+            Self::Run(recording) => return markdown::markdown(recording),
+            Self::Survey(survey) if of == Words::Terminal => return terminal::surveyed(survey, style),
+            Self::Survey(survey) => return markdown::survey(survey),
+            Self::Status(status) if of == Words::Terminal => return terminal::page(&status.page(), style),
+            Self::Status(status) => return markdown::page(&status.page()),
+            Self::Proof(document) => proof::outline(document),
+            Self::Comparison(document) => comparison::outline(document),
+            Self::Observation(document) => observation::outline(document),
+            Self::Study(document) => study::outline(document),
+            Self::Fleet(document, _) => fleet::outline(document),
+        };
+        match of {
+            Words::Terminal => terminal::outline(&outline, style),
+            Words::Markdown => markdown::outline(&outline),
+        }
+    }
+
+    fn metrics(self) -> Option<String> {
+        match self {
+            Self::Run(recording) => Some(export::prometheus::prometheus(recording)),
+            Self::Fleet(document, hosts) => Some(export::prometheus::fleet(document, hosts)),
+            Self::Survey(survey) => Some(export::prometheus::survey(survey)),
+            Self::Status(status) => status.metrics(),
+            _ => None,
+        }
+    }
+}
+
+/// A format for people without elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Terminal,
+    Markdown,
+}
+
+/// `of` as `format`. `style` matters to [`Format::Terminal`] alone.
+///
+/// # Errors
+/// If there is no such format of it; if a figure of the document cannot be written as JSON, or the page's
+/// template fails: neither happens to documents that came from JSON.
+pub fn render<'a>(of: impl Into<Rendered<'a>>, format: Format, style: Style) -> Result<String, RenderError> {
+    let of = of.into();
+    let none = || NoSuchFormat { format, of: of.kind() };
+    of.kind().check(format)?;
+    Ok(match (format, of) {
+        (Format::Terminal, _) => of.words(Words::Terminal, style),
+        (Format::Markdown, _) => markdown::ended(of.words(Words::Markdown, style)),
+        (Format::Html, _) => html::page(of)?,
+        (Format::Json, _) => of.to_json()?,
+        (Format::Csv, Rendered::Run(recording)) => export::csv::csv(recording),
+        (Format::Csv, Rendered::Fleet(document, _)) => export::csv::fleet(document),
+        (Format::Csv, _) => export::csv::values(&serde_json::from_str(&of.to_json()?)?),
+        (Format::Prometheus, _) => of.metrics().ok_or_else(none)?,
+        (Format::Fio, Rendered::Run(recording)) => export::fio::fio(recording)?,
+        (Format::Junit, Rendered::Proof(document)) => export::junit::junit(document)?,
+        (Format::Fio | Format::Junit, _) => return Err(none().into()),
+    })
+}

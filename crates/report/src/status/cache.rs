@@ -1,0 +1,307 @@
+//! How caches are.
+
+use plumb_block::{Bytes, Nanos};
+use plumb_path::metrics::{Metrics, kind_of};
+
+use super::{Read, StatusDocument};
+use crate::document::cache::{CacheDetached, CacheShown, CachesShown, ExtentShown, RecoveryShown};
+use crate::document::json::pretty;
+use crate::format::Kind;
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
+use crate::quantity::counted;
+
+const TITLE: &str = "plumb cache status";
+/// How many damaged parts are shown to people.
+const SHOWN: usize = 8;
+
+impl StatusDocument for Read<CacheShown> {
+    fn page(&self) -> Page {
+        let mut page = Page { title: TITLE, sections: Vec::new() };
+        match self.shown.schema.as_str() {
+            "plumb/cache-create/1" => created(&mut page, &self.shown),
+            "plumb/cache-serve/1" => served(&mut page, &self.shown),
+            _ if self.shown.is_stopped => {
+                let left = self.shown.only_in_log();
+                let words =
+                    format!("{}: stopped; {left} only in the log, until it is served again", self.shown.name);
+                page.add("", vec![Item::text(&words)]);
+            }
+            _ => add(&mut page, &self.shown),
+        }
+        page
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::State
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Some(metrics(std::slice::from_ref(&self.shown)))
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for Read<CachesShown> {
+    fn page(&self) -> Page {
+        let mut page = Page { title: TITLE, sections: Vec::new() };
+        self.shown.caches.iter().for_each(|cache| add(&mut page, cache));
+        if self.shown.caches.is_empty() {
+            page.add("", vec![Item::text("there is no cache; `plumb cache create` makes one")]);
+        }
+        page
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::State
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Some(metrics(&self.shown.caches))
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for CacheDetached {
+    fn page(&self) -> Page {
+        let Self { name, backing, .. } = self;
+        let but = match self.given_up_bytes {
+            0 => String::new(),
+            bytes => format!(", but for {} that were given up,", Bytes(bytes)),
+        };
+        let after = if self.is_backing_gone { "so is what was written back to" } else { "check what is on" };
+        let words = match self.discarded {
+            false => format!("{name}: gone; {backing} holds everything{but} and is used alone from now on"),
+            true => format!("{name}: gone, with what only its log held; {after} {backing}"),
+        };
+        Page::plain("plumb cache detach", vec![Item::text(&words)])
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}
+
+/// Returns why a cache does not serve any more though it is open, and what to do.
+pub fn not_serving(name: &str, why: &str) -> String {
+    format!(
+        "{why}; mend that, then stop it (`plumb cache stop {name}`) and serve it again, which reads its log"
+    )
+}
+
+fn created(page: &mut Page, cache: &CacheShown) {
+    let (name, backing) = (&cache.name, &cache.backing.path);
+    let mut facts: Vec<String> = cache.legs.iter().map(|leg| format!("log {}", leg.path)).collect();
+    facts.push(format!("uuid {}", cache.uuid));
+    facts.push(format!(
+        "`plumb cache serve {name} --attach` (or --nbd SOCKET) serves it; from now on {backing} needs it"
+    ));
+    let title = format!("{name}: {} of log in front of {backing}", Bytes(cache.size));
+    page.add(printable(&title), vec![Item::facts(facts)]);
+}
+
+fn served(page: &mut Page, cache: &CacheShown) {
+    let title = format!("{}: {} with {} in the log", cache.name, cache.backing.path, cache.only_in_log());
+    let places = places(cache.device.as_ref(), &cache.nbd_uris);
+    let stop = Row::new("stop", &format!("plumb cache stop {}", cache.name));
+    page.add(printable(&title), vec![Item::Rows(places.chain([stop]).collect())]);
+}
+
+/// Rows that say where something is served.
+pub(super) fn places<'a>(device: Option<&'a String>, uris: &'a [String]) -> impl Iterator<Item = Row> {
+    let device = device.into_iter().map(|device| Row::new("device", device));
+    device.chain(uris.iter().map(|uri| Row::new("nbd", uri)))
+}
+
+fn add(page: &mut Page, cache: &CacheShown) {
+    let size = cache.backing.size.map(|size| format!(" of {}", Bytes(size))).unwrap_or_default();
+    let title = format!("{}: {}{size}, {}", cache.name, cache.backing.path, cache.mode);
+    let mut facts = match cache.dirty_bytes {
+        Some(dirty) => contents(cache, dirty),
+        None => vec![format!("not served: `plumb cache serve {}`; log of {}", cache.name, Bytes(cache.size))],
+    };
+    facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
+    facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));
+    facts.extend(cache.recovery.iter().flat_map(|found| recovery(cache, found)));
+    if cache.served {
+        let flushes = &cache.flushes;
+        let amplification =
+            cache.write_amplification.map(|times| format!("; {times:.2} bytes to the log for each written"));
+        facts.push(format!(
+            "flushes: {} asked for, {} of the log, {} of the backing device{}",
+            flushes.front,
+            flushes.log,
+            flushes.backing,
+            amplification.unwrap_or_default()
+        ));
+    }
+    facts.extend(cache.device.iter().map(|device| format!("device {device}")));
+    facts.extend(cache.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
+    facts.extend((!cache.nbd_uris.is_empty()).then(|| format!("{} connected over NBD", cache.nbd_clients)));
+    facts.push(format!("uuid {}", cache.uuid));
+    page.add(printable(&title), vec![Item::facts(facts)]);
+}
+
+/// Describes what the log of an open cache holds.
+fn contents(cache: &CacheShown, dirty: u64) -> Vec<String> {
+    let mut facts = Vec::new();
+    let state = cache.state.as_deref();
+    let state = state.filter(|state| !matches!(*state, "serving" | "recovering" | "stopped"));
+    facts.extend(state.map(|why| format!("NOT SERVING: {}", not_serving(&cache.name, why))));
+    facts.extend((!cache.served).then(|| "not served; this is what its log holds".to_owned()));
+    facts.extend(cache.draining.then(|| "everything is being written back".to_owned()));
+    let age = cache.oldest_dirty.filter(|_| cache.served);
+    let age = age.map(|age| format!(", the oldest for {} or more", Nanos::from_secs_f64(age)));
+    let eta = cache.drain_eta.filter(|_| cache.only_in_log() > Bytes(0));
+    let eta = eta.map(|eta| format!(", written back in about {}", Nanos::from_secs_f64(eta)));
+    let zeroed = cache.zeroed_bytes.filter(|zeroed| *zeroed > 0);
+    let zeroed = zeroed.map(|zeroed| format!(", {} zeroed or discarded", Bytes(zeroed)));
+    let beside = [zeroed, age, eta].into_iter().flatten().collect::<String>();
+    facts.push(format!("{} only in the log{beside}", Bytes(dirty)));
+    let (used, log) = (cache.log_used.unwrap_or(0), cache.log_size.unwrap_or(cache.size));
+    facts.push(format!("log {} of {} in use", Bytes(used), Bytes(log)));
+    facts.extend((cache.mode == "ordered" && !cache.ordered).then(|| {
+        "not in order yet: what was written in another mode, or before it was served, is written back first"
+            .to_owned()
+    }));
+    facts.extend(cache.write_back_error.iter().map(|why| format!("WRITING BACK FAILS: {why}")));
+    let unreadable = |part: &ExtentShown| {
+        format!("UNREADABLE: {} from byte {} on; write it again", Bytes(part.length), part.offset)
+    };
+    facts.extend(cache.unreadable.iter().take(SHOWN).map(unreadable));
+    facts
+}
+
+/// Describes what was found in the log when it was opened.
+fn recovery(cache: &CacheShown, found: &RecoveryShown) -> Vec<String> {
+    let mut facts = vec![format!(
+        "{} of {} in the log when it was opened",
+        counted(found.records, "record"),
+        found.record_bytes
+    )];
+    let are_all = cache.legs.iter().all(|leg| leg.state != "lost");
+    let missing = if are_all { "" } else { " on the devices that are there" };
+    facts.extend(
+        (!cache.served && cache.is_sound())
+            .then(|| format!("no record that was durable is damaged or gone{missing}")),
+    );
+    let (given_up, lost) = (found.given_up_records, found.lost_records);
+    facts.extend((lost > 0).then(|| {
+        let lost = counted(lost, "durable record");
+        format!(
+            "LOST: at least {lost}, from the first that is damaged or gone on; check what is on the device"
+        )
+    }));
+    facts.extend((given_up > 0).then(|| {
+        let given_up = counted(given_up, "record");
+        format!("given up at its end: {given_up} behind a torn one; no record says that anything there was flushed")
+    }));
+    for (leg, lacks) in cache.legs.iter().zip(&found.legs) {
+        let (path, behind, damaged) = (&leg.path, lacks.behind_bytes, lacks.damaged_bytes);
+        facts.extend(lacks.front_lost.then(|| {
+            format!("DAMAGED: what log {path} is found by has gone from its start; its end has it, and serving writes it again")
+        }));
+        facts.extend(
+            (behind.0 > 0).then(|| format!("log {path} lacked the last {behind}, which another one has")),
+        );
+        facts.extend((damaged.0 > 0).then(|| {
+            format!("DAMAGED: log {path} has durable records of {damaged} with something damaged or gone")
+        }));
+    }
+    let damaged = |part: &ExtentShown| {
+        let length = Bytes(part.length);
+        format!("DAMAGED: {length} from byte {} on; reads of it fail until it is written again", part.offset)
+    };
+    facts.extend(cache.damaged.iter().take(SHOWN).map(damaged));
+    let more = cache.damaged.len().saturating_sub(SHOWN);
+    facts.extend((more > 0).then(|| format!("DAMAGED: {more} more; --json has all")));
+    facts
+}
+
+/// Name, help text and value of a metric of each cache.
+type Gauge = (&'static str, &'static str, fn(&CacheShown) -> Option<f64>);
+
+const GAUGES: [Gauge; 13] = [
+    ("served", "The cache is served.", |cache| Some(f64::from(cache.served))),
+    ("log_size_bytes", "Bytes used of each device of the log.", |cache| Some(cache.size as f64)),
+    ("log_used_bytes", "Bytes of the log that hold records.", |cache| cache.log_used.map(|of| of as f64)),
+    ("dirty_bytes", "Bytes of data that only the log holds.", |cache| cache.dirty_bytes.map(|of| of as f64)),
+    (
+        "zeroed_bytes",
+        "Bytes that were zeroed or discarded, which the backing device does not have yet.",
+        |cache| cache.zeroed_bytes.map(|zeroed| zeroed as f64),
+    ),
+    ("oldest_dirty_seconds", "The least age of the oldest record in the log.", |cache| cache.oldest_dirty),
+    ("drain_bytes_per_second", "The rate of writing back.", |cache| cache.drain_rate),
+    ("drain_eta_seconds", "How long it would take to write everything back.", |cache| cache.drain_eta),
+    ("failed", "The cache does not serve any more, though its server runs.", |cache| {
+        cache.state.as_ref().map(|state| f64::from(state != "serving" && state != "recovering"))
+    }),
+    ("write_back_failing", "Writing back does not go on.", |cache| {
+        cache.served.then(|| f64::from(cache.write_back_error.is_some()))
+    }),
+    ("unreadable_bytes", "Bytes that the log cannot read any more.", |cache| {
+        cache.served.then(|| cache.unreadable.iter().map(|part| part.length).sum::<u64>() as f64)
+    }),
+    ("legs_lost", "Devices of the log that failed.", |cache| {
+        cache.served.then(|| cache.legs.iter().filter(|leg| leg.state == "lost").count() as f64)
+    }),
+    ("write_amplification_ratio", "Bytes written to the log for each byte written through it.", |cache| {
+        cache.write_amplification
+    }),
+];
+
+/// Key of the document, name and help text of a metric that counts.
+const COUNTERS: [(&str, &str, &str); 18] = [
+    ("flushes", "flushes_front_total", "Flushes and FUA writes asked for by clients."),
+    ("leg_flushes", "flushes_log_total", "Flushes of the devices of the log."),
+    ("backing_flushes", "flushes_backing_total", "Flushes of the backing device."),
+    ("reads", "reads_total", "Reads by clients."),
+    ("read", "read_bytes_total", "Bytes read by clients."),
+    ("writes", "writes_total", "Writes, zeroings and discards by clients."),
+    ("written", "written_bytes_total", "Bytes written by clients."),
+    ("bypassed", "bypassed_bytes_total", "Bytes of them that went past the log."),
+    ("absorbed", "absorbed_bytes_total", "Bytes of them that replaced what only the log had."),
+    ("backing_read", "backing_read_bytes_total", "Bytes read from the backing device for clients."),
+    ("leg_written", "log_written_bytes_total", "Bytes written to all devices of the log."),
+    ("destage_writes", "destage_writes_total", "Writes to the backing device from the log."),
+    ("destaged", "destaged_bytes_total", "Bytes of them."),
+    ("delayed", "delayed_seconds_total", "How long writes were delayed because the log fills."),
+    ("checksum_errors", "checksum_errors_total", "Blocks of the log that were not what was written."),
+    ("leg_read_errors", "log_read_errors_total", "Reads of the log that failed."),
+    ("repaired", "repairs_total", "Places of a device of the log that were replaced by what another had."),
+    ("destage_errors", "write_back_errors_total", "Failed reads and writes of writing back."),
+];
+
+/// The metrics of caches. What is unknown has no sample.
+fn metrics(caches: &[CacheShown]) -> String {
+    let mut out = Metrics::default();
+    let mut family = |name: &str, help: &str, value: &dyn Fn(&CacheShown) -> Option<f64>| {
+        let name = format!("plumb_cache_{name}");
+        out.family(&name, kind_of(&name), help);
+        for (cache, value) in caches.iter().filter_map(|cache| Some((cache, value(cache)?))) {
+            out.sample(&name, &[("cache", &cache.name), ("uuid", &cache.uuid)], value);
+        }
+    };
+    for (name, help, value) in GAUGES {
+        family(name, help, &value);
+    }
+    for (key, name, help) in COUNTERS {
+        family(name, help, &|cache| cache.counts.get(key).copied());
+    }
+    let name = "plumb_cache_leg_live";
+    out.family(name, "gauge", "The device of the log has everything.");
+    for cache in caches.iter().filter(|cache| cache.served) {
+        for leg in &cache.legs {
+            let labels = [("cache", &*cache.name), ("uuid", &cache.uuid), ("leg", &leg.path)];
+            out.sample(name, &labels, f64::from(leg.state == "live"));
+        }
+    }
+    out.into_text()
+}

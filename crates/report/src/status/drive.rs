@@ -1,0 +1,208 @@
+//! Simulated drives: the models that are shipped, and how drives are that are served.
+
+use plumb_block::Bytes;
+
+use super::cache::places;
+use super::{Read, StatusDocument};
+use crate::document::drive::{DriveGone, DriveList, DriveModel, DriveShown, DrivesShown, ModelFigure};
+use crate::document::json::pretty;
+use crate::format::Kind;
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
+use crate::quantity::counted;
+use crate::terminal::{Cell, Ink, Table};
+
+const TITLE: &str = "plumb drive status";
+
+impl StatusDocument for DriveList {
+    /// Makes a line for each model, and below it what it stands for.
+    fn page(&self) -> Page {
+        let table = Table::of(&self.models)
+            .left("model", |model| Cell::inked(Ink::Bold, printable(&model.name)))
+            .left("kind", |model| &model.kind)
+            .left("interface", |model| &model.interface)
+            .right("size", |model| Bytes(model.size).to_string())
+            .left("write cache", |model| write_cache(&model.write_cache))
+            .table();
+        let below = self.models.iter().map(|model| printable(&model.description)).collect();
+        let end = "`plumb drive show MODEL` tells what one is made of, `plumb drive serve MODEL` makes one.";
+        let mut page = Page::plain("plumb drive list", vec![Item::Table(table.with_notes(below))]);
+        page.add("", vec![Item::text(end)]);
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}
+
+fn write_cache(words: &str) -> Cell {
+    let ink = match () {
+        () if words.ends_with("ignored") => Ink::Red,
+        () if words.ends_with("volatile") => Ink::Yellow,
+        () if words.ends_with("protected") => Ink::Green,
+        () => Ink::Plain,
+    };
+    Cell::inked(ink, words)
+}
+
+impl StatusDocument for DriveModel {
+    fn page(&self) -> Page {
+        let mut page = Page { title: "plumb drive show", sections: Vec::new() };
+        let title = format!("{}: {} {}", self.name, self.interface, self.kind);
+        page.add(
+            printable(&title),
+            vec![Item::facts([self.description.clone(), format!("cache: {}", self.cache)])],
+        );
+        let parameters = Table::of(&self.parameters)
+            .left("parameter", |of| printable(&of.name))
+            .right("value", |of| printable(&of.value))
+            .left("source", |of| printable(of.source.as_deref().unwrap_or("no source given")));
+        page.add("", Item::table(parameters.if_any()));
+        if !self.source.is_empty() {
+            page.add("Sources", Item::lines(&self.source));
+        }
+        match self.figures.as_deref() {
+            None => {}
+            Some([]) => {
+                page.add("", vec![Item::text("There are no figures of this kind of drive to be measured.")])
+            }
+            Some(figures) => {
+                let title = format!("In virtual time, seed {}", Self::SEED);
+                page.add(title, vec![Item::Table(figures_table(figures))]);
+            }
+        }
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}
+
+fn figures_table(figures: &[ModelFigure]) -> Table {
+    Table::of(figures)
+        .left("figure", |row| format!("{}, {}", row.name, row.unit))
+        .right("simulated", |row| format!("{:.2}", row.simulated))
+        .right("published", |row| row.published.map(|of| format!("{of:.2}")).unwrap_or_default())
+        .right("deviation", |row| {
+            row.deviation.map(|off| format!("{:+.1} %", off * 100.0)).unwrap_or_default()
+        })
+        .left("source", |row| printable(row.source.as_deref().unwrap_or_default()))
+        .table()
+}
+
+impl StatusDocument for Read<DriveShown> {
+    fn page(&self) -> Page {
+        let mut page = Page { title: TITLE, sections: Vec::new() };
+        add(&mut page, &self.shown);
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for Read<DrivesShown> {
+    fn page(&self) -> Page {
+        let mut page = Page { title: TITLE, sections: Vec::new() };
+        self.shown.drives.iter().for_each(|drive| add(&mut page, drive));
+        if self.shown.drives.is_empty() {
+            page.add("", vec![Item::text("no drive is being served; `plumb drive serve MODEL` makes one")]);
+        }
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for DriveGone {
+    fn page(&self) -> Page {
+        let words = format!("{}: its process was gone; what it left is taken away", self.name);
+        Page::plain("plumb drive detach", vec![Item::text(&words)])
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Status
+    }
+}
+
+fn add(page: &mut Page, drive: &DriveShown) {
+    let gone = if drive.is_gone { ", taken away" } else { "" };
+    let title = printable(&format!("{}: {} of {}{gone}", drive.name, drive.model, Bytes(drive.size)));
+    if drive.schema == "plumb/drive-serve/1" {
+        let places = places(drive.device.as_ref(), &drive.nbd_uris);
+        let power = Row::new("power", &format!("plumb drive cut {}", drive.name));
+        return page.add(title, vec![Item::Rows(places.chain([power]).collect())]);
+    }
+    let mut facts = history(drive);
+    if !drive.is_gone {
+        facts.extend(prospects(drive));
+    }
+    page.add(title, vec![Item::facts(facts)]);
+}
+
+/// How a drive is, and what it did.
+fn history(drive: &DriveShown) -> Vec<String> {
+    let power = if drive.power { "on" } else { "OFF" };
+    let cache = match drive.wce {
+        None => "none to switch",
+        Some(true) => "on",
+        Some(false) => "off",
+    };
+    let mut facts = vec![
+        format!("power {power}, write cache {cache}, {} at risk", Bytes(drive.dirty_bytes)),
+        format!(
+            "{}, {} ({} with FUA), {}",
+            counted(drive.reads, "read"),
+            counted(drive.writes, "write"),
+            drive.fua_writes,
+            counted(drive.flushes, "flush")
+        ),
+    ];
+    if drive.flushes_dropped > 0 {
+        let dropped = counted(drive.flushes_dropped, "flush");
+        facts
+            .push(format!("{dropped} more answered by the driver in front of it, which the drive never saw"));
+    }
+    facts.extend(drive.lost_at_last_cut_blocks.map(|lost| losses(drive, lost)));
+    facts
+}
+
+/// Describes what the last power cut took.
+fn losses(drive: &DriveShown, lost: u64) -> String {
+    let cuts = counted(drive.cuts, "power cut");
+    let promised = drive.lost_although_durable_blocks.unwrap_or(0);
+    let lie =
+        if promised > 0 { format!(", {promised} of which it had said were durable") } else { String::new() };
+    format!("{cuts}; the last took {}{lie}", counted(lost, "acknowledged block"))
+}
+
+/// Lists what is to come for the drive, and where it is reached.
+fn prospects(drive: &DriveShown) -> Vec<String> {
+    let mut facts = Vec::new();
+    facts.extend(drive.cut_armed.as_ref().map(|when| format!("its power will be cut at {when}")));
+    if drive.latched {
+        facts.push("a flush has failed: no later one succeeds until its power was off".to_owned());
+    }
+    facts.extend(drive.faults.iter().map(|fault| format!("fault {fault}")));
+    facts.extend(drive.device.iter().map(|device| format!("device {device}")));
+    if !drive.device_open_across_cut.is_empty() {
+        let users = drive.device_open_across_cut.join("; ");
+        facts.push(format!(
+            "every request to it fails until it is closed: the power was cut while it was in use ({users})"
+        ));
+    }
+    facts.extend(drive.nbd_uris.iter().map(|uri| format!("nbd {uri}")));
+    if drive.nbd_clients > 0 {
+        facts.push(format!("{} over NBD", counted(drive.nbd_clients, "client")));
+    }
+    facts
+}

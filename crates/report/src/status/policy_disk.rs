@@ -1,0 +1,118 @@
+//! One disk in full.
+
+use plumb_block::Bytes;
+use plumb_policy::view::{DeviceView, Holder};
+
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
+
+/// Adds everything that is known of a disk.
+pub(super) fn disk(page: &mut Page, view: &DeviceView) {
+    let mut rows = Vec::new();
+    let mut line = |what: &str, text: &str| rows.push(Row::new(what, text));
+    line("identity", view.identity.as_deref().unwrap_or("none: it could not be known again"));
+    let model = model(view);
+    if !model.is_empty() {
+        let serial = view.serial.as_deref().map_or_else(String::new, |serial| format!(", serial {serial}"));
+        line("model", &format!("{model}{serial}"));
+    }
+    line("reached", &reached(view));
+    line("device", &device(view));
+    line("kernel", &kernel(view));
+    line("protection", &protection(view));
+    for counter in &view.health {
+        line("health", &format!("{} = {} ({})", counter.name, counter.value, counter.source));
+    }
+    for (number, holder) in view.holders.iter().enumerate() {
+        line(if number == 0 { "on it" } else { "" }, &on_it(holder));
+    }
+    if view.holders.is_empty() {
+        line("on it", "nothing");
+    }
+    view.redundancy_groups.iter().for_each(|group| line("member of", group));
+    line("changed by", &view.changeable_by);
+    if let Some(refusal) = &view.refusal {
+        line("refused", &refusal.reason);
+        line("  instead", &refusal.remedy);
+    }
+    page.add(format!("{}: {}", printable(&view.name), view.state.word()), vec![Item::Rows(rows)]);
+    let finding =
+        |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
+    page.add("", view.findings.iter().map(finding).collect());
+}
+
+/// Vendor and model as one; the vendor that a translation layer makes up is left out.
+pub(super) fn model(view: &DeviceView) -> String {
+    let vendor = view.vendor.as_deref().filter(|vendor| *vendor != "ATA" && *vendor != "NVMe");
+    let both: Vec<&str> = vendor.into_iter().chain(view.model.as_deref()).map(str::trim).collect();
+    printable(&both.join(" "))
+}
+
+pub(super) const fn on_off(value: Option<bool>) -> &'static str {
+    plumb_policy::state::on_off(value, "?")
+}
+
+pub(super) const fn yes_no(value: Option<bool>) -> &'static str {
+    match value {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
+    }
+}
+
+fn reached(view: &DeviceView) -> String {
+    let size = view.size.map_or_else(String::new, |size| format!(", {}", Bytes(size)));
+    let port = if view.port.is_empty() { String::new() } else { format!(", {}", view.port) };
+    let turns = match view.rotational {
+        Some(true) => ", rotating",
+        Some(false) => ", not rotating",
+        None => "",
+    };
+    format!("{}{port}{size}{turns}", view.transport)
+}
+
+fn device(view: &DeviceView) -> String {
+    let device = &view.device;
+    let Some(wce) = device.wce else {
+        let why = device.wce_unknown_because.as_deref().unwrap_or("it does not say");
+        return format!("write cache not known: {why}");
+    };
+    let sct = device.sct.as_deref().map_or_else(String::new, |sct| format!(", SCT {sct}"));
+    format!(
+        "write cache {} (changeable {}, default {}, saved {}, can be saved {}{sct}), read by {}",
+        on_off(Some(wce)),
+        said(yes_no(device.changeable)),
+        said(on_off(device.default)),
+        said(on_off(device.saved)),
+        said(yes_no(device.saveable)),
+        device.mechanism
+    )
+}
+
+/// In a sentence.
+fn said(word: &'static str) -> &'static str {
+    if word == "?" { "not said" } else { word }
+}
+
+fn kernel(view: &DeviceView) -> String {
+    let kernel = &view.kernel;
+    let Some(write_cache) = &kernel.write_cache else { return "it has no queue of its own".to_owned() };
+    let sent = if write_cache == "write back" { "flushes are sent" } else { "flushes are NOT sent" };
+    let cache_type =
+        kernel.cache_type.as_deref().map_or_else(String::new, |text| format!(", cache_type {text}"));
+    format!("{write_cache}: {sent}{cache_type}, FUA {}", said(yes_no(kernel.fua)))
+}
+
+fn protection(view: &DeviceView) -> String {
+    let Some(protection) = &view.protection else {
+        return "nobody claims that its cache survives a power cut".to_owned();
+    };
+    let until = protection.until.as_deref().map_or_else(String::new, |until| format!(", until {until}"));
+    let (rank, rung) = (protection.rank.word(), protection.rank.rung());
+    format!("{rank} (rung {rung} of 5, 1 is best): {}{until}", protection.claim)
+}
+
+fn on_it(holder: &Holder) -> String {
+    let believes = holder.write_cache.as_deref().map_or_else(String::new, |text| format!(", {text}"));
+    format!("{} ({}{believes})", holder.name, holder.kind)
+}

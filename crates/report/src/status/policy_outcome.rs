@@ -1,0 +1,234 @@
+//! Outcomes of changes to write caches: of an apply or a rollback, a verification, a claim, of policies that
+//! are to last, and the latency that a load felt.
+
+use std::path::PathBuf;
+
+use plumb_block::Nanos;
+use plumb_policy::apply::{DiskResult, Ended, Report};
+use plumb_policy::enforce::Enforcement;
+use plumb_policy::observe::{Observation, ObservedSwitch};
+use plumb_policy::persist::{Kept, Means, Standing};
+use plumb_policy::verify::Verification;
+
+use super::StatusDocument;
+use super::policy_plan::refused;
+use crate::document::json::pretty;
+use crate::document::policy::{PolicyApply, PolicyClaim, PolicyPersist};
+use crate::format::Kind;
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
+use crate::terminal::{Cell, Ink, Table};
+
+/// A document of which a page is one section.
+macro_rules! outcomes {
+    ($($document:ty: $title:literal),*) => {$(
+        impl StatusDocument for $document {
+            fn page(&self) -> Page {
+                let mut page = Page { title: $title, sections: Vec::new() };
+                self.add_to(&mut page);
+                page
+            }
+
+            fn to_json(&self) -> serde_json::Result<String> {
+                pretty(self)
+            }
+        }
+    )*};
+}
+outcomes!(
+    Report: "plumb policy rollback", PolicyApply: "plumb policy apply", PolicyClaim: "plumb policy claim",
+    PolicyPersist: "plumb policy persist", Enforcement: "plumb policy enforce"
+);
+
+/// Adds itself to a page.
+trait Addition {
+    fn add_to(&self, page: &mut Page);
+}
+
+impl Addition for Report {
+    /// Adds what became of each disk, where it is written down, and what to do now.
+    fn add_to(&self, page: &mut Page) {
+        let disks = Table::of(&self.disks)
+            .left("disk", |disk| Cell::inked(Ink::Bold, printable(&disk.name)))
+            .left("result", |disk| result(&disk.result))
+            .left("", |disk| {
+                printable(&match &disk.result {
+                    DiskResult::Verified | DiskResult::Untouched => disk.identity.clone(),
+                    DiskResult::Mismatch { found } => found.clone(),
+                    DiskResult::Failed { error } => error.clone(),
+                    DiskResult::Refused { reason, remedy } => format!("{reason}; {remedy}"),
+                    DiskResult::Interrupted => "between two of its steps".to_owned(),
+                })
+            });
+        let ended = match self.ended {
+            Ended::Complete => "All disks were read back and are as they should be.",
+            Ended::Interrupted => "Interrupted between two steps: what was begun is written down.",
+            Ended::Refused => "A disk must not be changed any more: the others behind it were not touched.",
+            Ended::Failed => "A disk is not as it should be: the others behind it were not touched.",
+        };
+        let mut items = Item::table(disks.if_any());
+        items.push(Item::text(ended));
+        // Not wrapped: it is to be copied.
+        items.push(Item::Block(format!("journal: {}", printable(&self.journal.to_string_lossy()))));
+        items.extend(self.go_on.iter().map(|go_on| Item::Remedy(printable(go_on))));
+        page.add("", items);
+    }
+}
+
+fn result(result: &DiskResult) -> Cell {
+    let (ink, word) = match result {
+        DiskResult::Verified => (Ink::Green, "verified"),
+        DiskResult::Mismatch { .. } => (Ink::Red, "MISMATCH"),
+        DiskResult::Failed { .. } => (Ink::Red, "FAILED"),
+        DiskResult::Refused { .. } => (Ink::Yellow, "refused"),
+        DiskResult::Interrupted => (Ink::Yellow, "interrupted"),
+        DiskResult::Untouched => (Ink::Dim, "untouched"),
+    };
+    Cell::inked(ink, word)
+}
+
+impl Addition for PolicyApply {
+    fn add_to(&self, page: &mut Page) {
+        self.report.add_to(page);
+        if let Some(observation) = &self.observation {
+            page.add("Under a light load (4 KiB and fdatasync, every 10 ms)", vec![felt(observation)]);
+        }
+    }
+}
+
+/// Lists what the light load felt while disks were switched.
+fn felt(observation: &Observation) -> Item {
+    let time = |seconds: f64| Nanos::from_secs_f64(seconds);
+    let switch = |switch: &ObservedSwitch| {
+        let stall = switch.longest_stall.map_or_else(
+            || "no operation was under way: nothing is known".to_owned(),
+            |stall| format!("longest stall {}, {} operations", time(stall), switch.operations),
+        );
+        let text = format!("switched in {}: {stall}, {} errors", time(switch.duration), switch.errors.len());
+        let errors = switch.errors.iter().map(|error| Row::new("", error));
+        std::iter::once(Row::new(&switch.disk, &text)).chain(errors).collect::<Vec<_>>()
+    };
+    let quiet = &observation.undisturbed;
+    let known = match (quiet.median, quiet.max) {
+        (Some(median), Some(max)) => format!("median {}, longest {}", time(median), time(max)),
+        _ => "nothing is known".to_owned(),
+    };
+    let text = format!("{known}, {} operations, {} errors", quiet.operations, quiet.errors);
+    let rows = observation.switches.iter().flat_map(switch);
+    Item::Rows(rows.chain([Row::new("undisturbed", &text)]).collect())
+}
+
+impl StatusDocument for Verification {
+    /// Makes the page of how disks differ from a plan.
+    fn page(&self) -> Page {
+        let rows = self.disks.iter().flat_map(|disk| {
+            let name = disk.name_now.as_deref().unwrap_or(&disk.name);
+            let ok = disk.drift.is_empty().then(|| (Ink::Green, "ok", format!("as planned: {}", disk.asked)));
+            let drift = disk.drift.iter().map(|line| (Ink::Red, "DRIFT", line.clone()));
+            ok.into_iter().chain(drift).map(move |(ink, word, text)| (name, ink, word, text))
+        });
+        let table = Table::of(rows)
+            .left("disk", |(name, ..)| Cell::inked(Ink::Bold, printable(name)))
+            .left("result", |(_, ink, word, _)| Cell::inked(*ink, *word))
+            .left("", |(.., text)| printable(text));
+        let mut items = Item::table(table.if_any());
+        if self.disks.is_empty() {
+            items.push(Item::text("The plan changes no disk: there is nothing to verify."));
+        } else if self.has_drift() {
+            let remedy = "`plumb policy plan` plans the state anew, `plumb policy watch` says when it drifts";
+            items.push(Item::Remedy(remedy.to_owned()));
+        }
+        Page::plain("plumb policy verify", items)
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::State
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Some(self.metrics())
+    }
+}
+
+impl Addition for PolicyClaim {
+    fn add_to(&self, page: &mut Page) {
+        let file = self.file.display();
+        let name = self.name.as_deref().unwrap_or(&self.identity);
+        page.add(
+            "",
+            match &self.claim {
+                Some(claim) => vec![
+                    Item::text(&format!(
+                        "{name}: by the word of {} its cache survives a power cut, until {} ({file})",
+                        claim.who, claim.until
+                    )),
+                    Item::text(&format!(
+                        "`plumb policy plan protected {name}` shows what would be changed by it."
+                    )),
+                ],
+                None => vec![Item::text(&format!("{}: taken back ({file})", self.identity))],
+            },
+        );
+    }
+}
+
+impl Addition for PolicyPersist {
+    /// Adds what is kept and how sure that is, what was written or removed for it, and what to run.
+    fn add_to(&self, page: &mut Page) {
+        let mut items: Vec<Item> = self.kept.iter().map(|kept| Item::text(&words(kept))).collect();
+        if self.kept.is_empty() && self.files.is_empty() {
+            let none = "No policy is kept; `plumb policy persist DEV` keeps the state that a disk is in.";
+            items.push(Item::text(none));
+        }
+        let written = |file: &PathBuf| {
+            let verb = if self.removed.contains(file) { "removed" } else { "wrote" };
+            format!("{verb} {}", file.display())
+        };
+        items.push(Item::facts(self.files.iter().map(written)));
+        if self.is_here && !self.files.is_empty() {
+            let run = self.then_run.join("; ");
+            items.push(Item::text(&format!("So that it counts before the next start: {run}")));
+        }
+        page.add("", items);
+    }
+}
+
+fn words(kept: &Kept) -> String {
+    let means = match kept.means {
+        Means::InTheDrive => "kept by the drive",
+        Means::AtEveryStart => "set again at every start",
+    };
+    let standing = match &kept.standing {
+        Standing::Requested => format!("requested at {}, not yet tested by a restart", kept.requested_at),
+        Standing::HeldOverReboot { at, evidence } => format!(
+            "HELD OVER A REBOOT, seen at {at}: {evidence}; only a power cycle that the drive counts proves it"
+        ),
+        Standing::Proven { at, evidence } => format!("PROVEN at {at}: {evidence}"),
+        Standing::Lost { at, evidence } => format!("LOST, seen at {at}: {evidence}"),
+    };
+    format!("{}: {}, {means}; {standing}", kept.identity, kept.state)
+}
+
+impl Addition for Enforcement {
+    fn add_to(&self, page: &mut Page) {
+        self.plans.iter().for_each(|plan| page.add("", refused(plan)));
+        self.reports.iter().for_each(|report| report.add_to(page));
+        let mut items: Vec<Item> =
+            self.absent.iter().map(|identity| Item::text(&format!("{identity} is not here"))).collect();
+        if self.disks == 0 && self.absent.is_empty() {
+            let none =
+                "No state is recorded: `plumb policy persist DEV` records that a disk is to stay as it is.";
+            items.push(Item::text(none));
+        } else if self.reports.is_empty() {
+            let disks = self.disks;
+            items.push(Item::text(&format!(
+                "{disks} disks with a recorded state are here; none was changed."
+            )));
+        }
+        page.add("", items);
+    }
+}

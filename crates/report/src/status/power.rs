@@ -1,0 +1,131 @@
+//! Findings of the tools of `plumb prove`: a trace, a verification after a cut, a campaign, a replay.
+
+use plumb_block::Nanos;
+
+use super::{Read, StatusDocument};
+use crate::document::json::pretty;
+use crate::document::power::{CampaignShown, ExampleShown, ProveReplay, TraceShown, VerifyShown};
+use crate::outline::{Item, Page, Row};
+use crate::printable::printable;
+use crate::terminal::{Cell, Ink, Table};
+
+/// More cycles than this are left to the document.
+const CYCLES_MAX: usize = 20;
+
+impl StatusDocument for Read<TraceShown> {
+    fn page(&self) -> Page {
+        let left = match self.shown.findings.len() {
+            0 => "Nothing was left to luck".to_owned(),
+            1 => "1 thing was left to luck".to_owned(),
+            count => format!("{count} things were left to luck"),
+        };
+        let ended =
+            format!("{left} beneath {}; the program ended with {}.", self.shown.beneath, self.shown.ended);
+        let mut head = vec![Item::text(&ended)];
+        head.extend(self.shown.failed_writes.map(|failed| match failed {
+            0 => Item::text("No write of file data reached the drive, so none could fail: nothing is known."),
+            _ => Item::text("A write of the drive failed beneath the program, as was asked for."),
+        }));
+        let mut page = Page::plain("plumb prove trace", head);
+        let findings = Table::of(&self.shown.findings)
+            .left("file", |finding| Cell::inked(Ink::Bold, printable(&finding.path)))
+            .left("left to luck", |finding| printable(&finding.sentence));
+        page.add("", Item::table(findings.if_any()));
+        let synced = Table::of(&self.shown.synced)
+            .left("synced", |(path, _)| printable(path))
+            .right("times", |(_, count)| count.to_string());
+        page.add("", Item::table(synced.if_any()));
+        for (way, count) in &self.shown.not_seen {
+            let unseen = format!("Not seen: what was written through {way}, which was set up {count} times.");
+            page.add("", vec![Item::text(&unseen)]);
+        }
+        page
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for Read<VerifyShown> {
+    fn page(&self) -> Page {
+        let VerifyShown { run, blocks_read, acknowledged, .. } = &self.shown;
+        let of = format!("run {run}, {blocks_read} blocks read, {acknowledged} writes acknowledged");
+        let mut items = vec![Item::text(&self.shown.headline), Item::text(&of)];
+        items.extend(self.shown.oldest_loss.map(|seconds| {
+            let before = Nanos::from_secs_f64(seconds);
+            Item::text(&format!(
+                "the oldest missing write was durable {before} before the last that the witness heard"
+            ))
+        }));
+        if self.shown.unreadable_at_risk > 0 {
+            let blocks = self.shown.unreadable_at_risk;
+            items.push(Item::text(&format!(
+                "{blocks} blocks that were being written cannot be read, which is allowed"
+            )));
+        }
+        items.push(Item::Rows(self.shown.examples.iter().map(example).collect()));
+        Page::plain("plumb prove verify", items)
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+fn example(example: &ExampleShown) -> Row {
+    let write = example.write.map_or_else(|| "no write".to_owned(), |write| format!("write {write}"));
+    let ago = example.before_cut.map(Nanos::from_secs_f64);
+    let ago = ago.map_or_else(String::new, |ago| format!(", durable {ago} before the last heard"));
+    let there = match (example.found_write, &example.found_run, example.found_offset) {
+        (Some(write), _, Some(offset)) => format!("; there is write {write} for byte {}", offset.0),
+        (None, Some(run), _) => format!("; there is a block of run {run}"),
+        _ => String::new(),
+    };
+    Row::new(&example.class, &format!("byte {}: {write}{ago}{there}", example.offset.0))
+}
+
+impl StatusDocument for Read<CampaignShown> {
+    fn page(&self) -> Page {
+        let CampaignShown { cycles, cycles_wanted, clean, losses, .. } = &self.shown;
+        let (done, not_counted) = (cycles.len(), cycles.len() as u64 - clean - losses);
+        let of = format!(
+            "{done} of {cycles_wanted} cycles: {clean} clean, {losses} with losses, {not_counted} not counted"
+        );
+        let mut items = vec![Item::text(&self.shown.headline), Item::text(&of)];
+        items.extend(
+            self.shown.incomplete_because.iter().map(|why| Item::text(&format!("incomplete: {why}"))),
+        );
+        let bad = cycles.iter().filter(|cycle| cycle.result != "clean").take(CYCLES_MAX);
+        items.push(Item::facts(bad.map(|cycle| format!("cycle {}: {}", cycle.number, cycle.because))));
+        Page::plain("plumb prove campaign", items)
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        Ok(self.json.clone())
+    }
+}
+
+impl StatusDocument for ProveReplay {
+    fn page(&self) -> Page {
+        let class = &self.class;
+        let verdict = match &self.found {
+            _ if self.reproduced => format!("fails again: {class}"),
+            Some(now) => {
+                format!("fails as {now} now; it failed as {class}, so the checker is not deterministic")
+            }
+            None => format!("is intact now; it failed as {class}, so the checker is not deterministic"),
+        };
+        let required = match self.required {
+            Some(number) => format!("Acknowledgement {number} had to be found"),
+            None => "Nothing was acknowledged yet".to_owned(),
+        };
+        let mut items = vec![Item::text(&format!("The state {verdict}. {required}."))];
+        items.extend(self.words.iter().map(|words| Item::text(&format!("The checker says: {words}"))));
+        Page::plain("plumb prove replay", items)
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}

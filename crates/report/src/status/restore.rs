@@ -1,0 +1,32 @@
+//! Leftovers of killed plumb processes, and what became of them.
+
+use super::StatusDocument;
+use crate::document::json::pretty;
+use crate::document::restore::{LeftoverOutcome, RestoreDocument};
+use crate::outline::{Item, Page, Row};
+
+impl StatusDocument for RestoreDocument {
+    fn page(&self) -> Page {
+        let rows = self.left.iter().map(|left| {
+            let outcome = match left.outcome {
+                LeftoverOutcome::Left => "left",
+                LeftoverOutcome::PutBack => "put back",
+                LeftoverOutcome::InUse => "in use",
+                LeftoverOutcome::Failed => "FAILED",
+            };
+            Row::new(outcome, &format!("{}{}", left.words(), left.reason()))
+        });
+        let mut items = vec![Item::Rows(rows.collect())];
+        if self.left.is_empty() {
+            items.push(Item::text("nothing is left of a killed plumb"));
+        }
+        if !self.as_root {
+            items.push(Item::text("not looked for without root: policies of disks, tracing, block devices"));
+        }
+        Page::plain("plumb restore", items)
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        pretty(self)
+    }
+}
