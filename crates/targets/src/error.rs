@@ -161,6 +161,6 @@ mod tests {
         assert_eq!(error.to_string(), "/dev/sda: it holds ext4; say --destroy X\u{fffd}[2J");
         let left = error.after_clearing_up(Err(Error::os("new", "remove", rustix::io::Errno::IO)));
         assert!(left.to_string().contains("left behind: new: cannot remove it"), "{left}");
-        assert_eq!(Error::os("x", "open", rustix::io::Errno::IO).kind().exit_code(), 5);
+        assert_eq!(Error::os("x", "open", rustix::io::Errno::IO).kind().failure(), FailureKind::Failed);
     }
 }
