@@ -15,9 +15,10 @@ use crate::load_support::stderr;
 /// gone.
 const LOSES: &str = "sqlite:journal=delete,synchronous=full,inserts=1,deletes=0";
 
-/// The last line of the log must be what was acknowledged, or more. The log may be there and empty: the kernel
-/// may commit its name before its data.
-const CHECK: &str = "n=$(tail -n 1 log 2>/dev/null); [ \"${n:-0}\" -ge \"${PLUMB_REQUIRED:-0}\" ]";
+/// The last line of the log must be what was acknowledged, or more. The log may be empty or end in zeroes: the
+/// kernel may commit its name and its size before its data.
+const CHECK: &str =
+    "n=$(tr -d '\\0' 2>/dev/null < log | tail -n 1); [ \"${n:-0}\" -ge \"${PLUMB_REQUIRED:-0}\" ]";
 
 fn is_possible() -> bool {
     let opens = |path| std::fs::OpenOptions::new().read(true).write(true).open(path).is_ok();
