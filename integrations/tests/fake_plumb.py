@@ -66,7 +66,7 @@ def find(machine, names):
     by_name = {disk["name"]: disk for disk in machine["disks"]}
     unknown = [name for name in names if name not in by_name]
     if unknown:
-        refuse(2, f"{unknown[0]} is no disk of this machine")
+        refuse(2, f"{unknown[0]} is not a disk of this machine")
     return [by_name[name] for name in names]
 
 
@@ -120,7 +120,7 @@ def hash_of(plan):
 def plan(machine, options, rest):
     state, names = rest[0], rest[1:]
     if state not in ("off", "on", "protected"):
-        refuse(2, f"`{state}` is no state of a write cache")
+        refuse(2, f"`{state}` is not a state of a write cache")
     if not 1 <= int(options.get("--wave-size", 1)) <= 1000:
         refuse(2, "expected a number of disks from 1 to 1000")
     if not (names or "--all" in options or "--where" in options):

@@ -125,11 +125,11 @@ class Policy(unittest.TestCase):
             "by the shell": "no write cache was changed: sdb refused: it is a logical disk of a RAID controller; ask its own program",
             "no claim": "sda is refused: nothing says that its cache survives a power cut; record a claim",
             "no wave": "expected a number of disks from 1 to 1000",
-            "wrong": "sdz is no disk of this machine",
+            "wrong": "sdz is not a disk of this machine",
             "nothing named": "one of the following is required: devices, all, where",
             "no plumb": "there is no program /nonexistent/plumb on this host: install",
             "another program": "is another version of plumb, or another program",
-            "facts of another program": "/bin/true is no plumb",
+            "facts of another program": "/bin/true is not a plumb",
         }.items():
             self.assertIn(sentence, results.of("h", name)["msg"])
         left = self.fleet.play([task("left out", "policy", state="off", all=True, refused="leave")]).succeeded()
@@ -171,7 +171,7 @@ class Policy(unittest.TestCase):
         machine = json.loads((directory / "machine.json").read_text())
         machine["disks"][1]["state"] = "on"
         (directory / "machine.json").write_text(json.dumps(machine))
-        # What is set at every start has a journal, too, and is no apply that anybody asked for.
+        # What is set at every start has a journal, too, and is not an apply that anybody asked for.
         enforced = directory / "journals" / "enforce-20261123T160000Z-0"
         enforced.mkdir(parents=True)
         (enforced / "snapshot.json").write_text("{}")
@@ -264,7 +264,7 @@ class Policy(unittest.TestCase):
         self.assertEqual(results.of("h", "off")["plan"]["asked"], "off")
         self.assertEqual(results.of("h", "off")["report"]["ended"], "complete")
         self.assertEqual(set(self.fleet.states("h").values()), {"off"})
-        self.assertIn("is no disk of this machine", results.of("h", "wrong")["msg"])
+        self.assertIn("is not a disk of this machine", results.of("h", "wrong")["msg"])
         self.assertFalse((directory / "x").exists(), "a name was read by the shell")
 
     def test_the_documents_of_the_fake_are_as_the_schemas_say(self):

@@ -26,7 +26,7 @@ pub struct Uuid(pub [u8; 16]);
 
 /// Error for text that is not a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no UUID: expected 32 hexadecimal digits, such as 01234567-89ab-cdef-0123-456789abcdef")]
+#[error("`{0}` is not a UUID: expected 32 hexadecimal digits, such as 01234567-89ab-cdef-0123-456789abcdef")]
 pub struct ParseUuidError(String);
 
 impl FromStr for Uuid {

@@ -44,7 +44,7 @@ fn text_of(file: impl Read) -> io::Result<String> {
         [0xef, 0xbb, 0xbf, rest @ ..] => std::str::from_utf8(rest).ok().map(str::to_owned),
         _ => String::from_utf8(bytes).ok(),
     };
-    text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no text of UTF-8 or UTF-16"))
+    text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8 or UTF-16"))
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {

@@ -34,7 +34,7 @@ fn nonsense_is_a_matter_of_the_command_line() {
     refused(&["serve", "lair", "--nbd", socket], 2, "plumb drive list");
     refused(&["serve", "nosuch"], 2, "nosuch");
     refused(&["serve", "liar"], 2, "--nbd");
-    refused(&["serve", "liar", "--nbd", socket, "--name=-x"], 2, "`-x` is no name");
+    refused(&["serve", "liar", "--nbd", socket, "--name=-x"], 2, "`-x` is not a name");
     for size in ["0", "100", "1000", "1.5P", "abc", "-1"] {
         refused(&["serve", "liar", "--nbd", socket, &format!("--size={size}")], 2, "--size");
     }

@@ -222,9 +222,9 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     for (hosts, expected) in [
         ("./none", "--hosts ./none: No such file"),
         ("none.txt", "--hosts none.txt: No such file"),
-        ("fifo", "--hosts fifo: it is no regular file"),
-        ("/dev/stdin", "--hosts /dev/stdin: it is no regular file"),
-        ("./made", "--hosts ./made: it is no regular file"),
+        ("fifo", "--hosts fifo: it is not a regular file"),
+        ("/dev/stdin", "--hosts /dev/stdin: it is not a regular file"),
+        ("./made", "--hosts ./made: it is not a regular file"),
     ] {
         let mut survey = fleet("survey", hosts, "touch started");
         survey.stdin(Stdio::null()).current_dir(place.path());

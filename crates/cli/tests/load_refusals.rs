@@ -275,7 +275,7 @@ fn nonsense_is_a_usage_error_that_names_the_word() {
         ("load nowhere.toml", "a file of words, not a target"),
         ("load --profile sqlite-wal no/such", "mkdir -p no/such"),
         ("load --profile dbf-update sim:ata-40gb?wce=off", "plumb drive serve ata-40gb --attach"),
-        ("load --profile sqlite-wal f", "f: is no directory"),
+        ("load --profile sqlite-wal f", "f: is not a directory"),
         ("load f --content file:1M,nowhere --write 100 --count 1", "nowhere"),
         ("diskspd", "targets"),
         ("diskspd -b 8k f", "-b"),

@@ -146,7 +146,7 @@ fn memory_is_refused() {
 #[test]
 fn nonsense_is_told_from_refusals() {
     for (typed, expected) in [
-        (&["plan", "write-back", "--all"][..], "is no state of a write cache"),
+        (&["plan", "write-back", "--all"][..], "is not a state of a write cache"),
         (&["plan", "off"], "no disk is named"),
         (&["plan", "off", "--where", "sise > 4TB"], "Did you mean `size`?"),
         (&["plan", "off", "--where", "size >"], "^"),

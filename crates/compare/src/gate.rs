@@ -22,7 +22,7 @@ impl FromStr for Gate {
     fn from_str(typed: &str) -> Result<Self, String> {
         let wrong = |because: String| {
             format!(
-                "`{typed}` is no limit: {because}; type it as in 'p99 ratio > 1.1' or 'iops ratio < 0.95'"
+                "`{typed}` is not a limit: {because}; type it as in 'p99 ratio > 1.1' or 'iops ratio < 0.95'"
             )
         };
         let (left, right, fails_above) = match (typed.split_once('>'), typed.split_once('<')) {
@@ -42,10 +42,10 @@ impl FromStr for Gate {
             let known = figure_names().collect::<Vec<_>>().join(", ");
             let meant =
                 near.map_or_else(|| format!("there are {known}"), |near| format!("did you mean `{near}`?"));
-            return Err(wrong(format!("`{figure}` is no figure; {meant}")));
+            return Err(wrong(format!("`{figure}` is not a figure; {meant}")));
         }
         let limit = right.trim().parse().ok().filter(|limit: &f64| limit.is_finite() && *limit > 0.0);
-        let limit = limit.ok_or_else(|| wrong(format!("`{}` is no ratio above 0", right.trim())))?;
+        let limit = limit.ok_or_else(|| wrong(format!("`{}` is not a ratio above 0", right.trim())))?;
         Ok(Self { typed: typed.trim().to_owned(), figure: figure.to_owned(), fails_above, limit })
     }
 }

@@ -135,7 +135,7 @@ fn checked(names: Vec<String>) -> Result<Vec<String>, HostsError> {
     let mut seen = HashSet::new();
     for name in &names {
         let problem = match name {
-            _ if name.is_empty() => "it is no name of a host: expected one such as db1",
+            _ if name.is_empty() => "it is not a name of a host: expected one such as db1",
             _ if name.starts_with('-') => "it begins with a dash: a launcher would take it for an option",
             _ if name.chars().any(char::is_control) => {
                 "it holds a control character, such as the end of a line"

@@ -134,7 +134,7 @@ fn reserve(path: &Path, from: Bytes, to: Bytes, place: &str) -> Result<()> {
         .map_err(|errno| Error::io(&errno.into(), "open", place))?;
     let stat = rustix::fs::fstat(&file).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Error::new(ErrorKind::Invalid, "lay out", place).because("it is no regular file"));
+        return Err(Error::new(ErrorKind::Invalid, "lay out", place).because("it is not a regular file"));
     }
     // Asked first, because ext4 reserves until the disk is full before it says so.
     let missing = to.0.saturating_sub(from.0.max(stat.st_size.unsigned_abs()));

@@ -277,7 +277,7 @@ fn a_cache_of_plumb_leads_to_its_devices_however_it_is_named() {
     assert_eq!(
         (attached.devices_above(), attached.block_devices().len()),
         (Vec::new(), 2),
-        "a mount is no device"
+        "a mount is not a device"
     );
     assert_eq!(below(&machine.survey("ublkb3"), "ublkb3"), found);
     // Another server has the number by now.

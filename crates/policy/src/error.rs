@@ -2,7 +2,7 @@
 
 use plumb_block::FailureKind;
 
-use crate::device::{ClaimsError, InventoryError};
+use crate::device::{ClaimsError, InventoryError, UnknownDevice};
 use crate::journal::JournalError;
 use crate::persist::PersistError;
 use crate::plan::PlanError;
@@ -26,6 +26,9 @@ pub enum PolicyError {
     /// Error of a setting that is to last.
     #[error(transparent)]
     Persist(#[from] PersistError),
+    /// A name that a user gave stands for nothing.
+    #[error(transparent)]
+    Unknown(#[from] UnknownDevice),
     /// The users of the disks cannot be known. Nothing further was changed.
     #[error(
         "what uses the disks of this machine cannot be seen: {0}; run where /proc and /sys are those of the machine"
@@ -55,7 +58,7 @@ impl PolicyError {
     /// Returns the way in which a command fails that ends with it.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Select(_) | Self::Claim(ClaimsError::Ended { .. }) => FailureKind::Usage,
+            Self::Select(_) | Self::Unknown(_) | Self::Claim(ClaimsError::Ended { .. }) => FailureKind::Usage,
             Self::Plan(PlanError::NotAPlan { .. }) => FailureKind::Usage,
             Self::Plan(PlanError::Altered { .. } | PlanError::OtherBoot) => FailureKind::Refused,
             Self::Journal(error) => match error {

@@ -39,7 +39,7 @@ impl fmt::Display for State {
 /// A word that is no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no state of a write cache: expected off (quick removal), on (better performance) or protected (power \
+    "`{0}` is not a state of a write cache: expected off (quick removal), on (better performance) or protected (power \
      protected)"
 )]
 pub struct ParseStateError(String);

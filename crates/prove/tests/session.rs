@@ -194,7 +194,7 @@ fn a_program_that_fails_says_how() {
     for (line, said) in [
         ("echo some words >&2; exit 3", "ended with exit status: 3: some words"),
         ("no-such-program", "not found"),
-        ("echo one > $PLUMB_ACK", "\"one\" is no acknowledgement: expected a number"),
+        ("echo one > $PLUMB_ACK", "\"one\" is not an acknowledgement: expected a number"),
         ("kill -9 $$", "ended with signal: 9"),
         ("yes | head -c 20000000; exit 1", "ended with exit status: 1"),
     ] {
@@ -205,7 +205,7 @@ fn a_program_that_fails_says_how() {
     let partly = [
         ("echo 1 > $PLUMB_ACK; exit 3", "ended with exit status: 3"),
         ("echo 2 > $PLUMB_ACK; echo 1 > $PLUMB_ACK; echo 3 > $PLUMB_ACK", "1 was acknowledged after 2"),
-        ("echo 1 > $PLUMB_ACK; echo x > $PLUMB_ACK", "\"x\" is no acknowledgement"),
+        ("echo 1 > $PLUMB_ACK; echo x > $PLUMB_ACK", "\"x\" is not an acknowledgement"),
     ];
     for (line, said) in partly {
         let recorded = recorded(&programs(line)).unwrap();

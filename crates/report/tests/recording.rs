@@ -83,7 +83,7 @@ fn a_run_without_a_result_is_not_reported() {
     let manifest = Manifest::starting("check", vec![], 1, "2026-03-14T09:26:53Z");
     begun(&path, &manifest);
     assert!(RunRecording::open(&path).expect("a run").is_none());
-    assert!(RunRecording::open(directory.path()).is_err(), "that is no run");
+    assert!(RunRecording::open(directory.path()).is_err(), "that is not a run");
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(crate) type Result<T> = std::result::Result<T, ExportError>;
 pub enum ExportError {
     /// The name cannot be that of a directory.
     #[error(
-        "{0:?} is no name for an attachment: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
+        "{0:?} is not a name for an attachment: expected up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`"
     )]
     Name(String),
     /// Another attachment has the name.

@@ -170,7 +170,7 @@ fn plain_writes_before_fua_stay_at_risk_and_fua_itself_does_not() {
         assert_eq!((report.at_risk, report.promised_lost_blocks), (1, 0), "{report:?}");
         report.lost_blocks > 0
     });
-    assert!((15..=50).contains(&lost.count()), "FUA is no barrier");
+    assert!((15..=50).contains(&lost.count()), "FUA is not a barrier");
 }
 
 #[test]

@@ -175,6 +175,6 @@ mod tests {
         assert_eq!(missing_at(Path::new("/dev/none-such/8:0")).1, Some(Missing::InDev));
         assert_eq!(missing_at(Path::new("/dev/shm/none-such/x")).1, Some(Missing::NoDirectory));
         let error = locate_path(&root.join("file/below"), "file/below".to_owned());
-        assert!(error.is_err(), "a file is no directory: {error:?}");
+        assert!(error.is_err(), "a file is not a directory: {error:?}");
     }
 }

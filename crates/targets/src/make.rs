@@ -47,7 +47,7 @@ impl NewName {
     /// As open(2).
     pub(crate) fn create(path: &Path, shown: &str, mode: Mode) -> Result<(Self, OwnedFd)> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::usage(shown, "it is no name of a file", "name a file"));
+            return Err(Error::usage(shown, "it is not a name of a file", "name a file"));
         };
         let failed = |errno| Error::os(shown, "make", errno);
         let in_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

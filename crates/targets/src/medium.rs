@@ -114,7 +114,7 @@ impl Medium {
                 Err(Error::refused(&located.shown, found.join(", "), "name a new file"))
             }
             (Found::Kernel(system), _) => Err(kernel_file(&located.shown, system)),
-            _ => Err(Error::usage(&located.shown, "it is no regular file", "name one, or a new one")),
+            _ => Err(Error::usage(&located.shown, "it is not a regular file", "name one, or a new one")),
         }
     }
 }
@@ -174,7 +174,7 @@ fn take(machine: &Machine<'_>, located: &Located, file: OwnedFd, wanted: MediumW
     // Before its length is looked at or set: another drive may be about to do the same.
     hold(shown, &file)?;
     let Found::File(seen) = facts(machine, located, file.as_fd())? else {
-        return Err(Error::usage(shown, "it is no regular file any more", "find out what replaced it"));
+        return Err(Error::usage(shown, "it is not a regular file any more", "find out what replaced it"));
     };
     judge(shown, &seen, &State::of(file.as_fd()), wanted)?;
     let undo = if seen.size == Bytes(0) { Undo::Empty } else { Undo::Nothing };

@@ -70,7 +70,7 @@ impl Name {
         let typed = typed.as_ref();
         let text = typed.to_string_lossy();
         if typed.is_empty() {
-            return Err(Error::usage("``", "it is no name", "name a file or a block device"));
+            return Err(Error::usage("``", "it is not a name", "name a file or a block device"));
         }
         if typed.as_bytes().contains(&0) {
             return Err(Error::usage(
@@ -98,7 +98,7 @@ fn disk(text: &str, number: &str) -> Result<Name> {
         Ok(number) if digits => Ok(Name::Disk(number)),
         _ => Err(Error::usage(
             text,
-            "it is no number of a disk",
+            "it is not a number of a disk",
             format!("type #0 for the first disk, or ./{text} for a file of that name"),
         )),
     }

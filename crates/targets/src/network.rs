@@ -66,7 +66,7 @@ fn connect(name: &Name, clock: &Arc<dyn Clock>) -> Result<Arc<NbdDevice>> {
     let shown = name.to_string();
     let remedy = "name it as in nbd+unix:///?socket=/path or nbd://host/name";
     let uri: Uri = shown.parse().map_err(|error: UriError| {
-        Error::usage(&shown, format!("it is no NBD URI: {}", error.because), remedy)
+        Error::usage(&shown, format!("it is not an NBD URI: {}", error.because), remedy)
     })?;
     let options = Options { time: Time::Real(Arc::clone(clock)), ..Options::default() };
     let device = NbdDevice::connect(&uri, options).map_err(|error| not_reached(&shown, &error))?;

@@ -73,7 +73,7 @@ fn make(name: &Name, time: &Time) -> Result<Handle> {
         Error::usage(&shown, plumb_block::in_one_line(error), remedy)
     };
     let Name::Scheme { rest, .. } = name else {
-        return Err(Error::usage(&shown, "it is no simulated drive", "type sim:MODEL"));
+        return Err(Error::usage(&shown, "it is not a simulated drive", "type sim:MODEL"));
     };
     let typed: Typed = rest.parse().map_err(|error| wrong(&error, TYPED_AS))?;
     let model = typed.resolve().map_err(|error| wrong(&error, ""))?;

@@ -61,7 +61,7 @@ pub(crate) fn read_frame(from: &mut impl BufRead) -> Result<Option<Frame>> {
     }
     let line = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
     let Some(text) = line.strip_prefix("@@") else {
-        bail!("the guest sent a line that is no frame: {line:?}")
+        bail!("the guest sent a line that is not a frame: {line:?}")
     };
     let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
     let bad = || format!("the guest sent a frame that cannot be read: {line:?}");

@@ -36,7 +36,7 @@ pub(crate) struct SimulatedDrive {
 /// # Errors
 /// When no such disk is simulated.
 pub(crate) fn of<'a>(drives: &'a [SimulatedDrive], disk: &str) -> Result<&'a SimulatedDrive> {
-    drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is no simulated drive"))
+    drives.iter().find(|drive| drive.disk == disk).with_context(|| format!("{disk} is not a simulated drive"))
 }
 
 /// Where the socket of a disk is.

@@ -50,7 +50,7 @@ fn judge(document: &str, metadata: &Value) -> Result<Vec<Offence>> {
             }
         }
         if !built.iter().any(|built| built.name == row.name) {
-            offence(format!("`{}` is no crate of the workspace", row.name));
+            offence(format!("`{}` is not a crate of the workspace", row.name));
         }
     }
     for row in built {

@@ -332,7 +332,7 @@ pub(crate) fn until(text: &str) -> Result<jiff::Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }
-    let wrong = |_| format!("`{text}` is no date: expected such as 2027-06-30 or 2027-06-30T12:00:00Z");
+    let wrong = |_| format!("`{text}` is not a date: expected such as 2027-06-30 or 2027-06-30T12:00:00Z");
     let day: jiff::civil::Date = text.parse().map_err(wrong)?;
     format!("{}T00:00:00Z", day.tomorrow().map_err(wrong)?).parse().map_err(wrong)
 }

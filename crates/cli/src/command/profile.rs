@@ -75,7 +75,7 @@ fn check_directory(profile: &str, directory: &Path) -> Result<(), Refusal> {
     let place = directory.display();
     let problem = match std::fs::metadata(directory) {
         Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => "is no directory; name the directory that it is in, or another one".to_owned(),
+        Ok(_) => "is not a directory; name the directory that it is in, or another one".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             format!(
                 "there is no such directory; make it with `mkdir -p {}`, or name one that exists",

@@ -35,7 +35,7 @@ impl FromStr for CacheLevel {
     fn from_str(typed: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{typed}` is no level of cache: expected none, wb:SIZE (write-back) or wt:SIZE (write-through), such as wb:1G"
+                "`{typed}` is not a level of cache: expected none, wb:SIZE (write-back) or wt:SIZE (write-through), such as wb:1G"
             )
         };
         if typed == "none" {

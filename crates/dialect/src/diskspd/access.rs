@@ -40,7 +40,7 @@ impl Access {
             _ => size(value, block).map_err(wrong)?,
         };
         if align == 0 {
-            return Err(wrong("'0' is no alignment: expected at least 1".to_owned()));
+            return Err(wrong("'0' is not an alignment: expected at least 1".to_owned()));
         }
         set_once(&mut self.random, typed, align)
     }

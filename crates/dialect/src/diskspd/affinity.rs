@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Processor>, String> {
 fn within(digits: &str, most: u32, what: &str) -> Result<u32, String> {
     let value = number(digits).ok().and_then(|value| u32::try_from(value).ok());
     let fits = value.filter(|value| *value <= most);
-    fits.ok_or_else(|| format!("'{digits}' is no {what}: expected a whole number up to {most}"))
+    fits.ok_or_else(|| format!("'{digits}' is not a {what}: expected a whole number up to {most}"))
 }
 
 impl Processor {

@@ -48,7 +48,7 @@ impl Caching {
                 self.mapped = true;
                 Ok(())
             }
-            _ => Err(format!("'{flag}' is no cache flag: expected b, h, m, r, u or w")),
+            _ => Err(format!("'{flag}' is not a cache flag: expected b, h, m, r, u or w")),
         }
     }
 

@@ -158,7 +158,7 @@ fn check_range(target: &Target) -> Result<(), Error> {
 fn check_access(span: &TimeSpan, target: &Target) -> Result<(), Error> {
     if target.random_percent > 0 {
         refuse!(target.random_percent > 100, "-rs (RandomRatio)", "expected 1 to 100");
-        refuse!(target.alignment == 0, "-r (Random)", "0 is no alignment: expected at least 1");
+        refuse!(target.alignment == 0, "-r (Random)", "0 is not an alignment: expected at least 1");
         refuse!(
             target.thread_stride > 0,
             "-T (ThreadStride)",

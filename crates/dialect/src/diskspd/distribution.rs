@@ -84,7 +84,11 @@ impl Distribution {
         let (unit, pairs) = match (text.strip_prefix("pct"), text.strip_prefix("abs")) {
             (Some(pairs), _) => (Unit::Percent, pairs),
             (_, Some(pairs)) => (Unit::Absolute, pairs),
-            _ => return Err(format!("'{text}' is no distribution: expected pct or abs and pairs IO%/part")),
+            _ => {
+                return Err(format!(
+                    "'{text}' is not a distribution: expected pct or abs and pairs IO%/part"
+                ));
+            }
         };
         let parts = pairs.split(':').map(|pair| parse_pair(unit, pair, block)).collect::<Result<_, _>>()?;
         Self::new(unit, parts)

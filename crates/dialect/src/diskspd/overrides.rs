@@ -64,7 +64,7 @@ fn take_format(value: &str, format: &mut ResultFormat) -> Result<(), String> {
         "text" => *format = ResultFormat::Text,
         "xml" => *format = ResultFormat::Xml,
         "" if !value.is_empty() => {}
-        _ => return Err(format!("'{value}' is no output: expected [p]text or [p]xml, or p")),
+        _ => return Err(format!("'{value}' is not an output: expected [p]text or [p]xml, or p")),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 /// What is wrong with it, with the text.
 pub(super) fn number(text: &str) -> Result<u64, String> {
     let (value, rest) = digits(text)?;
-    if rest.is_empty() { Ok(value) } else { Err(format!("'{text}' is no whole number")) }
+    if rest.is_empty() { Ok(value) } else { Err(format!("'{text}' is not a whole number")) }
 }
 
 /// A whole number from `least` to `most`.
@@ -60,7 +60,7 @@ fn digits(text: &str) -> Result<(u64, &str), String> {
     if number.is_empty() {
         return Err(match text {
             "" => "no number given".to_owned(),
-            _ => format!("'{text}' is no whole number"),
+            _ => format!("'{text}' is not a whole number"),
         });
     }
     let value = number.parse().map_err(|_| format!("'{text}' is too large"))?;
@@ -68,7 +68,7 @@ fn digits(text: &str) -> Result<(u64, &str), String> {
 }
 
 fn unreadable(text: &str) -> String {
-    format!("'{text}' is no size: expected digits, and then K, M, G or T (1024) or b (blocks), or nothing")
+    format!("'{text}' is not a size: expected digits, and then K, M, G or T (1024) or b (blocks), or nothing")
 }
 
 /// A size in the largest unit that does not make it less than 1, as DiskSpd prints it: `4KiB`, `1.50GiB`,

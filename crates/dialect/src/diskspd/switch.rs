@@ -225,7 +225,7 @@ const ETW_SWITCHES: [&str; 12] = [
 
 fn add_etw(settings: &mut Option<EtwSettings>, value: &str) -> Result<(), String> {
     let place = ETW_SWITCHES.iter().position(|switch| *switch == value).ok_or_else(|| {
-        format!("'{value}' is no tracing setting: expected one of {}", ETW_SWITCHES.join(", "))
+        format!("'{value}' is not a tracing setting: expected one of {}", ETW_SWITCHES.join(", "))
     })?;
     settings.get_or_insert_default()[place] = true;
     Ok(())
@@ -244,12 +244,12 @@ pub(super) fn block(typed: &str, value: &str) -> Result<u32, Error> {
     }
     let bytes = size(value, 1).map_err(wrong)?;
     let fits = u32::try_from(bytes).ok().filter(|bytes| (1..u32::MAX).contains(bytes));
-    fits.ok_or_else(|| wrong(format!("'{value}' is no block size: expected 1 byte to less than 4 GiB")))
+    fits.ok_or_else(|| wrong(format!("'{value}' is not a block size: expected 1 byte to less than 4 GiB")))
 }
 
 /// An argument that is no switch of DiskSpd.
 pub(super) fn unknown(typed: &str) -> Error {
-    Error::new(typed, format!("'{typed}' is no switch of DiskSpd")).remedy("-? lists them")
+    Error::new(typed, format!("'{typed}' is not a switch of DiskSpd")).remedy("-? lists them")
 }
 
 fn event(typed: &str, value: &str) -> Error {

@@ -24,11 +24,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
             "mount the share and name a path, or name a disk as #N or /dev/NAME",
         ),
         (Some('#'), ..) if drive_number(&name[1..]).is_none() => problem(
-            &format!("'{name}' is no drive: expected # and its number"),
+            &format!("'{name}' is not a drive: expected # and its number"),
             "write ./ before a file's name",
         ),
         (Some('*'), ..) if template_number(name).is_none() => problem(
-            &format!("'{name}' is no template: expected * and a number from 1"),
+            &format!("'{name}' is not a template: expected * and a number from 1"),
             "write ./ before a file's name",
         ),
         _ => Ok(()),

@@ -73,7 +73,7 @@ impl<'a> Element<'a> {
                 let expected = names.join(", ");
                 Err(child.wrong(format!("<{}> is not known in <{name}>: expected {expected}", child.name())))
             }
-            None if !text.is_empty() => Err(self.wrong(format!("<{name}>: '{text}' is no element"))),
+            None if !text.is_empty() => Err(self.wrong(format!("<{name}>: '{text}' is not an element"))),
             None => Ok(()),
         }
     }

@@ -56,7 +56,7 @@ impl Reader<'_, '_> {
         if let Some(head) = line.strip_prefix('[') {
             let name = head.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
             let Some(name) = name else {
-                return Err(Error::new(place, format!("`{line}` is no section: expected [name]")));
+                return Err(Error::new(place, format!("`{line}` is not a section: expected [name]")));
             };
             self.sections.begin(name, place);
             self.begun = true;

@@ -107,7 +107,7 @@ impl Draft {
                 ))
                 .remedy("-b sets the size of an I/O"));
             }
-            _ => return Err(wrong(format!("'{typed}' is no switch of SQLIO")).remedy("-? lists them")),
+            _ => return Err(wrong(format!("'{typed}' is not a switch of SQLIO")).remedy("-? lists them")),
         }
         Ok(())
     }
@@ -200,13 +200,13 @@ pub(super) fn mask(text: &str) -> Result<Vec<u32>, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let mask = u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
     mask.map(processors::of_mask)
-        .ok_or_else(|| format!("'{text}' is no mask: expected hexadecimal of at most 64 bits"))
+        .ok_or_else(|| format!("'{text}' is not a mask: expected hexadecimal of at most 64 bits"))
 }
 
 fn drives(value: &str) -> Result<Vec<String>, String> {
     let number = |part: &str| match number_within(part, 0, u32::MAX) {
         Ok(number) => Ok(format!("#{number}")),
-        Err(_) => Err(format!("'{part}' is no number of a drive; letters mean nothing on Linux")),
+        Err(_) => Err(format!("'{part}' is not a number of a drive; letters mean nothing on Linux")),
     };
     value.split(',').map(number).collect()
 }

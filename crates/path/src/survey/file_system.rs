@@ -153,7 +153,7 @@ impl Surveyor<'_> {
         }
         if node.below.is_empty() {
             let what = format!(
-                "{} is mounted from `{}`, which is no block device seen here",
+                "{} is mounted from `{}`, which is not a block device seen here",
                 mount.point, mount.source
             );
             node.mark(Mark::Unseen { what });

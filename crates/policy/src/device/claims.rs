@@ -130,7 +130,7 @@ mod rfc3339 {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse()
-            .map_err(|_| D::Error::custom(format!("`{text}` is no time such as 2027-06-30T00:00:00Z")))
+            .map_err(|_| D::Error::custom(format!("`{text}` is not a time such as 2027-06-30T00:00:00Z")))
     }
 }
 

@@ -9,7 +9,7 @@ use plumb_linux::inventory::{Block, Inventory};
 /// A name that stands for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{target}` is no block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all"
+    "`{target}` is not a block device of this machine: expected a name such as sda, a node such as /dev/disk/by-id/..., or --all"
 )]
 pub struct UnknownDevice {
     /// Name that the user gave.
@@ -77,6 +77,6 @@ fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView
             mechanism: "none".to_owned(),
             ..DeviceSide::default()
         },
-        ..DeviceView::no_disk(target, kind, "nobody: a path is no disk", refusal)
+        ..DeviceView::no_disk(target, kind, "nobody: a path is not a disk", refusal)
     }
 }

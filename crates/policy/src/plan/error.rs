@@ -11,7 +11,7 @@ pub enum PlanError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The file is no plan, or one of another version.
-    #[error("{} is no plan of schema {}", path.display(), super::Plan::SCHEMA)]
+    #[error("{} is not a plan of schema {}", path.display(), super::Plan::SCHEMA)]
     NotAPlan {
         /// The file.
         path: PathBuf,

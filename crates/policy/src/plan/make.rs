@@ -12,7 +12,8 @@ use super::route::route;
 use super::siblings;
 use super::step::planned;
 use crate::claims::Claims;
-use crate::device::{InventoryError, Reader};
+use crate::device::Reader;
+use crate::error::PolicyError;
 use crate::gateway::Gateway;
 use crate::many;
 use crate::mechanism::{Goal, Material};
@@ -76,8 +77,8 @@ struct Accepted {
 /// Plans. Nothing is changed. Where nothing is found that can be changed, the plan has no changes.
 ///
 /// # Errors
-/// If it cannot be known what uses the disks.
-pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError> {
+/// If a name stands for nothing, or it cannot be known what uses the disks.
+pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
     let once = Once::new(gateway);
     let mut plan = without_hash(&once, ask)?;
     plan.hash = std::thread::scope(|scope| {
@@ -88,8 +89,9 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError
     Ok(plan)
 }
 
-fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, InventoryError> {
-    let Selected { reader, views, mut refused } = select(gateway, ask)?;
+fn without_hash(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
+    let Selected { reader, views } = select(gateway, ask)?;
+    let mut refused = Vec::new();
     let decisions = many::map(&views, |view| decision(gateway, &reader, view, ask));
     let mut unchanged = Vec::new();
     let mut accepted: Vec<(DeviceView, Accepted)> = Vec::new();
@@ -135,12 +137,9 @@ struct Selected<'a> {
     reader: Reader<'a>,
     /// Each disk once.
     views: Vec<DeviceView>,
-    /// The names that stand for nothing.
-    refused: Vec<RefusedDisk>,
 }
 
-fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, InventoryError> {
-    let mut refused = Vec::new();
+fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, PolicyError> {
     let mut views: Vec<DeviceView> = Vec::new();
     let reader = match &ask.wanted {
         Wanted::All => {
@@ -151,14 +150,7 @@ fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, I
         Wanted::Named(names) => {
             let reader = Reader::new(gateway, ask.claims, ask.now)?;
             for name in names {
-                match reader.one(name) {
-                    Ok(view) => views.push(view),
-                    Err(unknown) => refused.push(RefusedDisk {
-                        name: name.clone(),
-                        reason: unknown.to_string(),
-                        remedy: "`plumb policy show --all` lists the disks of this machine".to_owned(),
-                    }),
-                }
+                views.push(reader.one(name)?);
             }
             reader
         }
@@ -169,7 +161,7 @@ fn select<'a>(gateway: &'a dyn Gateway, ask: &Ask<'a>) -> Result<Selected<'a>, I
         views.retain(|view| filter.chooses(view));
     }
     views.sort_by(|left, right| waves::name_order(&left.name).cmp(&waves::name_order(&right.name)));
-    Ok(Selected { reader, views, refused })
+    Ok(Selected { reader, views })
 }
 
 fn decision(gateway: &dyn Gateway, reader: &Reader<'_>, view: &DeviceView, ask: &Ask<'_>) -> Decision {

@@ -83,7 +83,7 @@ impl Field {
         let names: Vec<&str> = NAMES.iter().flat_map(|(names, _)| names.iter().copied()).collect();
         let meant = nearest(&plain, names.iter().copied())
             .map_or_else(String::new, |name| format!(" Did you mean `{name}`?"));
-        Err(format!("`{word}` is no property of a disk.{meant} There are {}", names.join(", ")))
+        Err(format!("`{word}` is not a property of a disk.{meant} There are {}", names.join(", ")))
     }
 
     pub(super) const fn shape(self) -> Shape {

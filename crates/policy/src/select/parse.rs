@@ -126,7 +126,8 @@ impl Parser<'_> {
             Kind::Operator(second) => {
                 let both = format!("{}{}", operator.sign(), second.sign());
                 let meant = if both == "<>" { "!=" } else { "~" };
-                let message = format!("expected a value here, for `{both}` is no comparison: use `{meant}`");
+                let message =
+                    format!("expected a value here, for `{both}` is not a comparison: use `{meant}`");
                 return Err(self.wrong_at(value_at, message));
             }
             _ => {

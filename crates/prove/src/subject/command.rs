@@ -189,7 +189,7 @@ impl Lines {
         Some(
             number
                 .parse()
-                .map_err(|_| format!("{line:?} is no acknowledgement: expected a number, such as `7`")),
+                .map_err(|_| format!("{line:?} is not an acknowledgement: expected a number, such as `7`")),
         )
     }
 }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn said(line: &str) -> String {
-        format!("{line:?} is no acknowledgement: expected a number, such as `7`")
+        format!("{line:?} is not an acknowledgement: expected a number, such as `7`")
     }
 
     #[test]

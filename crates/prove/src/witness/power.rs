@@ -172,7 +172,7 @@ impl PowerSwitch {
 
     fn give(&self, order: &Order<DriveOrder>) -> Result<DriveStatus> {
         let Kind::Drive(directory, name) = &self.kind else {
-            return Err(refused("it is no simulated drive"));
+            return Err(refused("it is not a simulated drive"));
         };
         give(directory, name, order).map_err(|error| refused(in_one_line(&error)))
     }

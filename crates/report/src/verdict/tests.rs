@@ -48,7 +48,7 @@ fn every_rule_is_explained_and_every_explanation_has_a_rule() {
     for rule in rules::all() {
         let id = rule.id.as_str();
         let has_rule = RULES.iter().any(|(known, _)| *known == id) || surveyed.contains(&id);
-        assert!(has_rule || ELSEWHERE.contains(&id), "{id} is no rule");
+        assert!(has_rule || ELSEWHERE.contains(&id), "{id} is not a rule");
         assert!(!rule.meaning.is_empty() && !rule.found.is_empty() && !rule.remedy.is_empty(), "{id}");
     }
     assert!(rules::find("[steal]").is_some_and(|rule| rule.id == "steal"));

@@ -223,7 +223,7 @@ pub(super) fn hear<O: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<O
         Ok(order) => Ok(Some(order)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => {
-            let why = format!("this is no order: {error}");
+            let why = format!("this is not an order: {error}");
             write_line(stream, &Answer::<()>::Refused(Refused::invalid(why)))?;
             Err(error)
         }

@@ -160,7 +160,7 @@ pub(super) fn client(uri: &Uri) -> Result<ClientConnection, TlsError> {
     let config = client_config(tls)?;
     let name = ServerName::try_from(name.clone()).map_err(|_| {
         TlsError::Unusable(format!(
-            "{name:?} is no host name that a certificate could carry; set tls-hostname"
+            "{name:?} is not a host name that a certificate could carry; set tls-hostname"
         ))
     })?;
     Ok(ClientConnection::new(Arc::new(config), name)?)

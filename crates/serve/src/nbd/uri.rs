@@ -59,7 +59,7 @@ pub struct TlsUri {
 
 /// A URI that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{uri:?} is no NBD URI: {because}")]
+#[error("{uri:?} is not an NBD URI: {because}")]
 pub struct UriError {
     /// URI as it was given.
     pub uri: String,
@@ -231,7 +231,7 @@ fn tcp_address(authority: &str) -> Result<Address, String> {
     }
     let port = match port {
         None | Some("") => PORT,
-        Some(port) => port.parse().map_err(|_| format!("the port {port:?} is no number below 65536"))?,
+        Some(port) => port.parse().map_err(|_| format!("the port {port:?} is not a number below 65536"))?,
     };
     Ok(Address::Tcp { host: text("the host", decode(host)?)?, port })
 }

@@ -9,14 +9,16 @@ pub(crate) const NAMES: [&str; 4] = ["ata-40gb", "nearline-4tb", "sas-15k", "he8
 
 /// How many sectors the disk of `model` has.
 pub(crate) fn sectors(model: &Model) -> u64 {
-    let Parameters::Hdd { mechanics, .. } = &*model.parameters else { panic!("{} is no disk", model.name) };
+    let Parameters::Hdd { mechanics, .. } = &*model.parameters else {
+        panic!("{} is not a disk", model.name)
+    };
     mechanics.capacity.0.0 / 512
 }
 
 /// A drive of `model` with its write cache on or off.
 pub(crate) fn drive(model: &Model, wce: bool) -> Controller<Hdd> {
     let Parameters::Hdd { mechanics, controller } = &*model.parameters else {
-        panic!("{} is no disk", model.name)
+        panic!("{} is not a disk", model.name)
     };
     Controller::new(controller, Hdd::new(mechanics, mechanics.capacity.0), wce, Protection::None)
 }

@@ -108,7 +108,7 @@ fn found(
         member.is_apart_from(&backing)?;
         let Some(leg) = leg_of(&member)?.filter(|leg| leg.settings.cache == marker.cache) else {
             let found = format!(
-                "it is no device of the log of cache {}, which {} needs",
+                "it is not a device of the log of cache {}, which {} needs",
                 marker.cache, backing.shown
             );
             return Err(Error::refused(&member.shown, found, "name the devices of that log"));

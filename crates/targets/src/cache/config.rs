@@ -80,7 +80,7 @@ impl CacheConfig {
         serde_json::from_slice(&bytes).ok().filter(|config: &Self| config.schema == Self::SCHEMA).ok_or_else(
             || {
                 let found =
-                    format!("{} is no configuration of a cache that this plumb knows", path.display());
+                    format!("{} is not a configuration of a cache that this plumb knows", path.display());
                 Error::usage(
                     &shown,
                     found,

@@ -153,7 +153,7 @@ pub(super) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
     let shown = format!("cache:{name}");
     if !registry::is_name(name) {
         let remedy = "take up to 40 letters, digits, `-`, `_` and `.`, first a letter, a digit or `_`";
-        return Err(Error::usage(&shown, "this is no name for a cache", remedy));
+        return Err(Error::usage(&shown, "this is not a name for a cache", remedy));
     }
     if CacheConfig::names(directory)?.iter().any(|known| known == name) {
         let remedy = format!("take another name, or take that one out with `plumb cache detach {name}`");

@@ -56,12 +56,12 @@ impl Typed {
         let (mut size, mut mode, mut layout) = (Bytes::gib(1), Mode::WriteBack, Layout::Mirror);
         for part in rest.split(',') {
             let Some((key, value)) = part.split_once('=') else {
-                return Err(wrong(format!("`{part}` is no KEY=VALUE")));
+                return Err(wrong(format!("`{part}` is not a KEY=VALUE")));
             };
             let drive = || match Name::parse(value)? {
                 name @ Name::Scheme { scheme: Scheme::Sim, .. } => Ok(name),
                 _ => Err(wrong(format!(
-                    "`{value}` is no simulated drive: real devices are made a cache by `plumb cache create`, and are then \
+                    "`{value}` is not a simulated drive: real devices are made a cache by `plumb cache create`, and are then \
                      cache:NAME"
                 ))),
             };
@@ -69,8 +69,10 @@ impl Typed {
                 "backing" => backing = Some(drive()?),
                 "log" => legs.push(drive()?),
                 "size" => size = Bytes::from_str(value).map_err(|error| wrong(error.to_string()))?,
-                "mode" => mode = word(value).ok_or_else(|| wrong(format!("`{value}` is no mode")))?,
-                "layout" => layout = word(value).ok_or_else(|| wrong(format!("`{value}` is no layout")))?,
+                "mode" => mode = word(value).ok_or_else(|| wrong(format!("`{value}` is not a mode")))?,
+                "layout" => {
+                    layout = word(value).ok_or_else(|| wrong(format!("`{value}` is not a layout")))?
+                }
                 _ => return Err(wrong(format!("there is no `{key}` of a cache"))),
             }
         }
@@ -128,7 +130,7 @@ pub(super) fn describe(want: &Wanted, made: Made, time: &Time) -> Result<Opened>
 pub fn open_simulated(name: &Name, time: &Time) -> Result<(Opened, CachedDevice)> {
     let shown = name.to_string();
     let Name::Scheme { scheme: Scheme::Cache, rest } = name else {
-        return Err(Error::usage(&shown, "it is no cache", TYPED_AS));
+        return Err(Error::usage(&shown, "it is not a cache", TYPED_AS));
     };
     let made = make(name, rest, time)?;
     let cache = made.device.clone();

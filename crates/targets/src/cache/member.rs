@@ -351,5 +351,5 @@ pub(super) fn new_uuid() -> Result<Uuid> {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         Error::os(path, "read", errno)
     })?;
-    text.trim().parse().map_err(|_| Error::usage(path, format!("`{}` is no UUID", text.trim()), ""))
+    text.trim().parse().map_err(|_| Error::usage(path, format!("`{}` is not a UUID", text.trim()), ""))
 }

@@ -66,7 +66,7 @@ class Plumb(object):
         """Its version, as it says it itself."""
         code, printed, said = self.module.run_command([self.path, "--version"])
         if code != DONE or not printed.startswith("plumb "):
-            self.fail("%s is no plumb: %s" % (self.path, sentence(code, said)), code)
+            self.fail("%s is not a plumb: %s" % (self.path, sentence(code, said)), code)
         return printed.split()[1]
 
     def fail(self, message, code, document=None, otherwise=None):
@@ -157,7 +157,7 @@ def outcome(disk):
 
 
 def report_failure(report):
-    """Why an apply or a rollback is no success, in words."""
+    """Why an apply or a rollback is not a success, in words."""
     lines = [line for line in (outcome(disk) for disk in report["disks"]) if line]
     lines += [report["go_on"]] if report.get("go_on") else []
     return "; ".join(lines) or "it ended %s" % report["ended"]

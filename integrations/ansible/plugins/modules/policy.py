@@ -284,7 +284,7 @@ class Change(object):
 
 
 def needs(protection, claim):
-    """Whether the claim of a disk is to be recorded: it has none, or another one that is no better."""
+    """Whether the claim of a disk is to be recorded: it has none, or another one that is not a better."""
     if protection is None or protection["rank"] == "timing-hint":
         return True
     if protection["rank"] != "administrators-word":

@@ -92,7 +92,7 @@ def snapshot_of(module, journal):
         why = error.strerror
     except ValueError:
         why = "it is not JSON"
-    module.fail_json(msg="%s is no journal of an apply: %s: %s" % (journal, path, why))
+    module.fail_json(msg="%s is not a journal of an apply: %s: %s" % (journal, path, why))
 
 
 def begun(journal):

@@ -73,7 +73,7 @@ pub(super) fn run(bench: &CacheBench<'_>) -> Result<()> {
         ))?;
     }
     let peer = qemu_nbd(&file)?;
-    let backing = backing.to_str().context("a path that is no text")?;
+    let backing = backing.to_str().context("a path that is not a text")?;
     let mut cache = Cache::create(bench.plumb, bench.directory, backing, LOG)?;
     cache.serve()?;
     // The first lap of the log is written into blocks that the file system has yet to convert.

@@ -29,8 +29,9 @@ pub(super) fn replace_leg(arguments: &ReplaceLegArguments, format: Format) -> an
     };
     let Some((leg, _)) = config.legs.iter().enumerate().find(is_lost) else {
         let (lost, legs) = (&arguments.lost, config.legs.join(", "));
-        let message =
-            format!("{lost} is no device of the log of {name}: name one of {legs}, or its number from 0 on");
+        let message = format!(
+            "{lost} is not a device of the log of {name}: name one of {legs}, or its number from 0 on"
+        );
         return Err(Refusal::new(Exit::Usage, message).into());
     };
     // Whoever serves the cache has another working directory.

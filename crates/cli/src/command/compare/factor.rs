@@ -121,7 +121,7 @@ impl FromStr for Factor {
         let levels: Vec<String> = levels.split(',').map(|level| level.trim().to_owned()).collect();
         let is_known = |level: &&String| kind.known.is_empty() || kind.known.contains(&level.as_str());
         if let Some(other) = levels.iter().find(|level| !is_known(level)) {
-            return Err(format!("`{other}` is no level of {name}: expected {}", kind.known.join(", ")));
+            return Err(format!("`{other}` is not a level of {name}: expected {}", kind.known.join(", ")));
         }
         if levels.len() < 2 || levels.iter().any(String::is_empty) {
             return Err(format!("`{typed}` has no two levels: type them with a comma between"));
@@ -399,7 +399,7 @@ fn directory(targets: &[String]) -> Result<PathBuf, Refusal> {
         return std::path::absolute(directory).map_err(usage);
     }
     let problem =
-        format!("fs=: {directory} is no directory: name the one in which the file systems are to be made");
+        format!("fs=: {directory} is not a directory: name the one in which the file systems are to be made");
     Err(Refusal::new(Exit::Usage, problem))
 }
 

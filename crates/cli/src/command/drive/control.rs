@@ -67,7 +67,7 @@ fn when(cut: &CutArguments) -> anyhow::Result<String> {
     match &cut.between {
         Some(typed) if !matches!(meant, CutWhen::Between(..)) => {
             let message = format!(
-                "--between: `{typed}` is no window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
+                "--between: `{typed}` is not a window: expected EVENT..EVENT, such as flush:3:submitted..flush:3:completed"
             );
             Err(Refusal::new(Exit::Usage, message).into())
         }

@@ -228,7 +228,7 @@ fn show(document: &ObservationDocument, arguments: &ObserveArguments) -> anyhow:
 /// # Errors
 /// A usage error if it is none.
 fn recorded(run: &Path) -> Result<ObservationDocument, Refusal> {
-    let none = || Refusal::new(Exit::Usage, format!("{} is no recorded observation", run.display()));
+    let none = || Refusal::new(Exit::Usage, format!("{} is not a recorded observation", run.display()));
     match Recorded::open(run).map_err(usage)? {
         Some(Recorded::Observation(document)) => Ok(*document),
         _ => Err(none()),

@@ -44,5 +44,5 @@ pub(super) fn make(host: &Host, arguments: &HealArguments) -> anyhow::Result<Pla
     }
     let asked = Ask::new(Asked::Heal, chosen, &host.claims, host.now);
     let ask = Ask { filter: filter(&arguments.chosen)?, ..asked };
-    plan::make(&*host.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
+    plan::make(&*host.gateway, &ask).map_err(refusal)
 }

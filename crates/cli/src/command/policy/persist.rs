@@ -52,8 +52,9 @@ fn program(arguments: &PersistArguments) -> anyhow::Result<String> {
     if program.starts_with('/') && program.chars().all(plain) {
         return Ok(program);
     }
-    let message =
-        format!("`{program}` is no path that a udev rule can call: give a plain absolute one with --program");
+    let message = format!(
+        "`{program}` is not a path that a udev rule can call: give a plain absolute one with --program"
+    );
     Err(Refusal::new(Exit::Usage, message).into())
 }
 

@@ -42,7 +42,7 @@ pub(super) fn make(host: &Host, arguments: &PlanArguments) -> anyhow::Result<Pla
         claims: &host.claims,
         now: host.now,
     };
-    plan::make(&*host.gateway, &ask).map_err(|unseen| refusal(unseen.into()))
+    plan::make(&*host.gateway, &ask).map_err(refusal)
 }
 
 /// The disks that were named. An expression alone chooses among all; nothing at all is a mistake.

@@ -38,7 +38,8 @@ pub(super) fn of(options: &Options<'_>) -> Result<BlockSizes, Error> {
 }
 
 fn range(text: &str, options: &Options<'_>) -> Result<BlockSplit, String> {
-    let (min, max) = text.split_once('-').ok_or_else(|| format!("`{text}` is no range: expected 1k-4k"))?;
+    let (min, max) =
+        text.split_once('-').ok_or_else(|| format!("`{text}` is not a range: expected 1k-4k"))?;
     let (min, max) = (value::bytes(min, options.base())?, value::bytes(max, options.base())?);
     let split = split::block_range(min, max)?;
     if split.0.windows(2).any(|pair| pair[0].1 != pair[1].1) {

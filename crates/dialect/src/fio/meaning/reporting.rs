@@ -80,7 +80,7 @@ pub(super) fn arguments(settings: &[Setting]) -> impl Iterator<Item = String> {
 fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let mut list: Vec<f64> = text.split(':').map(value::decimal).collect::<Result<_, _>>()?;
     if list.iter().any(|percentile| *percentile > 100.0) {
-        return Err(format!("`{text}` is no list of percentiles: expected 0 to 100 each"));
+        return Err(format!("`{text}` is not a list of percentiles: expected 0 to 100 each"));
     }
     list.sort_by(f64::total_cmp);
     Ok(list)

@@ -41,7 +41,7 @@ pub(super) fn files(options: &Options<'_>, clones: u32) -> Result<Files, Error> 
             None => name.to_owned(),
         };
     let (names, apart): (Box<dyn Fn(u32) -> Vec<String>>, bool) = match options.text("filename")? {
-        Some("-") => return Err(options.error("filename", "standard input is no target")),
+        Some("-") => return Err(options.error("filename", "standard input is not a target")),
         Some(list) => {
             unused_with_filename(options);
             let list = unescaped_list(list);

@@ -120,7 +120,7 @@ fn records_of(
         // A whole file is of the byte order of its first record.
         let order = match order.or_else(|| order_of(&bytes[..length])) {
             Some(found) => *order.insert(found),
-            None => return Err(broken("this is no blktrace file: wrong magic".into())),
+            None => return Err(broken("this is not a blktrace file: wrong magic".into())),
         };
         if length < RECORD {
             return Err(broken(format!("the trace ends within a record, after {length} bytes")));

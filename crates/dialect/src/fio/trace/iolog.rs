@@ -21,7 +21,7 @@ pub(super) fn read(file: impl BufRead) -> Result<Trace, Error> {
         Some("fio version 3 iolog") => true,
         _ => {
             let problem =
-                "this is no trace: expected `fio version 2 iolog`, `fio version 3 iolog` or blktrace";
+                "this is not a trace: expected `fio version 2 iolog`, `fio version 3 iolog` or blktrace";
             return Err(Error::new("line 1", problem));
         }
     };
@@ -72,7 +72,7 @@ impl<R: BufRead> Lines<R> {
         }
         let text = match str::from_utf8(&self.line) {
             Ok(text) => text.trim(),
-            Err(_) => return Err(Error::new(place(), "this is no trace: expected text")),
+            Err(_) => return Err(Error::new(place(), "this is not a trace: expected text")),
         };
         if length as u64 == LINE_MAX && !self.line.ends_with(b"\n") {
             let problem = format!("`{}...` is longer than {LINE_MAX} bytes", shown(text));
@@ -104,7 +104,7 @@ impl Reader {
                 Ok(())
             }
             [file, action, offset, length] => self.event(file, action, number(offset)?, number(length)?),
-            _ => Err("is no action: expected a file, what was done, and where".into()),
+            _ => Err("is not an action: expected a file, what was done, and where".into()),
         }
     }
 
@@ -115,7 +115,7 @@ impl Reader {
             "trim" => TraceOp::Trim,
             "sync" | "datasync" => TraceOp::Flush,
             "wait" => return Err("waits, which version 3 has no more".into()),
-            _ => return Err(format!("is no action: `{action}` is not known")),
+            _ => return Err(format!("is not an action: `{action}` is not known")),
         };
         let (offset, length) = if op == TraceOp::Flush { (0, 0) } else { (offset, length) };
         let target = self.builder.target(file)?;
