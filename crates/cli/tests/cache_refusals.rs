@@ -45,7 +45,7 @@ fn a_cache_is_made_only_of_what_may_be_used() {
         &place,
         &["create", "--name", "../x", "--backing", "backing", "--log", "log", "--size", "64M"],
         2,
-        &["no name"],
+        &["not a name"],
     );
     refused(&place, &["serve", "x", "--nbd", "s"], 2, &["no cache of this name"]);
     refused(&place, &["serve", "x"], 2, &["--nbd"]);

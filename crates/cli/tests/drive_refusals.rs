@@ -104,8 +104,8 @@ fn what_can_be_no_medium_is_refused_and_a_new_one_does_not_stay() {
     let refused_medium = |medium: &str, code, word| {
         refused(&serve(medium).each_ref().map(String::as_str), code, word);
     };
-    refused_medium("/dev/zero", 2, "no regular file");
-    refused_medium(directory.path().to_str().unwrap(), 2, "no regular file");
+    refused_medium("/dev/zero", 2, "not a regular file");
+    refused_medium(directory.path().to_str().unwrap(), 2, "not a regular file");
     refused_medium(&at("none/medium"), 2, "no such directory");
     let _held = UnixListener::bind(at("nbd")).unwrap();
     refused_medium(&at("new"), 4, "another server");
