@@ -108,6 +108,9 @@ fn smaller(line: &str) -> String {
     if line.starts_with("plumb check") {
         words.push("--seconds 1 --size 16M".to_owned());
     }
+    if line.contains("plumb prove app") {
+        words.push("--recordings 1".to_owned());
+    }
     if line.contains("plumb prove app --subject") {
         words.push("--budget 2s".to_owned());
     }
