@@ -71,7 +71,7 @@ fn commands(document: &str) -> Vec<Typed> {
                 let line = command.split("  #").next().unwrap_or_default().trim().to_owned();
                 found.push(Typed { line, expected: Vec::new(), is_of_one_machine });
             }
-            // Which rules apply depends on how busy the machine is.
+            // A busy machine may have more rules apply.
             (None, Some(typed)) if line.starts_with(RULES) => {
                 typed.expected.extend([RULES, "..."].map(str::to_owned));
             }

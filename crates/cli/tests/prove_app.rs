@@ -15,8 +15,8 @@ use crate::load_support::stderr;
 /// gone.
 const LOSES: &str = "sqlite:journal=delete,synchronous=full,inserts=1,deletes=0";
 
-/// The last line of the log must be what was acknowledged, or more. The log may be empty or end in zeroes: the
-/// kernel may commit its name and its size before its data.
+/// The last line of the log must be what was acknowledged, or more. The log may be empty or end in zeroes:
+/// the kernel may commit its name and its size before its data.
 const CHECK: &str =
     "n=$(tr -d '\\0' 2>/dev/null < log | tail -n 1); [ \"${n:-0}\" -ge \"${PLUMB_REQUIRED:-0}\" ]";
 
@@ -227,8 +227,8 @@ fn the_example_of_the_manual_fails_and_its_mended_form_does_not() {
     assert_eq!((&honest["proved"], &honest["states"]["failing"]), (&true.into(), &0.into()), "{honest:#}");
 }
 
-/// A record of three numbers that must be equal, each in a block of its own, and a mark of the last whole one,
-/// which is written and synced after them or before: `unmarked` until all three are there.
+/// A record of three numbers that must be equal, each in a block of its own, and a mark of the last whole
+/// one, which is written and synced after them or before: `unmarked` until all three are there.
 const THREE: &str = "import os, struct, sys
 how, what = sys.argv[1:]
 file, mark = (os.open(name, os.O_RDWR | os.O_CREAT) for name in ('three', 'mark'))

@@ -24,7 +24,7 @@ fn sources(directory: &Path, found: &mut Vec<String>) {
             sources(&path, found);
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            // What stands in tests names no document.
+            // Names in unit tests are not of documents.
             found.push(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned());
         }
     }
@@ -56,7 +56,7 @@ fn every_name_of_a_document_has_a_schema_that_says_it() {
         .collect();
     assert!(missing.is_empty(), "no schema: {missing:?}");
     for name in names.iter().filter(|name| !ON_DISK.contains(name)) {
-        // Of a document that says another name the schema complains.
+        // The schema complains of a document that says another name.
         let other = serde_json::json!({"schema": "plumb/other/1"});
         let complaints = Schema::open(name).complaints(&other);
         let says = complaints.iter().any(|complaint| complaint.starts_with("$.schema:"));

@@ -170,7 +170,7 @@ impl Request<'_> {
             }
             result.profiles.push(one);
         }
-        // What the budget ended counts as not made.
+        // A recording whose exploration the budget ended counts as not made.
         let is_cut_short = self.budget.is_some_and(|budget| began.elapsed() >= budget);
         let fails = result.profiles.iter().any(|profile| profile.failing > Some(0));
         if is_cut_short && !fails {

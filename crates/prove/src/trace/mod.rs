@@ -7,13 +7,15 @@ mod injection;
 mod lane;
 mod run;
 mod strace;
+mod traced;
 mod writeback;
 
 pub use audit::{Audit, Finding, Lapse};
 pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
-pub use run::{Traced, Tracer};
+pub use run::Tracer;
 pub use strace::{Argument, Call, Lines};
+pub use traced::Traced;
 pub(crate) use writeback::syncs_before_changes;
 pub use writeback::{Extent, Writeback};

@@ -19,7 +19,6 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use plumb_block::Nanos;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -27,7 +26,7 @@ use tempfile::TempDir;
 
 use super::strace::{CALLS, Lines};
 use super::writeback::Chosen;
-use super::{Audit, Call, Injection, Sync, Writeback};
+use super::{Audit, Call, Injection, Sync, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
 
 /// Capacity of the FIFO: the least there is, which is a page.
@@ -36,21 +35,6 @@ const PIPE: usize = 4096;
 const PADDED: usize = 6;
 /// Number of blanks that end the part of a line that tells of a call which has returned.
 const BLANKS: usize = 64;
-/// The calls of a program that has ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Traced {
-    /// In the order in which they returned.
-    pub calls: Vec<Call>,
-    /// How many sync calls were made in the program's place, each after a call that succeeded.
-    pub injected: u64,
-    /// How many were made after a call that failed, whose result was not known yet. A program that is mended
-    /// need not make these.
-    pub injected_after_failures: u64,
-    /// Where what is audited or synced lies: a directory, by a path without links.
-    pub root: PathBuf,
-    /// When the trace was begun, by the clock of the calls: since 1970.
-    pub began: Nanos,
-}
 
 /// A trace in progress. Dropping it gives the trace up.
 #[derive(Debug)]
@@ -63,7 +47,8 @@ pub struct Tracer {
 
 impl Tracer {
     /// Gets ready for one program, of which what it does beneath `root` counts, and the sync calls to make in
-    /// its place and what to write back. The thread that calls it lends its descriptors to the one that reads and syncs.
+    /// its place and what to write back. The thread that calls it lends its descriptors to the one that reads
+    /// and syncs.
     ///
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.

@@ -421,7 +421,7 @@ pub enum Writeback {
         /// Part that is written back.
         extent: Extent,
     },
-    /// As `AtOnce`, but not before this many sync calls have returned.
+    /// At once after each write, from the return of this many sync calls on.
     AfterSync {
         /// Number of the sync call, from 1.
         sync: u64,

@@ -149,7 +149,7 @@ impl Transport for Socket {
     }
 
     fn cut(&mut self) {
-        // It may be gone already, which is what was wanted.
+        // A connection that is gone already needs nothing more.
         shutdown(&*self.fd, Shutdown::Both).unwrap_or_default();
     }
 

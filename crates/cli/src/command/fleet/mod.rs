@@ -111,7 +111,7 @@ impl Reach {
     /// # Errors
     /// If what was typed makes no sense.
     fn session(&self, recording: &RecordingArguments) -> anyhow::Result<Session> {
-        // Its words may hold what is nobody's business: they are not repeated.
+        // Words of the launcher may hold secrets: they are not repeated.
         let unreadable = || Refusal::new(Exit::Usage, "--launcher: a quote has no end");
         let reach = plumb_fleet::Reach {
             names: named_hosts(&self.hosts)?,

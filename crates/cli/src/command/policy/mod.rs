@@ -1,7 +1,6 @@
 //! `plumb policy`: the write caches of disks, read, planned, changed, read back, restored and kept.
 //!
-//! What is decided is decided in `plumb_policy`, and shown by `plumb_report`; here arguments become
-//! questions.
+//! `plumb_policy` decides, and `plumb_report` shows; here arguments become questions.
 
 mod apply;
 mod claim;
