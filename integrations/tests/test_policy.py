@@ -282,7 +282,7 @@ class Policy(unittest.TestCase):
             done = subprocess.run([directory / "plumb", "policy", *words], capture_output=True, text=True)
             self.assertEqual(done.returncode, code, done.stderr)
             (directory / "document").write_text(done.stdout)
-            schema = REPOSITORY / "crates/policy/schemas" / f"{name}.schema.json"
+            schema = REPOSITORY / "crates/report/schemas" / f"{name}.schema.json"
             held = subprocess.run(["jsonschema", "-i", directory / "document", schema], capture_output=True, text=True)
             self.assertEqual(held.returncode, 0, held.stdout + held.stderr)
 

@@ -70,7 +70,7 @@ class Real(unittest.TestCase):
         self.assertEqual(results.of("h", "start")["pid"], results.of("h", "runs")["pid"])
         self.assertIn("cannot listen at /nonexistent/socket", results.of("h", "no place")["msg"])
         self.assertFalse(results.of("h", "no disk")["changed"])
-        self.assertIn("no property of a disk", results.of("h", "no property")["msg"])
+        self.assertIn("not a property of a disk", results.of("h", "no property")["msg"])
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 fn validates(name: &str, document: &impl Serialize) -> Value {
     let document = serde_json::to_value(document).unwrap();
-    Schema::closed(&format!("{name}")).assert_holds(&document);
+    Schema::closed(name).assert_holds(&document);
     document
 }
 
@@ -54,7 +54,7 @@ fn nothing_is_missing_unnoticed(name: &str, document: &Value, optional: &[&str])
             _ => {}
         }
     }
-    let schema = Schema::open(&format!("{name}"));
+    let schema = Schema::open(name);
     let mut places = Vec::new();
     objects(document, "", &mut places);
     for place in places {

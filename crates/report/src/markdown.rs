@@ -93,7 +93,8 @@ fn section(section: &Section) -> String {
         out.push_str(&item(of));
         // A list ends before a table or a paragraph only with an empty line, and so does a table.
         let is_list = |of: &Item| matches!(of, Item::Line(_) | Item::Remedy(_) | Item::Command(_));
-        if items.peek().is_some_and(|next| !(is_list(of) && is_list(next)) && !matches!(of, Item::Line(_))) {
+        let goes_on = |next: &&Item| matches!(of, Item::Line(_)) || is_list(of) && is_list(next);
+        if items.peek().is_some_and(|next| !goes_on(next)) {
             out.push('\n');
         }
     }

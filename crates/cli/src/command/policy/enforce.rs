@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plumb_policy::apply::Progress;
+use plumb_policy::apply::{Progress, Report};
 use plumb_policy::enforce::{self, Enforcement, Places};
 use plumb_report::Kind;
 
@@ -36,7 +36,7 @@ pub(super) fn enforce(
     let places = Places { desired: from, ledger, journals: journal };
     let done = enforce::enforce(&host.session(stop, progress), places, udev.as_deref()).map_err(refusal)?;
     let planned = done.plans.iter().map(super::plan::exit_of);
-    let applied = done.reports.iter().filter_map(|report| report.failure()).map(Exit::from);
+    let applied = done.reports.iter().filter_map(Report::failure).map(Exit::from);
     let exit = planned.chain(applied).fold(Exit::Done, Exit::and);
     Ok((done, exit))
 }

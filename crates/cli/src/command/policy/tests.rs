@@ -75,7 +75,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 /// The document, which is as its shipped schema says and holds nothing else.
 fn validates(name: &str, document: &impl serde::Serialize) -> serde_json::Value {
     let document = serde_json::to_value(document).unwrap();
-    Schema::closed(&format!("{name}")).assert_holds(&document);
+    Schema::closed(name).assert_holds(&document);
     document
 }
 
