@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use plumb_block::{Bytes, Errno, ExtentMap, Latch, Nanos, Op, Outcome, Payload, Request};
 
-use crate::action::{ActionId, Purpose};
+use crate::action::{ActionId, Command, Purpose};
 use crate::destage::{Destage, Run};
+use crate::devices::Devices;
 use crate::flush::Flushes;
 use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
 use crate::index::Index;
-use crate::io::{Asked, Io};
+use crate::io::{ClientRequest, Io, errno_of};
+use crate::legs::LegSet;
 use crate::log::Log;
-use crate::mark::{Mark, Marks};
+use crate::mark::Marks;
 use crate::pace::Pace;
-use crate::recovery::{Findings, Recovered, Step};
+use crate::recovery::{Findings, Recovered};
 use crate::resilver::Resilver;
-use crate::settings::Mode;
+use crate::settings::{Layout, Mark, Mode, Options};
 use crate::status::{Figures, State};
 use crate::superblocks::{Reason, Superblocks};
 use crate::write::Writes;
@@ -24,7 +26,6 @@ use crate::write::Writes;
 /// Continuation of an action: what is done when it is completed.
 #[derive(Debug)]
 pub(crate) enum Then {
-    Recovery(Step),
     /// A write of a superblock.
     Superblock {
         leg: usize,
@@ -39,13 +40,7 @@ pub(crate) enum Then {
         purpose: Purpose,
     },
     Part(Box<PartRead>),
-    /// A write to a leg of what another leg has, in a segment that is pinned for it; and the part that waits
-    /// for it.
-    Copy {
-        leg: usize,
-        segment: u64,
-        part: Option<Box<PartRead>>,
-    },
+    Copy(Copy),
     /// A client's write past the log.
     Bypass {
         client: u64,
@@ -54,6 +49,15 @@ pub(crate) enum Then {
         run: Run,
         at: Nanos,
     },
+}
+
+/// Write to a leg of what another leg has, in a segment that is pinned for it.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    pub(crate) leg: usize,
+    pub(crate) segment: u64,
+    /// Part that waits for it.
+    pub(crate) part: Option<Box<PartRead>>,
 }
 
 /// Condition of an open cache.
@@ -72,7 +76,9 @@ pub(crate) enum Condition {
 /// An open cache.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) io: Io,
+    pub(crate) options: Options,
+    pub(crate) devices: Devices,
+    pub(crate) io: Io<Then>,
     pub(crate) condition: Condition,
     /// Superblock as it would be written next.
     pub(crate) superblock: Superblock,
@@ -97,21 +103,23 @@ pub(crate) struct Core {
 
 impl Core {
     /// Goes on from what recovery found. It serves when its session is durable.
-    pub(crate) fn new(io: Io, found: Recovered) -> Self {
+    pub(crate) fn new(found: Recovered) -> Self {
         let mut superblocks = Superblocks::new(&found);
-        let condition = if io.options.dry_run {
+        let condition = if found.options.dry_run {
             Condition::Stopped(found.index.is_empty())
         } else {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let Recovered { superblock, index, log, findings, .. } = found;
-        let now = io.now;
-        let marked = io.options.identity.map_or_else(Mark::default, |identity| identity.marked);
+        let Recovered { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let now = io.now();
+        let marked = options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let mut unreadable = ExtentMap::default();
         superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         let mut core = Self {
-            io,
+            options,
+            devices,
+            io: io.continued(),
             condition,
             superblock,
             superblocks,
@@ -137,8 +145,8 @@ impl Core {
 
     /// Takes a request.
     pub(crate) fn submit(&mut self, request: Request) {
-        let now = self.io.now;
-        let asked = Asked { tag: request.tag, at: now };
+        let now = self.io.now();
+        let asked = ClientRequest { tag: request.tag, at: now };
         if let Err(errno) = self.admissible(&request) {
             self.io.refuse(&asked, errno, request.payload);
             return;
@@ -161,7 +169,7 @@ impl Core {
         if request.op == Op::Flush {
             return Ok(());
         }
-        let backing = &self.io.backing;
+        let backing = self.devices.backing();
         if !backing.holds(request.range) {
             return Err(Errno::EINVAL);
         }
@@ -183,12 +191,12 @@ impl Core {
     /// Takes the end of an action.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
         match self.io.take(id) {
-            None | Some(Then::Recovery(_)) => {}
+            None => {}
             Some(Then::Superblock { leg }) => self.superblock_completed(leg, outcome),
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
-            Some(Then::Flush { leg, purpose }) => self.flush_completed((leg, purpose), outcome),
+            Some(Then::Flush { leg, purpose }) => self.flush_completed(leg, purpose, outcome),
             Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
-            Some(Then::Copy { leg, segment, part }) => self.copy_completed((leg, segment), part, outcome),
+            Some(Then::Copy(copy)) => self.copy_completed(copy, outcome),
             Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
             Some(Then::Destage { run, at }) => self.destage_completed(&run, at, outcome),
         }
@@ -197,7 +205,7 @@ impl Core {
     /// Lets every part go on until none can.
     pub(crate) fn pump(&mut self) {
         loop {
-            let before = self.io.steps;
+            let before = self.io.steps();
             self.write_superblocks();
             self.go_on_growing();
             self.apply_records();
@@ -208,7 +216,7 @@ impl Core {
             self.go_on_with_resilver();
             self.go_on_with_gathers();
             self.go_on_stopping();
-            if self.io.steps == before {
+            if self.io.steps() == before {
                 return;
             }
         }
@@ -220,7 +228,7 @@ impl Core {
             return None;
         }
         let due = [self.writes.due(), self.destage_due(), self.mark_due()];
-        due.into_iter().flatten().filter(|due| *due > self.io.now).min()
+        due.into_iter().flatten().filter(|due| *due > self.io.now()).min()
     }
 
     /// Returns true if requests are carried out.
@@ -241,8 +249,8 @@ impl Core {
         if self.latched().is_some() {
             return;
         }
-        self.condition = Condition::Latched(because, Latch { errno, at: self.io.now });
-        self.io.steps += 1;
+        self.condition = Condition::Latched(because, Latch { errno, at: self.io.now() });
+        self.io.step();
         self.fail_writes();
         self.flushes.fail(&mut self.io);
     }
@@ -254,11 +262,11 @@ impl Core {
 
     /// Acknowledges writes by another rule from now on.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
-        if mode == self.io.options.mode {
+        if mode == self.options.mode {
             return;
         }
         // What was taken to be durable has to be flushed once nobody vouches for it any more.
-        if self.io.options.mode == Mode::Protected {
+        if self.options.mode == Mode::Protected {
             self.flushes.legs_due = true;
             self.flushes.is_wanted = true;
         }
@@ -266,7 +274,7 @@ impl Core {
             // What went past the log before need not be durable.
             self.flushes.is_wanted |= self.flushes.bypassed;
         }
-        self.io.options.mode = mode;
+        self.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);
     }
 
@@ -288,11 +296,86 @@ impl Core {
         if self.flushes.bypassed || self.log.durable < self.log.complete {
             // Only now nothing can complete that the flush would not cover.
             self.flushes.is_wanted = true;
-            self.io.steps += 1;
+            self.io.step();
         } else if !self.superblocks.is_busy() {
             self.superblocks.want(Reason::Stop);
-            self.io.steps += 1;
+            self.io.step();
         }
+    }
+
+    /// Returns the legs that segment `segment` is written to.
+    pub(crate) fn legs_of(&self, segment: u64) -> LegSet {
+        self.superblock.written().iter().filter(|leg| self.log.geometry.is_on(*leg, segment)).collect()
+    }
+
+    /// Returns a leg from which segment `segment` can be read, none of `tried`. Another `turn` gives another
+    /// leg.
+    pub(crate) fn source(&self, segment: u64, tried: &[usize], turn: u64) -> Option<usize> {
+        let is_source = |leg: &usize| self.superblock.legs[*leg] == LegState::Live && !tried.contains(leg);
+        let legs: LegSet = self.legs_of(segment).iter().filter(is_source).collect();
+        let turn = turn.checked_rem(legs.len() as u64)?;
+        legs.iter().nth(turn as usize)
+    }
+
+    /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
+    /// (order (e)). Without another one that has all, nothing can be written any more.
+    pub(crate) fn lose_leg(&mut self, leg: usize, what: &str, outcome: Outcome) {
+        let state = self.superblock.legs[leg];
+        if state == LegState::Lost {
+            return;
+        }
+        if self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg]) {
+            let because = format!(
+                "device {leg} of the log {what}, and no other has what it has: what was not flushed may be lost"
+            );
+            self.latch(because, errno_of(outcome));
+            return;
+        }
+        self.set_leg(leg, LegState::Lost);
+        self.figures.legs_lost += 1;
+    }
+
+    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
+    /// that counted a session begins, which the backing device notes: that leg alone cannot know that it is
+    /// stale, and is refused by it.
+    pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
+        let before = std::mem::replace(&mut self.superblock.legs[leg], state);
+        if (before, state) == (LegState::Live, LegState::Lost) {
+            self.begin_session();
+        }
+        self.begin_epoch();
+    }
+
+    /// Begins a session: its records are told from those of others.
+    pub(crate) fn begin_session(&mut self) {
+        self.superblock.session += 1;
+        self.superblock.first = self.log.next_sequence;
+        self.log.close();
+    }
+
+    /// Begins an epoch: which legs count, or the shape of the log, has changed.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.superblock.epoch += 1;
+        self.superblocks.want(Reason::Epoch);
+        self.io.step();
+    }
+
+    /// Sends `command`, which writes to a leg blocks that another has. Their segment is pinned until it
+    /// completes.
+    pub(crate) fn copy_to(&mut self, copy: Copy, command: Command) {
+        self.log.pin(copy.segment);
+        self.io.issue(command, Then::Copy(copy));
+    }
+
+    fn copy_completed(&mut self, copy: Copy, outcome: Outcome) {
+        let Copy { leg, segment, part } = copy;
+        self.log.unpin(segment);
+        if !outcome.is_done() {
+            self.lose_leg(leg, "could not be given what another one has", outcome);
+        } else if part.is_none() {
+            self.figures.repaired += 1;
+        }
+        part.into_iter().for_each(|part| self.part_ended(&part, Ok(()), None));
     }
 
     pub(crate) fn state(&self) -> State {

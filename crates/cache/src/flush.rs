@@ -6,16 +6,16 @@
 
 use plumb_block::{Errno, Outcome, Payload};
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Command, Member, Purpose, Wait};
 use crate::core::{Core, Then};
-use crate::io::{Asked, Io, errno_of};
+use crate::io::{ClientRequest, Io, errno_of};
 use crate::settings::Mode;
 
 /// The rounds of flushes.
 #[derive(Debug)]
 pub(crate) struct Flushes {
     /// Clients, each with what it gets back.
-    waiting: Vec<(Asked, Payload)>,
+    waiting: Vec<(ClientRequest, Payload)>,
     round: Option<Round>,
     /// True if a write past the log completed since the last flush of the backing device was submitted.
     pub(crate) bypassed: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Flushes {
 
 #[derive(Debug)]
 struct Round {
-    waiters: Vec<(Asked, Payload)>,
+    waiters: Vec<(ClientRequest, Payload)>,
     /// How many flushes are not completed.
     left: usize,
     /// The last record that they cover.
@@ -53,7 +53,7 @@ impl Flushes {
     }
 
     /// Fails all who wait.
-    pub(crate) fn fail(&mut self, io: &mut Io) {
+    pub(crate) fn fail(&mut self, io: &mut Io<Then>) {
         let round = self.round.take().map(|round| round.waiters).unwrap_or_default();
         for (asked, payload) in round.into_iter().chain(std::mem::take(&mut self.waiting)) {
             io.refuse(&asked, Errno::EIO, payload);
@@ -64,8 +64,8 @@ impl Flushes {
 
 impl Core {
     /// A client waits for what is complete now to be durable.
-    pub(crate) fn ask_flush(&mut self, asked: Asked, payload: Payload) {
-        let waits = self.io.options.waits.hold(Wait::FlushCovers);
+    pub(crate) fn ask_flush(&mut self, asked: ClientRequest, payload: Payload) {
+        let waits = self.options.waits.hold(Wait::FlushCovers);
         let joined = self.flushes.round.as_mut().filter(|_| !waits).map(|round| &mut round.waiters);
         joined.unwrap_or(&mut self.flushes.waiting).push((asked, payload));
     }
@@ -84,7 +84,7 @@ impl Core {
     fn begin_round(&mut self) {
         let covered = self.log.complete;
         let is_known = self.log.durable >= covered && !self.flushes.legs_due;
-        let is_flushed = self.io.options.mode == Mode::Protected || is_known;
+        let is_flushed = self.options.mode == Mode::Protected || is_known;
         let was_due = self.flushes.legs_due && !is_flushed;
         self.flushes.legs_due &= is_flushed;
         let waiters = std::mem::take(&mut self.flushes.waiting);
@@ -98,7 +98,7 @@ impl Core {
         }
         // What is written from now on may only reach the backing device after what this round covers.
         self.log.flush_epoch += 1;
-        self.io.steps += 1;
+        self.io.step();
     }
 
     fn end_round(&mut self) {
@@ -108,7 +108,7 @@ impl Core {
         for (asked, payload) in round.waiters {
             self.io.answer(&asked, Outcome::Done, payload);
         }
-        self.io.steps += 1;
+        self.io.step();
     }
 
     /// How many actions are not completed that are waited for with a flush of this purpose; `None` if nothing
@@ -125,7 +125,7 @@ impl Core {
             Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
             _ => return self.superblocks.left(),
         };
-        if self.io.options.waits.hold(wait) { self.destage.left() } else { None }
+        if self.options.waits.hold(wait) { self.destage.left() } else { None }
     }
 
     /// Flushes a leg or, without one, the backing device.
@@ -135,17 +135,17 @@ impl Core {
             None => (Member::Backing, &mut self.figures.backing_flushes),
         };
         *count += 1;
-        self.io.flush((member, purpose), Then::Flush { leg, purpose });
+        self.io.issue(Command::flush(member, purpose), Then::Flush { leg, purpose });
         self.left(purpose).into_iter().for_each(|left| *left += 1);
     }
 
     /// Flushes the legs that are written.
     pub(crate) fn flush_legs(&mut self, purpose: Purpose) {
-        self.legs_written().into_iter().for_each(|leg| self.flush(Some(leg), purpose));
+        self.superblock.written().iter().for_each(|leg| self.flush(Some(leg), purpose));
     }
 
     /// A leg or, without one, the backing device was flushed, or failed it.
-    pub(crate) fn flush_completed(&mut self, (leg, purpose): (Option<usize>, Purpose), outcome: Outcome) {
+    pub(crate) fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
         match leg {
             _ if outcome.is_done() => {}
             Some(leg) => self.lose_leg(leg, "failed a flush", outcome),

@@ -158,7 +158,7 @@ impl Core {
         let oldest = self.log.segments.get(&self.log.tail);
         Status {
             state: self.state(),
-            mode: self.io.options.mode,
+            mode: self.options.mode,
             layout: geometry.layout,
             legs: self.legs_shown(),
             log: Bytes(geometry.count() * segment),
@@ -167,7 +167,7 @@ impl Core {
             zeroed: Bytes(dirty.zeroes * block),
             unreadable: self.unreadable_now(),
             is_ordered: self.log.tail >= self.log.ordered_at,
-            oldest: oldest.map(|segment| self.io.now.since(segment.opened_at)),
+            oldest: oldest.map(|segment| self.io.now().since(segment.opened_at)),
             drain_rate: rate,
             drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
             is_growing: self.log.grows_to.is_some(),
