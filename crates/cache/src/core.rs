@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{Bytes, Errno, ExtentMap, Latch, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
-use crate::action::{ActionId, Command, Purpose};
+use crate::action::{ActionId, Command, Member, Purpose, Wait};
 use crate::destage::{Destage, Run};
 use crate::devices::Devices;
 use crate::flush::Flushes;
@@ -19,7 +19,7 @@ use crate::pace::Pace;
 use crate::recovery::{Findings, Recovered};
 use crate::resilver::Resilver;
 use crate::settings::{Layout, Mark, Mode, Options};
-use crate::status::{Figures, State};
+use crate::status::{Figures, State, Status};
 use crate::superblocks::{Reason, Superblocks};
 use crate::write::Writes;
 
@@ -209,7 +209,7 @@ impl Core {
             self.write_superblocks();
             self.go_on_growing();
             self.apply_records();
-            self.go_on_with_flushes();
+            self.advance_flushes();
             self.advance_marks();
             self.fill_records();
             self.go_on_with_destaging();
@@ -252,7 +252,9 @@ impl Core {
         self.condition = Condition::Latched(because, Latch { errno, at: self.io.now() });
         self.io.step();
         self.fail_writes();
-        self.flushes.fail(&mut self.io);
+        for (asked, payload) in self.flushes.fail() {
+            self.io.refuse(&asked, Errno::EIO, payload);
+        }
     }
 
     /// Stops everything but reads, because the backing device cannot be marked.
@@ -267,12 +269,11 @@ impl Core {
         }
         // What was taken to be durable has to be flushed once nobody vouches for it any more.
         if self.options.mode == Mode::Protected {
-            self.flushes.legs_due = true;
-            self.flushes.is_wanted = true;
+            self.flushes.distrust_legs();
         }
-        if mode == Mode::Protected {
+        if mode == Mode::Protected && self.flushes.has_bypassed() {
             // What went past the log before need not be durable.
-            self.flushes.is_wanted |= self.flushes.bypassed;
+            self.flushes.want();
         }
         self.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);
@@ -293,14 +294,95 @@ impl Core {
         if is_busy || is_draining || !self.flushes.is_idle() || !self.io.is_idle() {
             return;
         }
-        if self.flushes.bypassed || self.log.durable < self.log.complete {
+        if self.flushes.has_bypassed() || self.log.durable < self.log.complete {
             // Only now nothing can complete that the flush would not cover.
-            self.flushes.is_wanted = true;
+            self.flushes.want();
             self.io.step();
         } else if !self.superblocks.is_busy() {
             self.superblocks.want(Reason::Stop);
             self.io.step();
         }
+    }
+
+    /// Answers a client once what is complete now is durable.
+    pub(crate) fn ask_flush(&mut self, asked: ClientRequest, payload: Payload) {
+        let joins = !self.options.waits.hold(Wait::FlushCovers);
+        self.flushes.add(asked, payload, joins);
+    }
+
+    /// Ends the round of flushes that is over, and begins the next one.
+    fn advance_flushes(&mut self) {
+        if self.may_acknowledge()
+            && let Some(round) = self.flushes.end()
+        {
+            self.log.durable = self.log.durable.max(round.covered);
+            self.figures.flushes += round.waiters.len() as u64;
+            for (asked, payload) in round.waiters {
+                self.io.answer(&asked, Outcome::Done, payload);
+            }
+            self.io.step();
+        }
+        if !self.is_serving() {
+            return;
+        }
+        let Some(needs) = self.flushes.begin(&self.log, self.options.mode) else { return };
+        if needs.legs {
+            self.flush_legs(Purpose::LogFlush);
+        }
+        if needs.backing {
+            self.flush(None, Purpose::BypassFlush);
+        }
+        // What is written from now on may only reach the backing device after what this round covers.
+        self.log.flush_epoch += 1;
+        self.io.step();
+    }
+
+    /// Returns the counter of the actions that are waited for with a flush of this purpose; `None` if nothing
+    /// waits for it.
+    fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
+        let wait = match purpose {
+            Purpose::LogFlush | Purpose::BypassFlush => {
+                return self.flushes.left();
+            }
+            Purpose::BackingFlushBeforeMark => return Some(&mut self.marks.left),
+            Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
+            Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
+            Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
+            Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
+            _ => return self.superblocks.left(),
+        };
+        if self.options.waits.hold(wait) { self.destage.left() } else { None }
+    }
+
+    /// Flushes a leg or, without one, the backing device.
+    pub(crate) fn flush(&mut self, leg: Option<usize>, purpose: Purpose) {
+        let (member, count) = match leg {
+            Some(leg) => (Member::Leg(leg), &mut self.figures.leg_flushes),
+            None => (Member::Backing, &mut self.figures.backing_flushes),
+        };
+        *count += 1;
+        self.io.issue(Command::flush(member, purpose), Then::Flush { leg, purpose });
+        self.left(purpose).into_iter().for_each(|left| *left += 1);
+    }
+
+    /// Flushes the legs that are written.
+    pub(crate) fn flush_legs(&mut self, purpose: Purpose) {
+        self.superblock.written().iter().for_each(|leg| self.flush(Some(leg), purpose));
+    }
+
+    /// A leg or, without one, the backing device was flushed, or failed it.
+    fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
+        match leg {
+            _ if outcome.is_done() => {}
+            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
+            // Nobody can tell what of all that was written since the flush before is on the device.
+            None => {
+                let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
+                               the rest; open the cache again once the device is well";
+                self.latch(because.to_owned(), errno_of(outcome));
+            }
+        }
+        self.left(purpose).into_iter().for_each(|left| *left -= 1);
     }
 
     /// Returns the legs that segment `segment` is written to.
@@ -384,6 +466,50 @@ impl Core {
             Condition::Serving | Condition::Stopping(_) => State::Serving,
             Condition::Stopped(is_clean) => State::Stopped { is_clean: *is_clean },
             Condition::Latched(because, _) => State::Latched { because: because.clone() },
+        }
+    }
+
+    /// Returns the legs as the durable superblocks have them, but for one that has begun to be copied to.
+    fn legs_shown(&self) -> Vec<LegState> {
+        let legs = self.superblocks.durable.legs.iter().zip(&self.superblock.legs);
+        let shown = legs.map(|legs| match legs {
+            (LegState::Lost, LegState::Resilvering) => LegState::Resilvering,
+            (durable, _) => *durable,
+        });
+        shown.collect()
+    }
+
+    /// Returns the blocks that were left out, and have not been overwritten.
+    fn unreadable_now(&self) -> Vec<LbaRange> {
+        let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
+        left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let geometry = &self.log.geometry;
+        let segment = geometry.segment_bytes();
+        let (dirty, block) = (self.index.dirty(), geometry.logical_block);
+        let rate = self.pace.rate;
+        let oldest = self.log.segments.get(&self.log.tail);
+        Status {
+            state: self.state(),
+            mode: self.options.mode,
+            layout: geometry.layout,
+            legs: self.legs_shown(),
+            log: Bytes(geometry.count() * segment),
+            log_used: Bytes(self.log.used() * segment),
+            dirty: Bytes(dirty.data * block),
+            zeroed: Bytes(dirty.zeroes * block),
+            unreadable: self.unreadable_now(),
+            is_ordered: self.log.tail >= self.log.ordered_at,
+            oldest: oldest.map(|segment| self.io.now().since(segment.opened_at)),
+            drain_rate: rate,
+            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
+            is_growing: self.log.grows_to.is_some(),
+            is_draining: self.destage.is_draining,
+            destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
+            figures: self.figures,
+            findings: self.findings.clone(),
         }
     }
 }

@@ -234,7 +234,7 @@ impl Core {
             covered: if waits { self.log.complete } else { 0 },
             swept: Vec::new(),
         });
-        let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
+        let is_durable = self.flushes.are_legs_durable(&self.log);
         if waits && !is_durable && self.options.mode != Mode::Protected {
             self.flush_legs(Purpose::LogFlushBeforeDestage);
         }
@@ -274,7 +274,7 @@ impl Core {
         self.figures.destage_writes += 1;
         let now = self.io.now();
         let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
-        self.pace.destaged((at, now), self.freed(), is_urgent);
+        self.pace.destaged(at, now, self.freed(), is_urgent);
         self.index.mark_clean(&run.pieces);
         self.destage.left().into_iter().for_each(|left| *left -= 1);
     }

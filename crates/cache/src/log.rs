@@ -178,7 +178,7 @@ impl Log {
                 kind => vec![(extent.range, kind)],
             };
             for (range, kind) in parts {
-                let entry = Entry::new(&self.geometry, kind, range.lba, (segment, block));
+                let entry = Entry::new(&self.geometry, kind, range.lba, segment, block);
                 absorbed += index.insert(range, entry);
                 if let Some(found) = self.segments.get_mut(&segment).filter(|_| keeps_changes) {
                     found.changes.push((header.flush_epoch, range, entry));

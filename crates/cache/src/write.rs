@@ -16,6 +16,7 @@ use crate::format::record::{EXTENTS_MAX, Extent, Header, Kind};
 use crate::io::ClientRequest;
 use crate::legs::LegSet;
 use crate::log::Record;
+use crate::pace::Load;
 use crate::settings::{BUFFER, LOG_BLOCK, Mode};
 
 /// How many records may be in flight.
@@ -183,7 +184,9 @@ impl Core {
     /// have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
         let Some(mut client) = self.writes.bypassing.remove(&id) else { return };
-        self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
+        if !client.is_fua || !outcome.is_done() {
+            self.flushes.note_bypass();
+        }
         if matches!(client.payload, Payload::None) {
             client.payload = payload;
         }
@@ -235,7 +238,7 @@ impl Core {
         let writes = clients.len() as u32;
         let bytes = self.put_record(extents, clients, buffer);
         let pressure = self.pressure();
-        let delay = self.pace.delay(self.io.now(), (bytes, writes), pressure);
+        let delay = self.pace.delay(self.io.now(), Load { bytes, writes }, pressure);
         self.writes.not_before = self.io.now() + delay;
         self.figures.delayed += delay;
         true

@@ -144,7 +144,7 @@ impl Core {
     /// they are overwritten.
     fn leave_unreadable(&mut self, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
         for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
-            for range in self.index.leave_unreadable((range, *entry)) {
+            for range in self.index.leave_unreadable(range, *entry) {
                 self.unreadable.insert(range, ());
                 self.figures.unreadable += Bytes(self.log.geometry.bytes(range));
             }

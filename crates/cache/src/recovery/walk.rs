@@ -376,7 +376,7 @@ fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(Lb
     };
     let mut damaged = Vec::new();
     for (Extent { range, kind }, at) in header.placed(geometry.logical_block) {
-        let entry = Entry::new(geometry, kind, range.lba, (place.segment, at));
+        let entry = Entry::new(geometry, kind, range.lba, place.segment, at);
         for start in (0..range.nlb).step_by(per_block as usize).filter(|_| kind == Kind::Data) {
             if !is_anywhere(at + (start / per_block) as u32) {
                 let part = LbaRange::new(Lba(range.lba.0 + start), per_block.min(range.nlb - start));
