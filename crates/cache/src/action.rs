@@ -1,7 +1,7 @@
 //! Actions that the state machine requests from its driver: requests to its members, each with the purpose it
 //! serves.
 
-use plumb_block::Request;
+use plumb_block::{LbaRange, Op, Payload, Request};
 
 /// A device beneath the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,24 @@ pub struct Action {
     pub purpose: Purpose,
     /// The request, in the member's logical blocks; its tag is the number of the action.
     pub request: Request,
+}
+
+/// Request to a member that was not sent yet.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) member: Member,
+    pub(crate) purpose: Purpose,
+    pub(crate) op: Op,
+    /// In the member's logical blocks.
+    pub(crate) range: LbaRange,
+    pub(crate) payload: Payload,
+}
+
+impl Command {
+    /// Returns the command that flushes a member.
+    pub(crate) fn flush(member: Member, purpose: Purpose) -> Self {
+        Self { member, purpose, op: Op::Flush, range: LbaRange::EMPTY, payload: Payload::None }
+    }
 }
 
 /// Purpose of an action. Whoever tests the cache may answer all actions of one purpose without doing them,

@@ -6,14 +6,14 @@ use plumb_block::{
 };
 
 use crate::action::{Action, ActionId, Member};
-use crate::core::{Core, Then};
+use crate::core::Core;
+use crate::devices::{Devices, block_fits, transfer_fits};
 use crate::format::block::BLOCK;
 use crate::format::superblock::{Found, LegState, Superblock, Tail};
 use crate::geometry::{Geometry, SEGMENT_BLOCKS};
-use crate::io::{Asked, Io};
-use crate::mark::Mark;
+use crate::io::ClientRequest;
 use crate::recovery::Recovery;
-use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options, Settings};
+use crate::settings::{BUFFER, BUFFERS_MIN, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode, Options, Settings};
 use crate::status::{State, Status};
 
 /// A write-back cache, from recovery to stop. See the [crate].
@@ -153,8 +153,8 @@ impl Cache {
             return Err(invalid(format!("its log has {} devices; name {LEGS_MAX} at the most", legs.len())));
         }
         legs.iter().flatten().try_for_each(transfer_fits).map_err(invalid)?;
-        let io = Io::new(options, legs, backing);
-        let stage = Stage::Recovering(Box::new(Recovery::begin(io)));
+        let recovery = Recovery::begin(options, Devices::new(legs, backing));
+        let stage = Stage::Recovering(Box::new(recovery));
         let mut this = Self { stage, waiting: Vec::new(), command: None };
         // Without any leg it is over already.
         this.after_recovery();
@@ -167,7 +167,7 @@ impl Cache {
         self.advance(now);
         match &mut self.stage {
             Stage::Recovering(recovery) if recovery.refusal.is_some() => {
-                recovery.io.refuse(&Asked { tag: request.tag, at: now }, Errno::EIO, request.payload);
+                recovery.io.refuse(&ClientRequest { tag: request.tag, at: now }, Errno::EIO, request.payload);
             }
             Stage::Recovering(_) => self.waiting.push(request),
             Stage::Open(core) => core.submit(request),
@@ -179,9 +179,7 @@ impl Cache {
         self.advance(now);
         match &mut self.stage {
             Stage::Recovering(recovery) => {
-                if let Some(Then::Recovery(step)) = recovery.io.take(id) {
-                    recovery.completed(step, outcome, payload);
-                }
+                recovery.completed(id, outcome, payload);
                 self.after_recovery();
             }
             Stage::Open(core) => core.completed(id, outcome, payload),
@@ -190,8 +188,10 @@ impl Cache {
 
     /// Tells what time it is.
     pub fn advance(&mut self, now: Nanos) {
-        let io = self.io_mut();
-        io.now = io.now.max(now);
+        match &mut self.stage {
+            Stage::Recovering(recovery) => recovery.io.advance(now),
+            Stage::Open(core) => core.io.advance(now),
+        }
     }
 
     /// When the cache next does something by itself. `None`: only when it is told of something.
@@ -201,15 +201,21 @@ impl Cache {
 
     /// Goes on with all that it was told since it was last called, and appends the actions that come of it.
     pub fn take_actions(&mut self, into: &mut Vec<Action>) {
-        if let Stage::Open(core) = &mut self.stage {
-            core.pump();
+        match &mut self.stage {
+            Stage::Recovering(recovery) => recovery.io.take_actions(into),
+            Stage::Open(core) => {
+                core.pump();
+                core.io.take_actions(into);
+            }
         }
-        into.append(&mut self.io_mut().out);
     }
 
     /// Appends the answers that [`take_actions`](Cache::take_actions) has brought since it was last called.
     pub fn take_answers(&mut self, into: &mut Vec<Completion>) {
-        into.append(&mut self.io_mut().answers);
+        match &mut self.stage {
+            Stage::Recovering(recovery) => recovery.io.take_answers(into),
+            Stage::Open(core) => core.io.take_answers(into),
+        }
     }
 
     /// How the cache is.
@@ -229,20 +235,20 @@ impl Cache {
 
     /// The device that clients see: the size and the logical block of the backing device.
     pub fn info(&self) -> DeviceInfo {
-        let io = match &self.stage {
-            Stage::Recovering(recovery) => &recovery.io,
-            Stage::Open(core) => &core.io,
+        let (options, devices) = match &self.stage {
+            Stage::Recovering(recovery) => (&recovery.options, &recovery.devices),
+            Stage::Open(core) => (&core.options, &core.devices),
         };
-        let backing = &io.backing;
+        let backing = devices.backing();
         let is_volatile = |info: &DeviceInfo| info.volatile_cache != VolatileCache::None;
-        let volatile = match io.options.mode {
+        let volatile = match options.mode {
             // Nothing that is volatile is acknowledged in it.
             Mode::Protected => false,
-            _ => is_volatile(backing) || io.legs.iter().flatten().any(is_volatile),
+            _ => is_volatile(backing) || devices.present_legs().any(is_volatile),
         };
         DeviceInfo {
             name: format!("cache of {}", backing.name),
-            transfer_max: Bytes(io.backing_transfer_max()),
+            transfer_max: Bytes(devices.backing_transfer_max()),
             atomic_unit: backing.logical_block,
             atomic_boundary: Bytes(0),
             volatile_cache: if volatile { VolatileCache::Enabled } else { VolatileCache::None },
@@ -380,22 +386,16 @@ impl Cache {
         }
     }
 
-    fn io_mut(&mut self) -> &mut Io {
-        match &mut self.stage {
-            Stage::Recovering(recovery) => &mut recovery.io,
-            Stage::Open(core) => &mut core.io,
-        }
-    }
-
     /// Goes on if recovery is over.
     fn after_recovery(&mut self) {
         let Stage::Recovering(recovery) = &mut self.stage else { return };
-        let now = recovery.io.now;
+        let now;
         if let Some(recovered) = recovery.recovered.take() {
-            let (options, backing) = (recovery.io.options.clone(), recovery.io.backing.clone());
-            let io = std::mem::replace(&mut recovery.io, Io::new(options, Vec::new(), backing));
-            self.stage = Stage::Open(Box::new(Core::new(io, recovered)));
-        } else if recovery.refusal.is_none() {
+            now = recovered.io.now();
+            self.stage = Stage::Open(Box::new(Core::new(recovered)));
+        } else if recovery.refusal.is_some() {
+            now = recovery.io.now();
+        } else {
             return;
         }
         for request in std::mem::take(&mut self.waiting) {
@@ -413,21 +413,6 @@ fn not_serving() -> Error {
 
 fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::Invalid, "use", "a cache").because(detail)
-}
-
-/// Checks that a device has logical blocks that a cache can use.
-pub(crate) fn block_fits(device: &DeviceInfo) -> std::result::Result<(), String> {
-    let (name, block) = (&device.name, device.logical_block);
-    if (Bytes(512)..=Bytes(LOG_BLOCK)).contains(&block) && block.0.is_power_of_two() {
-        return Ok(());
-    }
-    Err(format!("{name} has logical blocks of {block}; 512 bytes to 4 KiB can be"))
-}
-
-/// Checks that a leg takes the smallest record in one transfer.
-fn transfer_fits(leg: &DeviceInfo) -> std::result::Result<(), String> {
-    let (name, most, least) = (&leg.name, leg.transfer_max, Bytes(2 * LOG_BLOCK));
-    if most >= least { Ok(()) } else { Err(format!("{name} takes transfers of {most}; a log needs {least}")) }
 }
 
 /// The geometry that the settings give on these devices.

@@ -2,29 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use plumb_block::{Bytes, Errno, ExtentMap, Latch, Nanos, Op, Outcome, Payload, Request};
+use plumb_block::{Bytes, Errno, ExtentMap, Latch, LbaRange, Nanos, Op, Outcome, Payload, Request};
 
-use crate::action::{ActionId, Purpose};
+use crate::action::{ActionId, Command, Member, Purpose, Wait};
 use crate::destage::{Destage, Run};
+use crate::devices::Devices;
 use crate::flush::Flushes;
 use crate::format::superblock::{LegState, Superblock};
 use crate::gather::{Gather, PartRead};
 use crate::index::Index;
-use crate::io::{Asked, Io};
+use crate::io::{ClientRequest, Io, errno_of};
+use crate::legs::LegSet;
 use crate::log::Log;
-use crate::mark::{Mark, Marks};
+use crate::mark::Marks;
 use crate::pace::Pace;
-use crate::recovery::{Findings, Recovered, Step};
+use crate::recovery::{Findings, Recovered};
 use crate::resilver::Resilver;
-use crate::settings::Mode;
-use crate::status::{Figures, State};
+use crate::settings::{Layout, Mark, Mode, Options};
+use crate::status::{Figures, State, Status};
 use crate::superblocks::{Reason, Superblocks};
 use crate::write::Writes;
 
 /// Continuation of an action: what is done when it is completed.
 #[derive(Debug)]
 pub(crate) enum Then {
-    Recovery(Step),
     /// A write of a superblock.
     Superblock {
         leg: usize,
@@ -39,13 +40,7 @@ pub(crate) enum Then {
         purpose: Purpose,
     },
     Part(Box<PartRead>),
-    /// A write to a leg of what another leg has, in a segment that is pinned for it; and the part that waits
-    /// for it.
-    Copy {
-        leg: usize,
-        segment: u64,
-        part: Option<Box<PartRead>>,
-    },
+    Copy(Copy),
     /// A client's write past the log.
     Bypass {
         client: u64,
@@ -54,6 +49,15 @@ pub(crate) enum Then {
         run: Run,
         at: Nanos,
     },
+}
+
+/// Write to a leg of what another leg has, in a segment that is pinned for it.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    pub(crate) leg: usize,
+    pub(crate) segment: u64,
+    /// Part that waits for it.
+    pub(crate) part: Option<Box<PartRead>>,
 }
 
 /// Condition of an open cache.
@@ -72,7 +76,9 @@ pub(crate) enum Condition {
 /// An open cache.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) io: Io,
+    pub(crate) options: Options,
+    pub(crate) devices: Devices,
+    pub(crate) io: Io<Then>,
     pub(crate) condition: Condition,
     /// Superblock as it would be written next.
     pub(crate) superblock: Superblock,
@@ -97,21 +103,23 @@ pub(crate) struct Core {
 
 impl Core {
     /// Goes on from what recovery found. It serves when its session is durable.
-    pub(crate) fn new(io: Io, found: Recovered) -> Self {
+    pub(crate) fn new(found: Recovered) -> Self {
         let mut superblocks = Superblocks::new(&found);
-        let condition = if io.options.dry_run {
+        let condition = if found.options.dry_run {
             Condition::Stopped(found.index.is_empty())
         } else {
             superblocks.want(Reason::Session);
             Condition::Opening
         };
-        let Recovered { superblock, index, log, findings, .. } = found;
-        let now = io.now;
-        let marked = io.options.identity.map_or_else(Mark::default, |identity| identity.marked);
+        let Recovered { options, devices, mut io, superblock, index, log, findings, .. } = found;
+        let now = io.now();
+        let marked = options.identity.map_or_else(Mark::default, |identity| identity.marked);
         let mut unreadable = ExtentMap::default();
         superblock.unreadable.iter().for_each(|range| unreadable.insert(*range, ()));
         let mut core = Self {
-            io,
+            options,
+            devices,
+            io: io.continued(),
             condition,
             superblock,
             superblocks,
@@ -137,8 +145,8 @@ impl Core {
 
     /// Takes a request.
     pub(crate) fn submit(&mut self, request: Request) {
-        let now = self.io.now;
-        let asked = Asked { tag: request.tag, at: now };
+        let now = self.io.now();
+        let asked = ClientRequest { tag: request.tag, at: now };
         if let Err(errno) = self.admissible(&request) {
             self.io.refuse(&asked, errno, request.payload);
             return;
@@ -161,7 +169,7 @@ impl Core {
         if request.op == Op::Flush {
             return Ok(());
         }
-        let backing = &self.io.backing;
+        let backing = self.devices.backing();
         if !backing.holds(request.range) {
             return Err(Errno::EINVAL);
         }
@@ -183,12 +191,12 @@ impl Core {
     /// Takes the end of an action.
     pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
         match self.io.take(id) {
-            None | Some(Then::Recovery(_)) => {}
+            None => {}
             Some(Then::Superblock { leg }) => self.superblock_completed(leg, outcome),
             Some(Then::Record { sequence, leg }) => self.record_completed(sequence, leg, outcome),
-            Some(Then::Flush { leg, purpose }) => self.flush_completed((leg, purpose), outcome),
+            Some(Then::Flush { leg, purpose }) => self.flush_completed(leg, purpose, outcome),
             Some(Then::Part(part)) => self.part_completed(*part, outcome, payload),
-            Some(Then::Copy { leg, segment, part }) => self.copy_completed((leg, segment), part, outcome),
+            Some(Then::Copy(copy)) => self.copy_completed(copy, outcome),
             Some(Then::Bypass { client }) => self.bypass_completed(client, outcome, payload),
             Some(Then::Destage { run, at }) => self.destage_completed(&run, at, outcome),
         }
@@ -197,18 +205,18 @@ impl Core {
     /// Lets every part go on until none can.
     pub(crate) fn pump(&mut self) {
         loop {
-            let before = self.io.steps;
+            let before = self.io.steps();
             self.write_superblocks();
             self.go_on_growing();
             self.apply_records();
-            self.go_on_with_flushes();
+            self.advance_flushes();
             self.advance_marks();
             self.fill_records();
             self.go_on_with_destaging();
             self.go_on_with_resilver();
             self.go_on_with_gathers();
             self.go_on_stopping();
-            if self.io.steps == before {
+            if self.io.steps() == before {
                 return;
             }
         }
@@ -220,7 +228,7 @@ impl Core {
             return None;
         }
         let due = [self.writes.due(), self.destage_due(), self.mark_due()];
-        due.into_iter().flatten().filter(|due| *due > self.io.now).min()
+        due.into_iter().flatten().filter(|due| *due > self.io.now()).min()
     }
 
     /// Returns true if requests are carried out.
@@ -241,10 +249,12 @@ impl Core {
         if self.latched().is_some() {
             return;
         }
-        self.condition = Condition::Latched(because, Latch { errno, at: self.io.now });
-        self.io.steps += 1;
+        self.condition = Condition::Latched(because, Latch { errno, at: self.io.now() });
+        self.io.step();
         self.fail_writes();
-        self.flushes.fail(&mut self.io);
+        for (asked, payload) in self.flushes.fail() {
+            self.io.refuse(&asked, Errno::EIO, payload);
+        }
     }
 
     /// Stops everything but reads, because the backing device cannot be marked.
@@ -254,19 +264,18 @@ impl Core {
 
     /// Acknowledges writes by another rule from now on.
     pub(crate) fn set_mode(&mut self, mode: Mode) {
-        if mode == self.io.options.mode {
+        if mode == self.options.mode {
             return;
         }
         // What was taken to be durable has to be flushed once nobody vouches for it any more.
-        if self.io.options.mode == Mode::Protected {
-            self.flushes.legs_due = true;
-            self.flushes.is_wanted = true;
+        if self.options.mode == Mode::Protected {
+            self.flushes.distrust_legs();
         }
-        if mode == Mode::Protected {
+        if mode == Mode::Protected && self.flushes.has_bypassed() {
             // What went past the log before need not be durable.
-            self.flushes.is_wanted |= self.flushes.bypassed;
+            self.flushes.want();
         }
-        self.io.options.mode = mode;
+        self.options.mode = mode;
         self.log.set_ordered(mode == Mode::Ordered);
     }
 
@@ -285,14 +294,170 @@ impl Core {
         if is_busy || is_draining || !self.flushes.is_idle() || !self.io.is_idle() {
             return;
         }
-        if self.flushes.bypassed || self.log.durable < self.log.complete {
+        if self.flushes.has_bypassed() || self.log.durable < self.log.complete {
             // Only now nothing can complete that the flush would not cover.
-            self.flushes.is_wanted = true;
-            self.io.steps += 1;
+            self.flushes.want();
+            self.io.step();
         } else if !self.superblocks.is_busy() {
             self.superblocks.want(Reason::Stop);
-            self.io.steps += 1;
+            self.io.step();
         }
+    }
+
+    /// Answers a client once what is complete now is durable.
+    pub(crate) fn ask_flush(&mut self, asked: ClientRequest, payload: Payload) {
+        let joins = !self.options.waits.hold(Wait::FlushCovers);
+        self.flushes.add(asked, payload, joins);
+    }
+
+    /// Ends the round of flushes that is over, and begins the next one.
+    fn advance_flushes(&mut self) {
+        if self.may_acknowledge()
+            && let Some(round) = self.flushes.end()
+        {
+            self.log.durable = self.log.durable.max(round.covered);
+            self.figures.flushes += round.waiters.len() as u64;
+            for (asked, payload) in round.waiters {
+                self.io.answer(&asked, Outcome::Done, payload);
+            }
+            self.io.step();
+        }
+        if !self.is_serving() {
+            return;
+        }
+        let Some(needs) = self.flushes.begin(&self.log, self.options.mode) else { return };
+        if needs.legs {
+            self.flush_legs(Purpose::LogFlush);
+        }
+        if needs.backing {
+            self.flush(None, Purpose::BypassFlush);
+        }
+        // What is written from now on may only reach the backing device after what this round covers.
+        self.log.flush_epoch += 1;
+        self.io.step();
+    }
+
+    /// Returns the counter of the actions that are waited for with a flush of this purpose; `None` if nothing
+    /// waits for it.
+    fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
+        let wait = match purpose {
+            Purpose::LogFlush | Purpose::BypassFlush => {
+                return self.flushes.left();
+            }
+            Purpose::BackingFlushBeforeMark => return Some(&mut self.marks.left),
+            Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
+            Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
+            Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
+            Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
+            _ => return self.superblocks.left(),
+        };
+        if self.options.waits.hold(wait) { self.destage.left() } else { None }
+    }
+
+    /// Flushes a leg or, without one, the backing device.
+    pub(crate) fn flush(&mut self, leg: Option<usize>, purpose: Purpose) {
+        let (member, count) = match leg {
+            Some(leg) => (Member::Leg(leg), &mut self.figures.leg_flushes),
+            None => (Member::Backing, &mut self.figures.backing_flushes),
+        };
+        *count += 1;
+        self.io.issue(Command::flush(member, purpose), Then::Flush { leg, purpose });
+        self.left(purpose).into_iter().for_each(|left| *left += 1);
+    }
+
+    /// Flushes the legs that are written.
+    pub(crate) fn flush_legs(&mut self, purpose: Purpose) {
+        self.superblock.written().iter().for_each(|leg| self.flush(Some(leg), purpose));
+    }
+
+    /// A leg or, without one, the backing device was flushed, or failed it.
+    fn flush_completed(&mut self, leg: Option<usize>, purpose: Purpose, outcome: Outcome) {
+        match leg {
+            _ if outcome.is_done() => {}
+            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
+            // Nobody can tell what of all that was written since the flush before is on the device.
+            None => {
+                let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
+                               the rest; open the cache again once the device is well";
+                self.latch(because.to_owned(), errno_of(outcome));
+            }
+        }
+        self.left(purpose).into_iter().for_each(|left| *left -= 1);
+    }
+
+    /// Returns the legs that segment `segment` is written to.
+    pub(crate) fn legs_of(&self, segment: u64) -> LegSet {
+        self.superblock.written().iter().filter(|leg| self.log.geometry.is_on(*leg, segment)).collect()
+    }
+
+    /// Returns a leg from which segment `segment` can be read, none of `tried`. Another `turn` gives another
+    /// leg.
+    pub(crate) fn source(&self, segment: u64, tried: &[usize], turn: u64) -> Option<usize> {
+        let is_source = |leg: &usize| self.superblock.legs[*leg] == LegState::Live && !tried.contains(leg);
+        let legs: LegSet = self.legs_of(segment).iter().filter(is_source).collect();
+        let turn = turn.checked_rem(legs.len() as u64)?;
+        legs.iter().nth(turn as usize)
+    }
+
+    /// Goes on without a leg that failed: nothing is acknowledged until the superblocks of the others say so
+    /// (order (e)). Without another one that has all, nothing can be written any more.
+    pub(crate) fn lose_leg(&mut self, leg: usize, what: &str, outcome: Outcome) {
+        let state = self.superblock.legs[leg];
+        if state == LegState::Lost {
+            return;
+        }
+        if self.log.geometry.layout == Layout::Stripe || self.superblock.live().eq([leg]) {
+            let because = format!(
+                "device {leg} of the log {what}, and no other has what it has: what was not flushed may be lost"
+            );
+            self.latch(because, errno_of(outcome));
+            return;
+        }
+        self.set_leg(leg, LegState::Lost);
+        self.figures.legs_lost += 1;
+    }
+
+    /// Has a leg count or not, with a new epoch: nothing is acknowledged until that is durable. Without one
+    /// that counted a session begins, which the backing device notes: that leg alone cannot know that it is
+    /// stale, and is refused by it.
+    pub(crate) fn set_leg(&mut self, leg: usize, state: LegState) {
+        let before = std::mem::replace(&mut self.superblock.legs[leg], state);
+        if (before, state) == (LegState::Live, LegState::Lost) {
+            self.begin_session();
+        }
+        self.begin_epoch();
+    }
+
+    /// Begins a session: its records are told from those of others.
+    pub(crate) fn begin_session(&mut self) {
+        self.superblock.session += 1;
+        self.superblock.first = self.log.next_sequence;
+        self.log.close();
+    }
+
+    /// Begins an epoch: which legs count, or the shape of the log, has changed.
+    pub(crate) fn begin_epoch(&mut self) {
+        self.superblock.epoch += 1;
+        self.superblocks.want(Reason::Epoch);
+        self.io.step();
+    }
+
+    /// Sends `command`, which writes to a leg blocks that another has. Their segment is pinned until it
+    /// completes.
+    pub(crate) fn copy_to(&mut self, copy: Copy, command: Command) {
+        self.log.pin(copy.segment);
+        self.io.issue(command, Then::Copy(copy));
+    }
+
+    fn copy_completed(&mut self, copy: Copy, outcome: Outcome) {
+        let Copy { leg, segment, part } = copy;
+        self.log.unpin(segment);
+        if !outcome.is_done() {
+            self.lose_leg(leg, "could not be given what another one has", outcome);
+        } else if part.is_none() {
+            self.figures.repaired += 1;
+        }
+        part.into_iter().for_each(|part| self.part_ended(&part, Ok(()), None));
     }
 
     pub(crate) fn state(&self) -> State {
@@ -301,6 +466,50 @@ impl Core {
             Condition::Serving | Condition::Stopping(_) => State::Serving,
             Condition::Stopped(is_clean) => State::Stopped { is_clean: *is_clean },
             Condition::Latched(because, _) => State::Latched { because: because.clone() },
+        }
+    }
+
+    /// Returns the legs as the durable superblocks have them, but for one that has begun to be copied to.
+    fn legs_shown(&self) -> Vec<LegState> {
+        let legs = self.superblocks.durable.legs.iter().zip(&self.superblock.legs);
+        let shown = legs.map(|legs| match legs {
+            (LegState::Lost, LegState::Resilvering) => LegState::Resilvering,
+            (durable, _) => *durable,
+        });
+        shown.collect()
+    }
+
+    /// Returns the blocks that were left out, and have not been overwritten.
+    fn unreadable_now(&self) -> Vec<LbaRange> {
+        let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
+        left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let geometry = &self.log.geometry;
+        let segment = geometry.segment_bytes();
+        let (dirty, block) = (self.index.dirty(), geometry.logical_block);
+        let rate = self.pace.rate;
+        let oldest = self.log.segments.get(&self.log.tail);
+        Status {
+            state: self.state(),
+            mode: self.options.mode,
+            layout: geometry.layout,
+            legs: self.legs_shown(),
+            log: Bytes(geometry.count() * segment),
+            log_used: Bytes(self.log.used() * segment),
+            dirty: Bytes(dirty.data * block),
+            zeroed: Bytes(dirty.zeroes * block),
+            unreadable: self.unreadable_now(),
+            is_ordered: self.log.tail >= self.log.ordered_at,
+            oldest: oldest.map(|segment| self.io.now().since(segment.opened_at)),
+            drain_rate: rate,
+            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
+            is_growing: self.log.grows_to.is_some(),
+            is_draining: self.destage.is_draining,
+            destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
+            figures: self.figures,
+            findings: self.findings.clone(),
         }
     }
 }

@@ -150,10 +150,10 @@ impl Core {
         if self.log.used() == 0 {
             return None;
         }
-        if self.destage.not_before > self.io.now {
+        if self.destage.not_before > self.io.now() {
             return Some(self.destage.not_before);
         }
-        let options = &self.io.options.destage;
+        let options = &self.options.destage;
         let oldest = self.log.segments.get(&self.log.tail).map(|segment| segment.opened_at);
         let aged = oldest.map_or(Nanos::ZERO, |at| at.saturating_add(options.age));
         Some(aged.min(self.pace.last_asked.saturating_add(options.idle)))
@@ -177,11 +177,11 @@ impl Core {
     }
 
     fn begin_batch(&mut self) {
-        let options = self.io.options.destage;
-        let is_due = self.destage_due().is_some_and(|due| due <= self.io.now);
+        let options = self.options.destage;
+        let is_due = self.destage_due().is_some_and(|due| due <= self.io.now());
         let is_asked = self.destage.is_draining || self.log.grows_to.is_some();
         let is_wanted = is_asked || self.log.used_share() >= options.start || is_due;
-        if !is_wanted || !self.is_marked() || self.is_giving_up() || self.destage.not_before > self.io.now {
+        if !is_wanted || !self.is_marked() || self.is_giving_up() || self.destage.not_before > self.io.now() {
             return;
         }
         if self.log.used() == 0 {
@@ -191,7 +191,7 @@ impl Core {
             return;
         }
         // While something cannot be destaged all else is, so that only that depends on the log.
-        let is_held = self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now);
+        let is_held = self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now());
         // What is old or has to be drained is not left in the open segment.
         let (is_draining, tail) = (self.destage.is_draining, self.log.tail);
         let is_left =
@@ -201,7 +201,7 @@ impl Core {
         }
         let (count, segment) = (self.log.geometry.count(), self.log.geometry.segment_bytes());
         let most = if is_held { count } else { self.pace.batch(segment, count) };
-        let is_ordered = self.io.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
+        let is_ordered = self.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
         // What was written before the order counted is destaged apart from what came after.
         let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
         let end = self.log.closed_end().min(self.log.tail + most).min(before);
@@ -209,14 +209,17 @@ impl Core {
             return;
         }
         let epochs = if is_ordered { self.epochs(end) } else { VecDeque::new() };
-        self.io.steps += 1;
-        if self.destage.ended_at != self.io.now {
-            self.pace.destaging(self.io.now, self.freed());
+        self.io.step();
+        if self.destage.ended_at != self.io.now() {
+            self.pace.destaging(self.io.now(), self.freed());
         }
-        let waits = self.io.options.waits.hold(Wait::DurableBeforeDestage);
+        let waits = self.options.waits.hold(Wait::DurableBeforeDestage);
         let first = self.index.iter().next().map_or(Lba(0), |(range, _)| range.lba);
-        let last =
-            if self.destage.reached > first { self.destage.reached } else { Lba(self.io.backing.blocks()) };
+        let last = if self.destage.reached > first {
+            self.destage.reached
+        } else {
+            Lba(self.devices.backing().blocks())
+        };
         let swath = (first, last);
         self.destage.batch = Some(Batch {
             end,
@@ -231,8 +234,8 @@ impl Core {
             covered: if waits { self.log.complete } else { 0 },
             swept: Vec::new(),
         });
-        let is_durable = self.log.durable >= self.log.complete && !self.flushes.legs_due;
-        if waits && !is_durable && self.io.options.mode != Mode::Protected {
+        let is_durable = self.flushes.are_legs_durable(&self.log);
+        if waits && !is_durable && self.options.mode != Mode::Protected {
             self.flush_legs(Purpose::LogFlushBeforeDestage);
         }
         // A write that failed, in an earlier session too, may land until a flush, and must not land over what
@@ -269,9 +272,9 @@ impl Core {
         let bytes = self.log.geometry.bytes(run.range);
         self.figures.destaged += Bytes(bytes);
         self.figures.destage_writes += 1;
-        let now = self.io.now;
+        let now = self.io.now();
         let is_urgent = self.destage.is_draining || self.pace.is_urgent(now, self.pressure());
-        self.pace.destaged((at, now), self.freed(), is_urgent);
+        self.pace.destaged(at, now, self.freed(), is_urgent);
         self.index.mark_clean(&run.pieces);
         self.destage.left().into_iter().for_each(|left| *left -= 1);
     }
@@ -283,19 +286,19 @@ impl Core {
         if let Some(batch) = &mut self.destage.batch
             && matches!(batch.stage, Stage::Begin | Stage::Sweep | Stage::Between)
         {
-            (batch.has_failed, batch.cursor) = (true, Lba(self.io.backing.blocks()));
+            (batch.has_failed, batch.cursor) = (true, Lba(self.devices.backing().blocks()));
         }
     }
 
     /// Returns true if what is in the log cannot be destaged now.
     pub(crate) fn is_destaging_stuck(&self) -> bool {
-        self.destage.is_failing_for(STUCK_AFTER, self.io.now)
+        self.destage.is_failing_for(STUCK_AFTER, self.io.now())
     }
 
     fn run_failed(&mut self, because: String) {
         self.figures.destage_errors += 1;
-        self.io.steps += 1;
-        self.destage.failed(self.io.now, because);
+        self.io.step();
+        self.destage.failed(self.io.now(), because);
         if self.superblock.geometry == self.log.geometry {
             // It may wait for what cannot be destaged now.
             self.log.grows_to = None;
@@ -308,7 +311,7 @@ impl Core {
 
     /// Goes from one stage of the batch to the next, if nothing of it is in flight.
     fn end_stage(&mut self) {
-        let (blocks, is_epoch_durable) = (self.io.backing.blocks(), self.may_acknowledge());
+        let (blocks, is_epoch_durable) = (self.devices.backing().blocks(), self.may_acknowledge());
         let is_giving_up = self.is_giving_up();
         let Some(batch) = &mut self.destage.batch else { return };
         if batch.in_flight > 0 {
@@ -324,13 +327,13 @@ impl Core {
                 let Some(batch) = &mut self.destage.batch else { return };
                 batch.stage = Stage::Sweep;
                 self.log.durable = self.log.durable.max(batch.covered);
-                self.io.steps += 1;
+                self.io.step();
             }
             // What can be destaged is, before what cannot is tried again.
             Stage::Sweep if batch.cursor.0 < blocks => {
                 if is_giving_up {
                     self.destage.batch = None;
-                    self.io.steps += 1;
+                    self.io.step();
                 }
             }
             Stage::Sweep | Stage::Between if batch.has_failed => self.try_again_later(),
@@ -347,7 +350,7 @@ impl Core {
             Stage::Between => {
                 batch.epochs.pop_front();
                 (batch.cursor, batch.stage) = (Lba(0), Stage::Sweep);
-                self.io.steps += 1;
+                self.io.step();
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
@@ -363,8 +366,8 @@ impl Core {
                 }
                 self.superblock.tail = self.log.tail_at(end);
                 self.superblocks.want(Reason::Tail);
-                self.io.steps += 1;
-                if !self.io.options.waits.hold(Wait::TailDurable) {
+                self.io.step();
+                if !self.options.waits.hold(Wait::TailDurable) {
                     self.free_until(end);
                 }
             }
@@ -374,8 +377,8 @@ impl Core {
 
     fn try_again_later(&mut self) {
         self.destage.batch = None;
-        self.destage.not_before = self.io.now.saturating_add(RETRY);
-        self.io.steps += 1;
+        self.destage.not_before = self.io.now().saturating_add(RETRY);
+        self.io.step();
     }
 
     /// Has the superblock say what the tail passes and the backing device does not have. What was unreadable
@@ -396,7 +399,7 @@ impl Core {
             let because = format!(
                 "the log cannot be read at {count} places on any of its devices, and can let go of {most}: write over some of them"
             );
-            self.destage.failed(self.io.now, because);
+            self.destage.failed(self.io.now(), because);
             // A batch of the whole log has done what can be done.
             self.destage.is_draining &= end < self.log.next_segment || self.index.dirty().all() > 0;
             self.try_again_later();
@@ -412,7 +415,7 @@ impl Core {
         self.index.forget(&self.log.geometry, &batch.swept, end);
         self.log.free_until(end);
         self.destage.failing = None;
-        self.destage.ended_at = self.io.now;
-        self.io.steps += 1;
+        self.destage.ended_at = self.io.now();
+        self.io.step();
     }
 }

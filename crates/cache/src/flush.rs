@@ -4,34 +4,42 @@
 //! At most one round is in flight; what comes meanwhile waits for the next one, since only a flush that was
 //! submitted later covers it (order (d)).
 
-use plumb_block::{Errno, Outcome, Payload};
+use plumb_block::Payload;
 
-use crate::action::{Member, Purpose, Wait};
-use crate::core::{Core, Then};
-use crate::io::{Asked, Io, errno_of};
+use crate::io::ClientRequest;
+use crate::log::Log;
 use crate::settings::Mode;
 
-/// The rounds of flushes.
+/// Rounds of flushes, and the clients that wait for them.
 #[derive(Debug)]
 pub(crate) struct Flushes {
     /// Clients, each with what it gets back.
-    waiting: Vec<(Asked, Payload)>,
+    waiting: Vec<(ClientRequest, Payload)>,
     round: Option<Round>,
     /// True if a write past the log completed since the last flush of the backing device was submitted.
-    pub(crate) bypassed: bool,
+    bypassed: bool,
     /// True if the cache itself wants all that is complete now to be durable.
-    pub(crate) is_wanted: bool,
+    is_wanted: bool,
     /// True if the next round flushes the legs, though all is said to be durable.
-    pub(crate) legs_due: bool,
+    legs_due: bool,
 }
 
+/// Members that a round flushes.
 #[derive(Debug)]
-struct Round {
-    waiters: Vec<(Asked, Payload)>,
+pub(crate) struct Needs {
+    /// Every leg that is written.
+    pub(crate) legs: bool,
+    pub(crate) backing: bool,
+}
+
+/// Round of flushes: everything that was complete when it began is durable once it ends.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) waiters: Vec<(ClientRequest, Payload)>,
     /// How many flushes are not completed.
     left: usize,
     /// The last record that they cover.
-    covered: u64,
+    pub(crate) covered: u64,
     /// True if the legs were due.
     was_due: bool,
 }
@@ -52,110 +60,65 @@ impl Flushes {
         self.round.is_none() && self.waiting.is_empty() && !self.is_wanted
     }
 
-    /// Fails all who wait.
-    pub(crate) fn fail(&mut self, io: &mut Io) {
-        let round = self.round.take().map(|round| round.waiters).unwrap_or_default();
-        for (asked, payload) in round.into_iter().chain(std::mem::take(&mut self.waiting)) {
-            io.refuse(&asked, Errno::EIO, payload);
+    /// Returns true if a write past the log completed that no flush covers yet.
+    pub(crate) fn has_bypassed(&self) -> bool {
+        self.bypassed
+    }
+
+    /// Notes that a write past the log completed, and may be volatile.
+    pub(crate) fn note_bypass(&mut self) {
+        self.bypassed = true;
+    }
+
+    /// Begins a round soon, though no client waits for one.
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Has the next round flush the legs, though all is said to be durable: nobody vouches for them any more.
+    pub(crate) fn distrust_legs(&mut self) {
+        (self.legs_due, self.is_wanted) = (true, true);
+    }
+
+    /// Returns true if all that is complete in the log is durable.
+    pub(crate) fn are_legs_durable(&self, log: &Log) -> bool {
+        log.durable >= log.complete && !self.legs_due
+    }
+
+    /// Adds a client. It joins the round that is in flight, which may not cover its writes, if `joins`.
+    pub(crate) fn add(&mut self, request: ClientRequest, payload: Payload, joins: bool) {
+        let round = self.round.as_mut().filter(|_| joins);
+        round.map_or(&mut self.waiting, |round| &mut round.waiters).push((request, payload));
+    }
+
+    /// Begins the next round, if none is in flight and somebody wants one. Returns the flushes that it needs.
+    pub(crate) fn begin(&mut self, log: &Log, mode: Mode) -> Option<Needs> {
+        if self.round.is_some() || (self.waiting.is_empty() && !self.is_wanted) {
+            return None;
         }
+        let legs = mode != Mode::Protected && !self.are_legs_durable(log);
+        let was_due = self.legs_due && legs;
+        self.legs_due &= !legs;
         self.is_wanted = false;
-    }
-}
-
-impl Core {
-    /// A client waits for what is complete now to be durable.
-    pub(crate) fn ask_flush(&mut self, asked: Asked, payload: Payload) {
-        let waits = self.io.options.waits.hold(Wait::FlushCovers);
-        let joined = self.flushes.round.as_mut().filter(|_| !waits).map(|round| &mut round.waiters);
-        joined.unwrap_or(&mut self.flushes.waiting).push((asked, payload));
+        let waiters = std::mem::take(&mut self.waiting);
+        self.round = Some(Round { waiters, left: 0, covered: log.complete, was_due });
+        Some(Needs { legs, backing: std::mem::take(&mut self.bypassed) })
     }
 
-    /// Ends the round that is over, and begins the next one.
-    pub(crate) fn go_on_with_flushes(&mut self) {
-        if self.flushes.round.as_ref().is_some_and(|round| round.left == 0) && self.may_acknowledge() {
-            self.end_round();
-        }
-        let is_asked = !self.flushes.waiting.is_empty() || self.flushes.is_wanted;
-        if self.flushes.round.is_none() && is_asked && self.is_serving() {
-            self.begin_round();
-        }
+    /// Returns the number of flushes of the round in flight that are not completed.
+    pub(crate) fn left(&mut self) -> Option<&mut usize> {
+        self.round.as_mut().map(|round| &mut round.left)
     }
 
-    fn begin_round(&mut self) {
-        let covered = self.log.complete;
-        let is_known = self.log.durable >= covered && !self.flushes.legs_due;
-        let is_flushed = self.io.options.mode == Mode::Protected || is_known;
-        let was_due = self.flushes.legs_due && !is_flushed;
-        self.flushes.legs_due &= is_flushed;
-        let waiters = std::mem::take(&mut self.flushes.waiting);
-        self.flushes.is_wanted = false;
-        self.flushes.round = Some(Round { waiters, left: 0, covered, was_due });
-        if !is_flushed {
-            self.flush_legs(Purpose::LogFlush);
-        }
-        if std::mem::take(&mut self.flushes.bypassed) {
-            self.flush(None, Purpose::BypassFlush);
-        }
-        // What is written from now on may only reach the backing device after what this round covers.
-        self.log.flush_epoch += 1;
-        self.io.steps += 1;
+    /// Ends the round in flight, if all of its flushes are completed.
+    pub(crate) fn end(&mut self) -> Option<Round> {
+        self.round.take_if(|round| round.left == 0)
     }
 
-    fn end_round(&mut self) {
-        let Some(round) = self.flushes.round.take() else { return };
-        self.log.durable = self.log.durable.max(round.covered);
-        self.figures.flushes += round.waiters.len() as u64;
-        for (asked, payload) in round.waiters {
-            self.io.answer(&asked, Outcome::Done, payload);
-        }
-        self.io.steps += 1;
-    }
-
-    /// How many actions are not completed that are waited for with a flush of this purpose; `None` if nothing
-    /// waits for it.
-    fn left(&mut self, purpose: Purpose) -> Option<&mut usize> {
-        let wait = match purpose {
-            Purpose::LogFlush | Purpose::BypassFlush => {
-                return self.flushes.round.as_mut().map(|round| &mut round.left);
-            }
-            Purpose::BackingFlushBeforeMark => return Some(&mut self.marks.left),
-            Purpose::ResilverFlush => return self.resilver.as_mut().map(|resilver| &mut resilver.in_flight),
-            Purpose::LogFlushBeforeDestage | Purpose::BackingFlushBeforeDestage => Wait::DurableBeforeDestage,
-            Purpose::BackingFlushBeforeTail => Wait::BackingDurable,
-            Purpose::LogFlushBeforeTail => Wait::SuccessorsDurable,
-            _ => return self.superblocks.left(),
-        };
-        if self.io.options.waits.hold(wait) { self.destage.left() } else { None }
-    }
-
-    /// Flushes a leg or, without one, the backing device.
-    pub(crate) fn flush(&mut self, leg: Option<usize>, purpose: Purpose) {
-        let (member, count) = match leg {
-            Some(leg) => (Member::Leg(leg), &mut self.figures.leg_flushes),
-            None => (Member::Backing, &mut self.figures.backing_flushes),
-        };
-        *count += 1;
-        self.io.flush((member, purpose), Then::Flush { leg, purpose });
-        self.left(purpose).into_iter().for_each(|left| *left += 1);
-    }
-
-    /// Flushes the legs that are written.
-    pub(crate) fn flush_legs(&mut self, purpose: Purpose) {
-        self.legs_written().into_iter().for_each(|leg| self.flush(Some(leg), purpose));
-    }
-
-    /// A leg or, without one, the backing device was flushed, or failed it.
-    pub(crate) fn flush_completed(&mut self, (leg, purpose): (Option<usize>, Purpose), outcome: Outcome) {
-        match leg {
-            _ if outcome.is_done() => {}
-            Some(leg) => self.lose_leg(leg, "failed a flush", outcome),
-            // Nobody can tell what of all that was written since the flush before is on the device.
-            None => {
-                let because = "the backing device failed a flush: what went past the log since the flush before may be lost, and the log has \
-                               the rest; open the cache again once the device is well";
-                self.latch(because.to_owned(), errno_of(outcome));
-            }
-        }
-        self.left(purpose).into_iter().for_each(|left| *left -= 1);
+    /// Removes every client that waits.
+    pub(crate) fn fail(&mut self) -> impl Iterator<Item = (ClientRequest, Payload)> {
+        self.is_wanted = false;
+        let round = self.round.take().map(|round| round.waiters).unwrap_or_default();
+        round.into_iter().chain(std::mem::take(&mut self.waiting))
     }
 }

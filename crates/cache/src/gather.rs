@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 
 use plumb_block::{BufferMut, Bytes, Errno, ExtentMap, LbaRange, Op, Outcome, Payload};
 
-use crate::action::{Member, Purpose};
-use crate::core::{Core, Then};
+use crate::action::{Command, Member, Purpose};
+use crate::core::{Copy, Core, Then};
 use crate::destage::Run;
+use crate::devices::LegBlocks;
 use crate::format::block::has_checksum;
 use crate::format::superblock::LegState;
-use crate::io::{Asked, errno_of};
+use crate::io::{ClientRequest, errno_of};
 use crate::settings::LOG_BLOCK;
 
 /// How many buffers reads leave to records and superblocks.
@@ -46,7 +47,7 @@ pub(crate) struct Gather {
 /// Receiver of the bytes.
 #[derive(Debug)]
 pub(crate) enum Goal {
-    Client(Asked),
+    Client(ClientRequest),
     Destage(Run),
     /// This leg, which replaces another. The bytes go nowhere else.
     Copy(usize),
@@ -113,7 +114,7 @@ impl Core {
         });
         self.gathers.insert(self.gathers_next, gather);
         self.gathers_next += 1;
-        self.io.steps += 1;
+        self.io.step();
     }
 
     /// Reads what can be read now.
@@ -132,7 +133,7 @@ impl Core {
 
     /// Begins to read the next part of a gather; whether there may be another.
     fn read_part(&mut self, id: u64) -> bool {
-        let memory = self.io.options.memory.clone();
+        let memory = self.options.memory.clone();
         let geometry = self.log.geometry;
         let Some(gather) = self.gathers.get_mut(&id) else { return false };
         let Some(part) = gather.parts.front().copied().filter(|_| gather.in_flight < PARTS_MAX) else {
@@ -164,11 +165,13 @@ impl Core {
     /// Reads a part, from a leg that has not failed to give it.
     fn send_part(&mut self, mut read: PartRead, buffer: BufferMut) {
         let Source::Log(address) = read.part.source else {
-            self.pace.foreground(self.io.now);
+            self.pace.foreground(self.io.now());
             self.figures.backing_reads += 1;
             self.figures.backing_read += Bytes(buffer.len() as u64);
-            let (to, range) = ((Member::Backing, Purpose::BackingRead), read.part.range);
-            self.io.act(to, Op::Read, range, Payload::Into(buffer), Then::Part(Box::new(read)));
+            let (member, purpose) = (Member::Backing, Purpose::BackingRead);
+            let (op, range, payload) = (Op::Read, read.part.range, Payload::Into(buffer));
+            let command = Command { member, purpose, op, range, payload };
+            self.io.issue(command, Then::Part(Box::new(read)));
             return;
         };
         let blocks = buffer.len() as u64 / LOG_BLOCK;
@@ -181,9 +184,8 @@ impl Core {
                     Some(Goal::Copy(_)) => Purpose::ResilverRead,
                     _ => Purpose::LogRead,
                 };
-                let at = self.log.geometry.leg_block(segment, block);
-                let then = Then::Part(Box::new(read));
-                self.io.act_on_leg((leg, purpose), Op::Read, (at, blocks), Payload::Into(buffer), then);
+                let from = LegBlocks { leg, at: self.log.geometry.leg_block(segment, block), blocks };
+                self.io.issue(self.devices.read_leg(from, purpose, buffer), Then::Part(Box::new(read)));
             }
             None => {
                 self.block_by_block(&read, address, blocks);
@@ -250,21 +252,24 @@ impl Core {
     /// Blocks of the log were read whole: legs that have not got them are given them.
     fn part_is_whole(&mut self, mut read: PartRead, address: u64, buffer: BufferMut) {
         let (segment, block, _) = self.log.geometry.locate(address);
-        let (mut failed, at) = (std::mem::take(&mut read.failed), (segment, block));
+        let mut failed = std::mem::take(&mut read.failed);
+        let at = self.log.geometry.leg_block(segment, block);
         failed.retain(|leg| self.superblock.legs[*leg] != LegState::Lost);
         let goal = self.gathers.get(&read.gather).map(|gather| &gather.goal);
         let copied_to = if let Some(Goal::Copy(leg)) = goal { Some(*leg) } else { None };
         for leg in failed.iter().filter(|leg| Some(**leg) != copied_to) {
             // Without memory now, the next read repairs.
-            if let Some(mut copy) = self.io.options.memory.take(Bytes(buffer.len() as u64)) {
+            if let Some(mut copy) = self.options.memory.take(Bytes(buffer.len() as u64)) {
                 copy.copy_from_slice(&buffer);
-                self.copy_to((*leg, Purpose::ReadRepair), at, copy.freeze(), None);
+                let command = self.devices.write_leg(*leg, at, Purpose::ReadRepair, copy.freeze());
+                self.copy_to(Copy { leg: *leg, segment, part: None }, command);
             }
         }
         match copied_to.filter(|leg| failed.contains(leg)) {
             Some(leg) => {
                 self.figures.resilvered += Bytes(buffer.len() as u64);
-                self.copy_to((leg, Purpose::Resilver), at, buffer.freeze(), Some(Box::new(read)));
+                let command = self.devices.write_leg(leg, at, Purpose::Resilver, buffer.freeze());
+                self.copy_to(Copy { leg, segment, part: Some(Box::new(read)) }, command);
             }
             None => self.part_ended(&read, Ok(()), Some(buffer)),
         }
@@ -277,7 +282,7 @@ impl Core {
         result: Result<(), Errno>,
         buffer: Option<BufferMut>,
     ) {
-        self.io.steps += 1;
+        self.io.step();
         // Of blocks of the log the bytes before the part are not wanted.
         let mut skip = 0;
         if let Source::Log(address) = read.part.source {
@@ -322,6 +327,6 @@ impl Core {
 
     /// Returns true if reads leave enough buffers for one more run to be destaged.
     pub(crate) fn has_memory_for_run(&self) -> bool {
-        self.io.options.memory.available() > BUFFERS_LEFT + 2
+        self.options.memory.available() > BUFFERS_LEFT + 2
     }
 }

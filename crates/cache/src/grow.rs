@@ -30,7 +30,7 @@ impl Core {
                  the cache and create it anew for that"
             ));
         }
-        for leg in self.legs_written() {
+        for leg in self.superblock.written().iter() {
             let Some(info) = legs.get(leg).and_then(Option::as_ref) else { continue };
             if info.size < grown.leg_size() {
                 let (name, found) = (&info.name, info.size);
@@ -45,7 +45,7 @@ impl Core {
     /// Begins to grow: see [`Cache::grow`](crate::Cache::grow).
     pub(crate) fn grow(&mut self, size: Bytes, legs: Vec<Option<DeviceInfo>>) -> Result<(), String> {
         self.log.grows_to = Some(self.grown_to(size, &legs)?);
-        self.io.legs = legs;
+        self.devices.set_legs(legs);
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Core {
         if let Some(grown) = self.log.grown(per_leg) {
             self.superblock.geometry = grown;
             self.begin_epoch();
-            if !self.io.options.waits.hold(Wait::EpochDurable) {
+            if !self.options.waits.hold(Wait::EpochDurable) {
                 self.take_shape();
             }
         }

@@ -30,7 +30,7 @@ impl Entry {
 
     /// Makes the entry for blocks of `kind` from `lba` on, whose payload, if they have one, begins at `block`
     /// of `segment`.
-    pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, (segment, block): (u64, u32)) -> Self {
+    pub(crate) fn new(geometry: &Geometry, kind: Kind, lba: Lba, segment: u64, block: u32) -> Self {
         let at = match kind {
             Kind::Data => geometry.address(segment, block).wrapping_sub(lba.0) & AT,
             Kind::Zeroes | Kind::ZeroesReserved | Kind::Discard => segment,
@@ -151,7 +151,7 @@ impl Index {
 
     /// Marks what of a piece is still the newest version as unreadable, until it is overwritten; what that
     /// is.
-    pub(crate) fn leave_unreadable(&mut self, (range, entry): (LbaRange, Entry)) -> Vec<LbaRange> {
+    pub(crate) fn leave_unreadable(&mut self, range: LbaRange, entry: Entry) -> Vec<LbaRange> {
         let parts = self.parts(range, |_, found| found == entry);
         for part in &parts {
             self.insert(*part, Entry::UNREADABLE);
@@ -205,7 +205,7 @@ mod tests {
         };
         for kind in Kind::ALL {
             for (lba, place) in [(Lba((1 << 53) - 2), (0, 1)), (Lba(0), ((1 << 40) - 1, 16383))] {
-                let entry = Entry::new(&geometry, kind, lba, place).cleaned();
+                let entry = Entry::new(&geometry, kind, lba, place.0, place.1).cleaned();
                 assert_eq!((entry.kind(), entry.is_clean()), (kind, true));
                 assert_eq!(entry.segment(&geometry, lba), place.0);
                 if kind == Kind::Data {

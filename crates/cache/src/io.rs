@@ -1,92 +1,77 @@
-//! The edge of the state machine: actions that go out, what each was for when it comes back, and answers to
+//! The edge of the state machine: commands that go out, what each continues when it completes, and answers to
 //! clients.
 
 use std::collections::BTreeMap;
 
-use plumb_block::{
-    Buffer, Bytes, Completion, DeviceInfo, Errno, Lba, LbaRange, Nanos, Op, Outcome, Payload, Request, Tag,
-};
+use plumb_block::{Completion, Errno, Nanos, Outcome, Payload, Request, Tag};
 
-use crate::action::{Action, ActionId, Member, Purpose};
-use crate::core::Then;
-use crate::settings::{BUFFER, LOG_BLOCK, Options};
+use crate::action::{Action, ActionId, Command};
 
-/// The members, and what is on its way to and from them.
+/// Commands in flight, each with its continuation `T`, and answers that were not taken yet.
 #[derive(Debug)]
-pub(crate) struct Io {
-    pub(crate) options: Options,
-    /// The legs that are there.
-    pub(crate) legs: Vec<Option<DeviceInfo>>,
-    pub(crate) backing: DeviceInfo,
+pub(crate) struct Io<T> {
     /// The time of the last event.
-    pub(crate) now: Nanos,
+    now: Nanos,
     next: u64,
-    /// Actions for the members since they were last taken; `answers` has those for the clients.
-    pub(crate) out: Vec<Action>,
-    pub(crate) answers: Vec<Completion>,
-    in_flight: BTreeMap<ActionId, Then>,
-    /// Grows with everything that goes out, so that who waits for nothing more to happen can tell.
-    pub(crate) steps: u64,
+    actions: Vec<Action>,
+    answers: Vec<Completion>,
+    in_flight: BTreeMap<ActionId, T>,
+    /// Grows with everything that happens, so that the core can tell when nothing more does.
+    steps: u64,
 }
 
 /// Request of a client, to be answered once.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ClientRequest {
     pub(crate) tag: Tag,
     pub(crate) at: Nanos,
 }
 
-impl Io {
-    pub(crate) fn new(options: Options, legs: Vec<Option<DeviceInfo>>, backing: DeviceInfo) -> Self {
-        let (out, answers, in_flight) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { options, legs, backing, now: Nanos::ZERO, next: 0, out, in_flight, answers, steps: 0 }
+impl<T> Default for Io<T> {
+    fn default() -> Self {
+        let (actions, answers, in_flight) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { now: Nanos::ZERO, next: 0, actions, answers, in_flight, steps: 0 }
+    }
+}
+
+impl<T> Io<T> {
+    /// Goes on with continuations of another kind. Nothing is in flight, and no identifier is used again.
+    pub(crate) fn continued<U>(&mut self) -> Io<U> {
+        let Self { now, next, actions, answers, steps, .. } = std::mem::take(self);
+        Io { now, next, actions, answers, in_flight: BTreeMap::new(), steps }
     }
 
-    /// Asks `member` for something.
-    pub(crate) fn act(
-        &mut self,
-        (member, purpose): (Member, Purpose),
-        op: Op,
-        range: LbaRange,
-        payload: Payload,
-        then: Then,
-    ) {
+    pub(crate) const fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Takes the time of an event. It never goes back.
+    pub(crate) fn advance(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Notes that something happened which others may wait for.
+    pub(crate) const fn step(&mut self) {
+        self.steps += 1;
+    }
+
+    /// Sends a command to its member. `then` comes back when it completes.
+    pub(crate) fn issue(&mut self, command: Command, then: T) {
+        let Command { member, purpose, op, range, payload } = command;
         let id = ActionId(self.next);
         self.next += 1;
         self.steps += 1;
         let request = Request { tag: Tag(id.0), op, range, payload, deadline: None };
         self.in_flight.insert(id, then);
-        self.out.push(Action { id, member, purpose, request });
-    }
-
-    /// Asks leg `leg` for something at `blocks` log blocks from log block `at` on.
-    pub(crate) fn act_on_leg(
-        &mut self,
-        (leg, purpose): (usize, Purpose),
-        op: Op,
-        (at, blocks): (u64, u64),
-        payload: Payload,
-        then: Then,
-    ) {
-        let block = self.legs[leg].as_ref().map_or(LOG_BLOCK, |info| info.logical_block.0);
-        let scale = LOG_BLOCK / block;
-        let range = LbaRange::new(Lba(at * scale), blocks * scale);
-        self.act((Member::Leg(leg), purpose), op, range, payload, then);
-    }
-
-    /// Writes to a leg.
-    pub(crate) fn write_leg(&mut self, to: (usize, Purpose), at: u64, bytes: Buffer, then: Then) {
-        let blocks = bytes.len() as u64 / LOG_BLOCK;
-        self.act_on_leg(to, Op::Write { fua: false }, (at, blocks), Payload::Bytes(bytes), then);
-    }
-
-    /// Flushes a member.
-    pub(crate) fn flush(&mut self, to: (Member, Purpose), then: Then) {
-        self.act(to, Op::Flush, LbaRange::EMPTY, Payload::None, then);
+        self.actions.push(Action { id, member, purpose, request });
     }
 
     /// Takes the continuation of an action. `None` for one that is not in flight.
-    pub(crate) fn take(&mut self, id: ActionId) -> Option<Then> {
+    pub(crate) fn take(&mut self, id: ActionId) -> Option<T> {
         self.steps += 1;
         self.in_flight.remove(&id)
     }
@@ -97,32 +82,29 @@ impl Io {
     }
 
     /// Answers a client.
-    pub(crate) fn answer(&mut self, asked: &Asked, outcome: Outcome, payload: Payload) {
+    pub(crate) fn answer(&mut self, request: &ClientRequest, outcome: Outcome, payload: Payload) {
         self.steps += 1;
-        let (tag, submitted_at, completed_at) = (asked.tag, asked.at, self.now);
+        let (tag, submitted_at, completed_at) = (request.tag, request.at, self.now);
         self.answers.push(Completion { tag, outcome, submitted_at, completed_at, payload });
     }
 
-    /// Answers a client that it failed.
-    pub(crate) fn refuse(&mut self, asked: &Asked, errno: Errno, payload: Payload) {
-        self.answer(asked, Outcome::Failed(errno), payload);
+    /// Answers a client that its request failed.
+    pub(crate) fn refuse(&mut self, request: &ClientRequest, errno: Errno, payload: Payload) {
+        self.answer(request, Outcome::Failed(errno), payload);
     }
 
-    /// The largest transfer to a leg, in whole log blocks.
-    pub(crate) fn leg_transfer_max(&self) -> u64 {
-        let legs = self.legs.iter().flatten().map(|info| info.transfer_max);
-        let smallest = legs.min().unwrap_or(BUFFER).min(BUFFER);
-        smallest.round_down(Bytes(LOG_BLOCK)).0.max(LOG_BLOCK)
+    /// Appends the actions since this was last called.
+    pub(crate) fn take_actions(&mut self, into: &mut Vec<Action>) {
+        into.append(&mut self.actions);
     }
 
-    /// The largest transfer to the backing device that the cache makes, in bytes.
-    pub(crate) fn backing_transfer_max(&self) -> u64 {
-        let block = self.backing.logical_block;
-        self.backing.transfer_max.min(BUFFER).round_down(block).0.max(block.0)
+    /// Appends the answers since this was last called.
+    pub(crate) fn take_answers(&mut self, into: &mut Vec<Completion>) {
+        into.append(&mut self.answers);
     }
 }
 
-/// The error number that an outcome stands for.
+/// Returns the error number that an outcome stands for.
 pub(crate) fn errno_of(outcome: Outcome) -> Errno {
     match outcome {
         Outcome::Failed(errno) => errno,

@@ -23,6 +23,7 @@ mod action;
 mod cache;
 mod core;
 mod destage;
+mod devices;
 pub mod driver;
 mod flush;
 mod format;
@@ -46,10 +47,9 @@ mod write;
 pub use action::{Action, ActionId, Member, Purpose, Wait, Waits};
 pub use cache::{Cache, InitialWrite, Leg};
 pub use format::superblock::LegState;
-pub use mark::{Mark, WITNESSES_MAX};
 pub use recovery::{Findings, LegFindings};
 pub use settings::{
-    BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mode, Options,
-    ParseUuidError, Settings, Uuid,
+    BUFFER, BUFFERS_MIN, Degraded, DestageOptions, Identity, LEGS_MAX, LOG_BLOCK, Layout, Mark, Mode,
+    Options, ParseUuidError, Settings, Uuid, WITNESSES_MAX,
 };
 pub use status::{Figures, State, Status};

@@ -11,6 +11,7 @@ use crate::format::record::{Header, Kind, Place};
 use crate::format::superblock::Tail;
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index, with_gaps};
+use crate::legs::LegSet;
 
 /// A segment that holds records.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(crate) struct Record {
     /// The writes that it holds a part of.
     pub(crate) clients: Vec<u64>,
     /// The legs that have not answered.
-    pub(crate) legs: Vec<usize>,
+    pub(crate) legs: LegSet,
 }
 
 /// The log.
@@ -177,7 +178,7 @@ impl Log {
                 kind => vec![(extent.range, kind)],
             };
             for (range, kind) in parts {
-                let entry = Entry::new(&self.geometry, kind, range.lba, (segment, block));
+                let entry = Entry::new(&self.geometry, kind, range.lba, segment, block);
                 absorbed += index.insert(range, entry);
                 if let Some(found) = self.segments.get_mut(&segment).filter(|_| keeps_changes) {
                     found.changes.push((header.flush_epoch, range, entry));

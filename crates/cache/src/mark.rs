@@ -27,29 +27,10 @@ use crate::action::{Purpose, Wait};
 use crate::core::{Condition, Core};
 use crate::format::record::Kind;
 use crate::index::Entry;
+use crate::settings::{Mark, WITNESSES_MAX};
 
-/// How many witnesses there may be: one for each bit of [`Mark::witnesses`].
-pub const WITNESSES_MAX: usize = 32;
 /// How long after a mark the next one follows if the tail has advanced.
 const MARK_EVERY: Nanos = Nanos::secs(30);
-
-/// Mark on the backing device: what it says of the log that it needs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// Number of the last session. A log of an earlier one is an old copy, or a leg that was lost since.
-    pub session: u64,
-    /// Sequence number of the first record that the log may still be needed for: everything before it is on
-    /// the backing device. 0: unknown.
-    pub tail: u64,
-    /// Sequence number up to which all records of the session were durable in the log. 0: unknown.
-    pub durable: u64,
-    /// Witnesses ([`Options::witnesses`](crate::Options::witnesses)) whose contents the mark states, one bit
-    /// for each.
-    pub witnesses: u32,
-    /// Witnesses that were discarded and not written since, on a device that does not promise zeroes: what
-    /// they hold may change by itself, so no mark states it.
-    pub discarded: u32,
-}
 
 /// Marks of the backing device: the one that is there, and the next one.
 #[derive(Debug)]
@@ -102,16 +83,16 @@ impl Marks {
 impl Core {
     /// Returns whether the backing device names the session that is served, or nobody has it name any.
     pub(crate) fn is_marked(&self) -> bool {
-        self.marks.durable.session >= self.superblock.session || self.io.options.identity.is_none()
+        self.marks.durable.session >= self.superblock.session || self.options.identity.is_none()
     }
 
     /// Returns whether everything that the tail has passed is named by the mark.
     pub(crate) fn is_tail_marked(&self) -> bool {
-        self.io.options.identity.is_none() || self.marks.durable.tail >= self.tail_to_mark()
+        self.options.identity.is_none() || self.marks.durable.tail >= self.tail_to_mark()
     }
 
     fn tail_to_mark(&self) -> u64 {
-        let is_durable = self.io.options.waits.hold(Wait::MarkedTailDurable);
+        let is_durable = self.options.waits.hold(Wait::MarkedTailDurable);
         let superblock = if is_durable { &self.superblocks.durable } else { &self.superblock };
         superblock.tail.sequence
     }
@@ -125,7 +106,7 @@ impl Core {
     /// Asks for the next mark, if there is something new to say; before one that states more than the last,
     /// flushes the backing device.
     pub(crate) fn advance_marks(&mut self) {
-        let is_open = self.io.options.identity.is_some() && self.is_serving();
+        let is_open = self.options.identity.is_some() && self.is_serving();
         if !is_open || self.marks.request.is_some() || self.marks.left > 0 {
             return;
         }
@@ -134,16 +115,16 @@ impl Core {
             || self.marks.durable.witnesses & self.marks.release != 0
             || self.marks.discarded & !self.marks.durable.discarded != 0;
         let is_drained = self.destage.is_draining && self.log.used() == 0 && !self.is_tail_marked();
-        let is_due = self.mark_due().is_some_and(|due| is_drained || due <= self.io.now);
+        let is_due = self.mark_due().is_some_and(|due| is_drained || due <= self.io.now());
         if was_flushed || (is_urgent && !self.marks.is_first) {
             let witnesses = match was_flushed {
                 true => self.unchanged() & !self.marks.unflushed,
                 false => self.marks.durable.witnesses & !self.marks.release,
             };
             self.marks.changed &= !(witnesses & !self.marks.durable.witnesses);
-            self.marks.written_at = if was_flushed { self.io.now } else { self.marks.written_at };
+            self.marks.written_at = if was_flushed { self.io.now() } else { self.marks.written_at };
             self.marks.request = Some(self.mark(witnesses));
-            self.io.steps += 1;
+            self.io.step();
         } else if is_due || self.marks.is_first {
             self.marks.is_flushing = true;
             self.marks.unflushed = self.witnesses(|core, range| core.writes.is_bypassing(range));
@@ -167,13 +148,13 @@ impl Core {
 
     /// Returns the mark of a cache that has stopped: everything that went past the log is durable.
     pub(crate) fn mark_at_stop(&self) -> Option<Mark> {
-        let has_stopped = matches!(self.condition, Condition::Stopped(_)) && !self.io.options.dry_run;
+        let has_stopped = matches!(self.condition, Condition::Stopped(_)) && !self.options.dry_run;
         has_stopped.then(|| self.mark(self.unchanged()))
     }
 
     /// Takes note that the backing device has this mark durably, or why it does not take it.
     pub(crate) fn marked(&mut self, mark: Mark, result: Result<(), String>) {
-        self.io.steps += 1;
+        self.io.step();
         match result {
             Ok(()) => {
                 self.marks.request = None;
@@ -193,8 +174,11 @@ impl Core {
     /// Returns whether `op` on `range` does not go past the log because of a witness: the mark states what
     /// that holds, or cannot state it afterwards.
     pub(crate) fn is_witness(&self, op: Op, range: LbaRange) -> bool {
-        let changes =
-            if op == Op::Discard && !self.io.backing.discard_zeroes { u32::MAX } else { self.marks.stated() };
+        let changes = if op == Op::Discard && !self.devices.backing().discard_zeroes {
+            u32::MAX
+        } else {
+            self.marks.stated()
+        };
         changes & self.witnesses(|_, witness| witness.overlaps(range)) != 0
     }
 
@@ -206,7 +190,7 @@ impl Core {
     /// Notes that `range` of the backing device is written back to.
     pub(crate) fn note_destage(&mut self, op: Op, range: LbaRange) {
         self.marks.changed |= self.witnesses(|_, witness| witness.overlaps(range));
-        if op == Op::Discard && !self.io.backing.discard_zeroes {
+        if op == Op::Discard && !self.devices.backing().discard_zeroes {
             self.marks.discarded |= self.witnesses(|_, witness| witness.overlaps(range));
         } else {
             let is_within = |witness: LbaRange| range.lba <= witness.lba && witness.end() <= range.end();
@@ -222,26 +206,26 @@ impl Core {
             entries.any(|(part, entry)| entry.segment(&core.log.geometry, part.lba) < end)
         };
         let written = self.witnesses(|core, range| is_in_batch(core, range, |_| true));
-        if !self.io.backing.discard_zeroes {
+        if !self.devices.backing().discard_zeroes {
             let is_discard = |entry: Entry| entry.kind() == Kind::Discard;
             self.marks.discarded |= self.witnesses(|core, range| is_in_batch(core, range, is_discard));
         }
         let is_silent = self.marks.stated() & (self.marks.changed | written) == 0;
         let is_told = self.marks.discarded & !self.marks.durable.discarded == 0;
-        if (is_silent && is_told) || !self.io.options.waits.hold(Wait::WitnessReleased) {
+        if (is_silent && is_told) || !self.options.waits.hold(Wait::WitnessReleased) {
             return true;
         }
         let release = self.marks.release | self.marks.changed | written;
         if release != self.marks.release {
             self.marks.release = release;
-            self.io.steps += 1;
+            self.io.step();
         }
         false
     }
 
     /// Returns the witnesses that are such, one bit for each.
     fn witnesses(&self, is_such: impl Fn(&Self, LbaRange) -> bool) -> u32 {
-        let all = self.io.options.witnesses.iter().take(WITNESSES_MAX).enumerate();
+        let all = self.options.witnesses.iter().take(WITNESSES_MAX).enumerate();
         all.filter(|(_, range)| is_such(self, **range)).fold(0, |bits, (index, _)| bits | 1 << index)
     }
 }

@@ -52,6 +52,14 @@ pub(crate) struct Pace {
     streams: Vec<Stream>,
 }
 
+/// Size of a record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) bytes: u64,
+    /// How many writes it has a part of.
+    pub(crate) writes: u32,
+}
+
 /// Writes that go on where the one before ended.
 #[derive(Debug)]
 struct Stream {
@@ -81,7 +89,7 @@ impl Pace {
 
     /// A run was destaged from `from` to `now`; `freed` bytes of the log have become free by now. If clients
     /// need the backing device and there is no hurry, it is theirs for nineteen times as long.
-    pub(crate) fn destaged(&mut self, (from, now): (Nanos, Nanos), freed: f64, is_urgent: bool) {
+    pub(crate) fn destaged(&mut self, from: Nanos, now: Nanos, freed: f64, is_urgent: bool) {
         if !is_urgent && self.is_foreground(now) {
             self.runs_from = now.saturating_add(Nanos((now.since(from) * 19).0.min(PAUSE_MAX.0)));
         }
@@ -97,19 +105,19 @@ impl Pace {
         }
     }
 
-    /// A record of so many bytes, with parts of so many writes, is written, with this share of the log in
-    /// use: how long to wait with the next one. After ZFS: nothing up to 60 %, then more and more; at 90 %
+    /// Notes that a record is written, with this share of the log in use. Returns how long to wait with the
+    /// next one. After ZFS: nothing up to 60 %, then more and more; at 90 %
     /// writes come in as fast as the log becomes free. They never wait for longer than the backing device
     /// alone would take for them.
-    pub(crate) fn delay(&mut self, now: Nanos, (bytes, writes): (u64, u32), used: f64) -> Nanos {
+    pub(crate) fn delay(&mut self, now: Nanos, load: Load, used: f64) -> Nanos {
         self.written_at = Some(now);
         if used <= DELAY_FROM || self.rate <= 0.0 {
             return Nanos::ZERO;
         }
         let steepness = (DELAY_FULL - DELAY_EVEN) / (DELAY_EVEN - DELAY_FROM);
         let factor = steepness * (used - DELAY_FROM) / (DELAY_FULL - used).max(0.001);
-        let alone = self.operation * u64::from(writes);
-        Nanos(Nanos::from_secs_f64(bytes as f64 / self.rate * factor).0.min(alone.0))
+        let alone = self.operation * u64::from(load.writes);
+        Nanos(Nanos::from_secs_f64(load.bytes as f64 / self.rate * factor).0.min(alone.0))
     }
 
     /// Returns true if nothing comes in with this share of the log in use.
@@ -162,16 +170,21 @@ mod tests {
     #[test]
     fn delays_begin_at_60_percent_and_admit_at_90_what_becomes_free() {
         let (mut pace, now) = (Pace::new(Nanos::ZERO), Nanos::ZERO);
-        assert_eq!(pace.delay(now, (1 << 20, 16), 0.9), Nanos::ZERO, "nothing is known of the rate");
+        assert_eq!(
+            pace.delay(now, Load { bytes: 1 << 20, writes: 16 }, 0.9),
+            Nanos::ZERO,
+            "nothing is known of the rate"
+        );
         assert_eq!(pace.batch(4 << 20, 256), 4);
-        pace.destaged((Nanos::millis(490), Nanos::millis(500)), 10e6, false);
-        assert_eq!(pace.delay(now, (1 << 20, 16), 0.6), Nanos::ZERO);
-        let delays: Vec<_> =
-            (60..=100).map(|used| pace.delay(now, (1 << 16, 1), f64::from(used) / 100.0)).collect();
+        pace.destaged(Nanos::millis(490), Nanos::millis(500), 10e6, false);
+        assert_eq!(pace.delay(now, Load { bytes: 1 << 20, writes: 16 }, 0.6), Nanos::ZERO);
+        let delays: Vec<_> = (60..=100)
+            .map(|used| pace.delay(now, Load { bytes: 1 << 16, writes: 1 }, f64::from(used) / 100.0))
+            .collect();
         assert!(delays.is_sorted(), "{delays:?}");
-        let seconds = pace.delay(now, (1_000_000, 16), 0.9).as_secs_f64();
+        let seconds = pace.delay(now, Load { bytes: 1_000_000, writes: 16 }, 0.9).as_secs_f64();
         assert!((seconds - 1.0 / 20.0).abs() < 1e-6, "1 MB at 20 MB/s: {seconds}");
-        assert_eq!(pace.delay(now, (1 << 20, 3), 1.0), Nanos::millis(30));
+        assert_eq!(pace.delay(now, Load { bytes: 1 << 20, writes: 3 }, 1.0), Nanos::millis(30));
         assert!(pace.is_shut(0.98) && !pace.is_shut(0.97));
         assert_eq!((pace.batch(4 << 20, 1024), pace.batch(64 << 20, 1024)), (9, 1), "what takes about 2 s");
     }
@@ -182,12 +195,12 @@ mod tests {
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 2);
         pace.foreground(Nanos::millis(1));
         assert_eq!(pace.runs_max(Nanos::millis(1), 0.4, false), 1);
-        pace.destaged((Nanos::millis(1), Nanos::millis(6)), 0.0, false);
+        pace.destaged(Nanos::millis(1), Nanos::millis(6), 0.0, false);
         assert_eq!(pace.runs_from, Nanos::millis(101));
         assert_eq!(pace.runs_max(Nanos::millis(100), 0.4, false), 0);
         assert_eq!(pace.runs_max(Nanos::millis(101), 0.4, false), 2, "nobody needs it any more");
         assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 0, "nobody writes");
-        pace.delay(Nanos::millis(50), (4096, 1), 0.9);
+        pace.delay(Nanos::millis(50), Load { bytes: 4096, writes: 1 }, 0.9);
         assert_eq!(pace.runs_max(Nanos::millis(50), 0.9, false), 2);
         assert_eq!(pace.runs_max(Nanos::millis(240), 0.9, false), 8);
         assert_eq!(pace.runs_max(Nanos::millis(250), 0.9, false), 4, "nobody writes any more");

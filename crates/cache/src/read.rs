@@ -8,11 +8,11 @@ use crate::core::Core;
 use crate::format::record::Kind;
 use crate::gather::{Gather, Goal, Part, Source};
 use crate::index::{Entry, with_gaps};
-use crate::io::Asked;
+use crate::io::ClientRequest;
 
 impl Core {
     /// Reads `range` for a client.
-    pub(crate) fn read(&mut self, asked: Asked, range: LbaRange, payload: Payload) {
+    pub(crate) fn read(&mut self, asked: ClientRequest, range: LbaRange, payload: Payload) {
         self.figures.reads += 1;
         self.figures.read += Bytes(self.log.geometry.bytes(range));
         let found: Vec<_> = with_gaps(&self.index, range).collect();
@@ -30,8 +30,8 @@ impl Core {
         let logical_block = geometry.logical_block;
         // A part of the log may begin and end within log blocks, which are read whole.
         let log_max =
-            (self.io.leg_transfer_max() / logical_block).saturating_sub(2 * geometry.per_block()).max(1);
-        let backing_max = self.io.backing_transfer_max() / logical_block;
+            (self.devices.leg_transfer_max() / logical_block).saturating_sub(2 * geometry.per_block()).max(1);
+        let backing_max = self.devices.backing_transfer_max() / logical_block;
         let mut parts = VecDeque::new();
         for (run, entry) in found {
             let source_of = |at| match entry {

@@ -11,8 +11,8 @@
 use plumb_block::{DeviceInfo, Errno, Lba, LbaRange, Outcome};
 
 use crate::action::{Purpose, Wait};
-use crate::cache::block_fits;
 use crate::core::{Condition, Core};
+use crate::devices::block_fits;
 use crate::format::superblock::LegState;
 use crate::gather::{Gather, Goal, Part, Source};
 use crate::settings::{LOG_BLOCK, Layout};
@@ -85,7 +85,7 @@ impl Core {
         if self.superblocks.durable.legs.get(leg) != Some(&LegState::Lost) {
             return Err(format!("device {leg} of the log still counts: take it out first"));
         }
-        self.io.legs[leg] = Some(info);
+        self.devices.set_leg(leg, Some(info));
         self.set_leg(leg, LegState::Resilvering);
         self.begin_session();
         self.begin_resilver(leg);
@@ -94,7 +94,7 @@ impl Core {
 
     /// Copies all that was written until now to a leg that gets what is written from now on.
     pub(crate) fn begin_resilver(&mut self, leg: usize) {
-        let is_flushing = !self.io.options.waits.hold(Wait::LegCopied);
+        let is_flushing = !self.options.waits.hold(Wait::LegCopied);
         let end = self.log.next_segment;
         self.resilver = Some(Resilver { leg, next: (0, 0), end, in_flight: 0, is_flushing });
         if is_flushing {
@@ -127,7 +127,7 @@ impl Core {
     /// records are on their way have to wait. What no leg has is left out: it is as unreadable there as it is
     /// elsewhere.
     fn copy_next(&mut self) -> bool {
-        let most = (self.io.leg_transfer_max() / LOG_BLOCK) as u32;
+        let most = (self.devices.leg_transfer_max() / LOG_BLOCK) as u32;
         let (tail, closed, geometry) = (self.log.tail, self.log.closed_end(), self.log.geometry);
         let has_memory = self.has_memory_for_run();
         let Some(resilver) = self.resilver.as_mut().filter(|it| has_memory && it.in_flight < COPIES_MAX)
@@ -161,7 +161,7 @@ impl Core {
         if let Some(resilver) = &mut self.resilver {
             resilver.in_flight -= 1;
         }
-        self.io.steps += 1;
+        self.io.step();
         if let Some(errno) = error {
             self.lose_leg(leg, "could not be copied to", Outcome::Failed(errno));
         }

@@ -8,7 +8,6 @@ use plumb_block::{Bytes, LbaRange, Nanos, Pool};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Waits;
-use crate::mark::Mark;
 
 /// The unit of the log: headers are one of these, and payloads whole numbers of them.
 pub const LOG_BLOCK: u64 = 4096;
@@ -18,6 +17,9 @@ pub const BUFFER: Bytes = Bytes::mib(1);
 pub const BUFFERS_MIN: u32 = 16;
 /// How many legs a log may have.
 pub const LEGS_MAX: usize = 16;
+
+/// How many witnesses there may be: one for each bit of [`Mark::witnesses`].
+pub const WITNESSES_MAX: usize = 32;
 
 /// Names a cache, or a backing device, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,6 +125,24 @@ impl Degraded {
     }
 }
 
+/// Mark on the backing device: what it says of the log that it needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Number of the last session. A log of an earlier one is an old copy, or a leg that was lost since.
+    pub session: u64,
+    /// Sequence number of the first record that the log may still be needed for: everything before it is on
+    /// the backing device. 0: unknown.
+    pub tail: u64,
+    /// Sequence number up to which all records of the session were durable in the log. 0: unknown.
+    pub durable: u64,
+    /// Witnesses ([`Options::witnesses`]) whose contents the mark states, one bit
+    /// for each.
+    pub witnesses: u32,
+    /// Witnesses that were discarded and not written since, on a device that does not promise zeroes: what
+    /// they hold may change by itself, so no mark states it.
+    pub discarded: u32,
+}
+
 /// Identity that the devices of a cache have to state. Whoever gives this has to mark the backing device as
 /// the cache requests: nothing is acknowledged or written back before [`Cache::marked`](crate::Cache::marked)
 /// has answered for the first [`Cache::to_mark`](crate::Cache::to_mark).
@@ -148,7 +168,7 @@ pub struct Options {
     /// accepted.
     pub identity: Option<Identity>,
     /// Blocks of the backing device whose contents its mark states where it can, at most
-    /// [`WITNESSES_MAX`](crate::WITNESSES_MAX); none without an identity.
+    /// [`WITNESSES_MAX`]; none without an identity.
     pub witnesses: Vec<LbaRange>,
     /// Legs that may be missing though the log does not say that they are lost. What only they hold is lost.
     pub degraded: Degraded,

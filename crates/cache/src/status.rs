@@ -3,7 +3,6 @@
 use plumb_block::{Bytes, LbaRange, Nanos};
 use serde::Serialize;
 
-use crate::core::Core;
 use crate::format::superblock::LegState;
 use crate::recovery::Findings;
 use crate::settings::{Layout, Mode};
@@ -131,50 +130,4 @@ pub struct Status {
     pub figures: Figures,
     /// Contents of the log when it was opened.
     pub findings: Findings,
-}
-
-impl Core {
-    /// The legs as the durable superblocks have them. One that has begun to be copied to says so at once.
-    fn legs_shown(&self) -> Vec<LegState> {
-        let wanted = self.superblock.legs.iter();
-        let shown = |(durable, wanted): (&LegState, &LegState)| match (durable, wanted) {
-            (LegState::Lost, LegState::Resilvering) => LegState::Resilvering,
-            _ => *durable,
-        };
-        self.superblocks.durable.legs.iter().zip(wanted).map(shown).collect()
-    }
-
-    /// Returns the blocks that were left out, and have not been overwritten.
-    fn unreadable_now(&self) -> Vec<LbaRange> {
-        let left = self.unreadable.iter().flat_map(|(range, ())| self.index.over(range));
-        left.filter(|(_, entry)| entry.is_unreadable()).map(|(range, _)| range).collect()
-    }
-
-    pub(crate) fn status(&self) -> Status {
-        let geometry = &self.log.geometry;
-        let segment = geometry.segment_bytes();
-        let (dirty, block) = (self.index.dirty(), geometry.logical_block);
-        let rate = self.pace.rate;
-        let oldest = self.log.segments.get(&self.log.tail);
-        Status {
-            state: self.state(),
-            mode: self.io.options.mode,
-            layout: geometry.layout,
-            legs: self.legs_shown(),
-            log: Bytes(geometry.count() * segment),
-            log_used: Bytes(self.log.used() * segment),
-            dirty: Bytes(dirty.data * block),
-            zeroed: Bytes(dirty.zeroes * block),
-            unreadable: self.unreadable_now(),
-            is_ordered: self.log.tail >= self.log.ordered_at,
-            oldest: oldest.map(|segment| self.io.now.since(segment.opened_at)),
-            drain_rate: rate,
-            drain_eta: (rate > 0.0).then(|| Nanos::from_secs_f64((self.log.used() * segment) as f64 / rate)),
-            is_growing: self.log.grows_to.is_some(),
-            is_draining: self.destage.is_draining,
-            destage_error: self.destage.failing.as_ref().map(|(_, because)| because.clone()),
-            figures: self.figures,
-            findings: self.findings.clone(),
-        }
-    }
 }

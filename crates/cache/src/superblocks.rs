@@ -86,7 +86,7 @@ impl Core {
     /// Order (e): whether the epoch that excludes the last leg that was lost is durable.
     pub(crate) fn is_epoch_durable(&self) -> bool {
         self.superblocks.durable.epoch == self.superblock.epoch
-            || !self.io.options.waits.hold(Wait::EpochDurable)
+            || !self.options.waits.hold(Wait::EpochDurable)
     }
 
     /// Returns true if anything may be acknowledged: order (e), and the backing device names the session,
@@ -113,9 +113,9 @@ impl Core {
     }
 
     fn begin_superblocks(&mut self) {
-        let legs = self.legs_written();
+        let legs = self.superblock.written();
         let Some(reason) = self.superblocks.wanted.first().copied() else { return };
-        let memory = &self.io.options.memory;
+        let memory = &self.options.memory;
         let buffers: Option<Vec<_>> = legs.iter().map(|_| memory.take(Bytes(LOG_BLOCK))).collect();
         let Some(buffers) = buffers else { return };
         self.superblocks.wanted.remove(&reason);
@@ -123,15 +123,15 @@ impl Core {
         self.superblock.durable = self.log.durable;
         let (purpose, _) = reason.purposes();
         for (leg, mut buffer) in legs.iter().zip(buffers) {
-            let slot = self.superblocks.slots[*leg];
-            self.superblocks.slots[*leg] = 1 - slot;
-            let places = self.io.legs[*leg].as_ref().map_or([0, 1, 0, 1], Superblock::places);
-            self.superblock.leg = *leg as u8;
+            let slot = self.superblocks.slots[leg];
+            self.superblocks.slots[leg] = 1 - slot;
+            let places = self.devices.leg(leg).map_or([0, 1, 0, 1], Superblock::places);
+            self.superblock.leg = leg as u8;
             self.superblock.encode(&mut buffer);
             let bytes = buffer.freeze();
             for place in [places[slot], places[slot + 2]] {
-                let then = Then::Superblock { leg: *leg };
-                self.io.write_leg((*leg, purpose), place, bytes.clone(), then);
+                let command = self.devices.write_leg(leg, place, purpose, bytes.clone());
+                self.io.issue(command, Then::Superblock { leg });
             }
             self.figures.leg_written += Bytes(2 * LOG_BLOCK);
         }
@@ -149,7 +149,7 @@ impl Core {
 
     fn superblocks_durable(&mut self) {
         let Some(Round { reason, content, .. }) = self.superblocks.round.take() else { return };
-        self.io.steps += 1;
+        self.io.step();
         let before = std::mem::replace(&mut self.superblocks.durable, content.clone());
         // A version that a leg has failed to take says of that leg that it counts: the next one, which is
         // wanted by now, does not.

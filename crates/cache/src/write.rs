@@ -10,11 +10,13 @@ use plumb_block::{
     BufferMut, Bytes, Errno, Lba, LbaRange, Nanos, Op, Outcome, Pattern, Payload, Request, VolatileCache,
 };
 
-use crate::action::{Member, Purpose, Wait};
+use crate::action::{Command, Member, Purpose, Wait};
 use crate::core::{Core, Then};
 use crate::format::record::{EXTENTS_MAX, Extent, Header, Kind};
-use crate::io::Asked;
+use crate::io::ClientRequest;
+use crate::legs::LegSet;
 use crate::log::Record;
+use crate::pace::Load;
 use crate::settings::{BUFFER, LOG_BLOCK, Mode};
 
 /// How many records may be in flight.
@@ -39,7 +41,7 @@ pub(crate) struct Writes {
 
 #[derive(Debug)]
 struct ClientWrite {
-    asked: Asked,
+    asked: ClientRequest,
     range: LbaRange,
     kind: Kind,
     is_fua: bool,
@@ -94,7 +96,7 @@ impl Writes {
 
 impl Core {
     /// Takes a write, zeroing or discard that can be done.
-    pub(crate) fn write(&mut self, asked: Asked, mut request: Request) {
+    pub(crate) fn write(&mut self, asked: ClientRequest, mut request: Request) {
         let (kind, is_fua) = match request.op {
             Op::Write { fua } => (Kind::Data, fua),
             Op::WriteZeroes { fua, no_hole: true, .. } => (Kind::ZeroesReserved, fua),
@@ -111,10 +113,11 @@ impl Core {
         let Some(payload) = past_log else { return self.enqueue(client) };
         self.figures.bypassed += Bytes(bytes);
         self.figures.bypass_writes += 1;
-        self.pace.foreground(self.io.now);
+        self.pace.foreground(self.io.now());
         self.note_bypass(range);
         let id = self.writes.new_id();
-        self.io.act((Member::Backing, Purpose::BypassWrite), op, range, payload, Then::Bypass { client: id });
+        let (member, purpose) = (Member::Backing, Purpose::BypassWrite);
+        self.io.issue(Command { member, purpose, op, range, payload }, Then::Bypass { client: id });
         self.writes.bypassing.insert(id, client);
     }
 
@@ -132,17 +135,17 @@ impl Core {
     /// Never where the log holds a block of it: replay would put the older version back, and dropping that
     /// first could lose what was flushed.
     fn past_log(&mut self, request: &mut Request, bytes: u64) -> Option<Payload> {
-        let is_wanted = match self.io.options.mode {
+        let is_wanted = match self.options.mode {
             Mode::WriteThrough => true,
             Mode::Ordered => false,
             Mode::WriteBack | Mode::Protected => {
-                let after = self.io.options.bypass_after;
+                let after = self.options.bypass_after;
                 let is_stream = matches!(request.op, Op::Write { .. })
                     && self.pace.is_stream(request.range, bytes, after);
-                is_stream && (self.io.options.mode == Mode::WriteBack || self.is_kept_at_once(request.op))
+                is_stream && (self.options.mode == Mode::WriteBack || self.is_kept_at_once(request.op))
             }
         };
-        let fits = request.op == Op::Discard || bytes <= self.io.backing_transfer_max();
+        let fits = request.op == Op::Discard || bytes <= self.devices.backing_transfer_max();
         let is_held = self.overlaps_log(request.range) || self.is_witness(request.op, request.range);
         if !is_wanted || !fits || !self.is_serving() || !self.is_marked() || is_held {
             return None;
@@ -152,7 +155,7 @@ impl Core {
         };
         // The bytes of a pattern are made here: the memory of a member's queue is the cache's own. Records
         // and superblocks keep theirs.
-        let memory = &self.io.options.memory;
+        let memory = &self.options.memory;
         let mut buffer = memory.take(Bytes(bytes)).filter(|_| self.has_memory_for_run())?;
         pattern.fill(self.log.geometry.logical_block as usize, &mut buffer);
         Some(Payload::Bytes(buffer.freeze()))
@@ -161,12 +164,12 @@ impl Core {
     /// Returns true if the backing device keeps what it has answered of this, without a flush.
     fn is_kept_at_once(&self, op: Op) -> bool {
         let is_fua = matches!(op, Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
-        is_fua || self.io.backing.volatile_cache == VolatileCache::None
+        is_fua || self.devices.backing().volatile_cache == VolatileCache::None
     }
 
     fn overlaps_log(&self, range: LbaRange) -> bool {
         let is_queued = |client: &ClientWrite| client.range.overlaps(range);
-        self.io.options.waits.hold(Wait::LogBeforeBypass)
+        self.options.waits.hold(Wait::LogBeforeBypass)
             && (self.index.over(range).next().is_some() || self.writes.clients.values().any(is_queued))
     }
 
@@ -181,21 +184,23 @@ impl Core {
     /// have none, or has something newer.
     pub(crate) fn bypass_completed(&mut self, id: u64, outcome: Outcome, payload: Payload) {
         let Some(mut client) = self.writes.bypassing.remove(&id) else { return };
-        self.flushes.bypassed |= !(client.is_fua && outcome.is_done());
+        if !client.is_fua || !outcome.is_done() {
+            self.flushes.note_bypass();
+        }
         if matches!(client.payload, Payload::None) {
             client.payload = payload;
         }
         if !outcome.is_done() {
             self.unsettle();
             let has_data = client.kind != Kind::Data || !matches!(client.payload, Payload::None);
-            let may_take = self.io.options.mode != Mode::WriteThrough && self.is_serving();
+            let may_take = self.options.mode != Mode::WriteThrough && self.is_serving();
             if may_take && has_data && !self.overlaps_log(client.range) {
                 return self.enqueue(client);
             }
         }
         // It may have been submitted in another mode.
-        let is_volatile = self.io.backing.volatile_cache != VolatileCache::None;
-        if self.io.options.mode == Mode::Protected && outcome.is_done() && !client.is_fua && is_volatile {
+        let is_volatile = self.devices.backing().volatile_cache != VolatileCache::None;
+        if self.options.mode == Mode::Protected && outcome.is_done() && !client.is_fua && is_volatile {
             return self.ask_flush(client.asked, client.payload);
         }
         self.io.answer(&client.asked, outcome, client.payload);
@@ -208,21 +213,22 @@ impl Core {
 
     fn fill_record(&mut self) -> bool {
         let in_flight = self.log.in_flight.len();
-        let is_due = self.writes.due().is_some_and(|due| due <= self.io.now);
+        let is_due = self.writes.due().is_some_and(|due| due <= self.io.now());
         let is_worth = in_flight == 0 || self.writes.queued_bytes >= BATCH_MIN;
         let may_go = in_flight < RECORDS_MAX && !self.is_shut();
         // With a leg that replaces another a session begins: no record of it before it is durable.
         if !is_due || !is_worth || !may_go || !self.may_acknowledge() {
             return false;
         }
-        let room = self.log.room(self.io.options.waits.hold(Wait::SegmentUnread));
+        let room = self.log.room(self.options.waits.hold(Wait::SegmentUnread));
         self.figures.is_full = room < 2;
         if room == 0 {
             return self.refuse_first();
         }
         // Before anything is taken from the queue: other queues share this memory.
-        let Some(mut buffer) = self.io.options.memory.take(BUFFER) else { return false };
-        let largest = (self.io.options.record_max.0).min(self.io.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
+        let Some(mut buffer) = self.options.memory.take(BUFFER) else { return false };
+        let largest =
+            (self.options.record_max.0).min(self.devices.leg_transfer_max() - LOG_BLOCK) / LOG_BLOCK;
         let payload_max = u64::from(room - 1).min(largest.max(1));
         let (extents, clients) = self.take_queued(payload_max, &mut buffer[LOG_BLOCK as usize..]);
         if extents.is_empty() {
@@ -232,8 +238,8 @@ impl Core {
         let writes = clients.len() as u32;
         let bytes = self.put_record(extents, clients, buffer);
         let pressure = self.pressure();
-        let delay = self.pace.delay(self.io.now, (bytes, writes), pressure);
-        self.writes.not_before = self.io.now + delay;
+        let delay = self.pace.delay(self.io.now(), Load { bytes, writes }, pressure);
+        self.writes.not_before = self.io.now() + delay;
         self.figures.delayed += delay;
         true
     }
@@ -315,13 +321,13 @@ impl Core {
             checksums: payload.chunks_exact(LOG_BLOCK as usize).map(crc32c::crc32c).collect(),
         };
         let crc = header.encode(self.superblock.cache, head);
-        self.log.append(&header, crc, self.io.now);
+        self.log.append(&header, crc, self.io.now());
         let legs = self.legs_of(place.segment);
         let bytes = whole.freeze().slice(0..length.0 as usize);
         let at = geometry.leg_block(place.segment, place.block);
-        for leg in &legs {
-            let then = Then::Record { sequence: place.sequence, leg: *leg };
-            self.io.write_leg((*leg, Purpose::LogRecord), at, bytes.clone(), then);
+        for leg in legs.iter() {
+            let then = Then::Record { sequence: place.sequence, leg };
+            self.io.issue(self.devices.write_leg(leg, at, Purpose::LogRecord, bytes.clone()), then);
             self.figures.leg_written += length;
         }
         self.figures.records += 1;
@@ -334,7 +340,7 @@ impl Core {
             self.lose_leg(leg, "could not write a record", outcome);
         }
         if let Some(record) = self.log.in_flight.get_mut(&sequence) {
-            record.legs.retain(|waited| *waited != leg);
+            record.legs = record.legs.without(LegSet::one(leg));
         }
     }
 
@@ -342,14 +348,14 @@ impl Core {
     /// every record before is complete, since replay stops at a gap.
     pub(crate) fn apply_records(&mut self) {
         while self.may_acknowledge() {
-            let in_order = self.io.options.waits.hold(Wait::LowerSequences);
+            let in_order = self.options.waits.hold(Wait::LowerSequences);
             let mut candidates = self.log.in_flight.iter().take(if in_order { 1 } else { usize::MAX });
             let complete =
                 candidates.find(|(_, record)| record.legs.is_empty()).map(|(sequence, _)| *sequence);
             let Some(record) = complete.and_then(|sequence| self.log.in_flight.remove(&sequence)) else {
                 return;
             };
-            self.io.steps += 1;
+            self.io.step();
             self.log.complete = self.log.complete.max(record.header.place.sequence);
             let absorbed = self.log.apply(&mut self.index, &record.header);
             self.figures.absorbed += Bytes(absorbed * self.log.geometry.logical_block);

@@ -4,7 +4,7 @@
 use plumb_block::{Buffer, Bytes, ExtentMap, Lba, LbaRange, Op, Payload};
 
 use super::{Run, Stage, UNREADABLE_AFTER};
-use crate::action::{Member, Purpose};
+use crate::action::{Command, Member, Purpose};
 use crate::core::{Core, Then};
 use crate::format::record::Kind;
 use crate::gather::{Gather, Goal, readable};
@@ -22,7 +22,7 @@ const ZEROES_MAX: u64 = 1 << 30;
 impl Core {
     /// Begins to destage the next run of the sweep, if there is one and it may; whether it did.
     pub(super) fn destage_run(&mut self) -> bool {
-        let (now, used) = (self.io.now, self.pressure());
+        let (now, used) = (self.io.now(), self.pressure());
         let limit = self.pace.runs_max(now, used, self.destage.is_draining);
         let is_ready = self
             .destage
@@ -48,7 +48,7 @@ impl Core {
         }
         let found = run.pieces.iter().map(|(range, entry)| (*range, Some(*entry))).collect();
         let parts = self.parts(run.range, found);
-        let target = self.io.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
+        let target = self.options.memory.take(Bytes(self.log.geometry.bytes(run.range)));
         self.gather(Gather::new(Goal::Destage(run), target, parts));
         true
     }
@@ -56,8 +56,9 @@ impl Core {
     /// The next run of the sweep. Without one the sweep is at its end.
     fn next_run(&mut self) -> Option<Run> {
         let geometry = self.log.geometry;
-        let (data_max, blocks) = (self.io.backing_transfer_max(), self.io.backing.blocks());
-        let (near, near_max) = if self.io.backing.revolution.is_some() { NEAR_ON_PLATTER } else { NEAR };
+        let (data_max, blocks) = (self.devices.backing_transfer_max(), self.devices.backing().blocks());
+        let (near, near_max) =
+            if self.devices.backing().revolution.is_some() { NEAR_ON_PLATTER } else { NEAR };
         let batch = self.destage.batch.as_mut()?;
         let is_ordered = !batch.epochs.is_empty();
         let map = batch.epochs.front().unwrap_or(&self.index);
@@ -80,7 +81,7 @@ impl Core {
                 }
                 let most = match entry.kind() {
                     Kind::Data => data_max,
-                    Kind::Discard => self.io.backing.discard_max.0,
+                    Kind::Discard => self.devices.backing().discard_max.0,
                     Kind::Zeroes | Kind::ZeroesReserved => ZEROES_MAX,
                 } / geometry.logical_block;
                 let is_next =
@@ -117,7 +118,7 @@ impl Core {
     pub(crate) fn write_run(&mut self, run: &Run, bytes: Option<Buffer>, unreadable: &[LbaRange]) {
         let range = run.range;
         let lba = unreadable.first().map_or(range.lba, |first| first.lba);
-        let is_over = unreadable.is_empty() || self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now);
+        let is_over = unreadable.is_empty() || self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now());
         let Some(bytes) = bytes.filter(|_| is_over) else {
             return self.run_failed(format!(
                 "the log cannot be read at {lba} on any of its devices: it is tried again"
@@ -136,14 +137,14 @@ impl Core {
             let pieces = entries.over(range).map(|(range, entry)| (range, *entry)).collect();
             self.act_on_backing(Op::Write { fua: false }, Run { range, pieces }, Payload::Bytes(bytes));
         }
-        self.io.steps += 1;
+        self.io.step();
     }
 
     /// Marks the blocks of `unreadable` whose newest version is still that of `entries` as unreadable, until
     /// they are overwritten.
     fn leave_unreadable(&mut self, entries: &ExtentMap<Entry>, unreadable: &[LbaRange]) {
         for (range, entry) in unreadable.iter().flat_map(|left| entries.over(*left)) {
-            for range in self.index.leave_unreadable((range, *entry)) {
+            for range in self.index.leave_unreadable(range, *entry) {
                 self.unreadable.insert(range, ());
                 self.figures.unreadable += Bytes(self.log.geometry.bytes(range));
             }
@@ -152,7 +153,8 @@ impl Core {
 
     fn act_on_backing(&mut self, op: Op, run: Run, payload: Payload) {
         self.note_destage(op, run.range);
-        let (range, then) = (run.range, Then::Destage { run, at: self.io.now });
-        self.io.act((Member::Backing, Purpose::BackingDestage), op, range, payload, then);
+        let (member, purpose) = (Member::Backing, Purpose::BackingDestage);
+        let command = Command { member, purpose, op, range: run.range, payload };
+        self.io.issue(command, Then::Destage { run, at: self.io.now() });
     }
 }

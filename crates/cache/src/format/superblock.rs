@@ -8,6 +8,7 @@ use plumb_block::{Bytes, DeviceInfo, Lba, LbaRange};
 
 use crate::format::block::{Put, Take};
 use crate::geometry::Geometry;
+use crate::legs::LegSet;
 use crate::settings::{LEGS_MAX, LOG_BLOCK, Layout, Uuid};
 
 const MAGIC: [u8; 8] = *b"plumbwbc";
@@ -185,6 +186,11 @@ impl Superblock {
     pub(crate) fn live(&self) -> impl Iterator<Item = usize> + '_ {
         let states = self.legs.iter().enumerate();
         states.filter(|(_, state)| **state == LegState::Live).map(|(leg, _)| leg)
+    }
+
+    /// Returns the legs that records, superblocks and flushes go to.
+    pub(crate) fn written(&self) -> LegSet {
+        (0..self.legs.len()).filter(|leg| self.legs[*leg] != LegState::Lost).collect()
     }
 
     /// Has the leg not count any more.

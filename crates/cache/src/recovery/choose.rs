@@ -1,9 +1,9 @@
 //! Choice of the superblock that counts, and the check that the devices are those of the cache. Each refusal
 //! is a sentence that says what to do.
 
+use crate::devices::Devices;
 use crate::format::superblock::{LegState, Superblock};
-use crate::io::Io;
-use crate::settings::{Identity, Layout};
+use crate::settings::{Degraded, Identity, Layout, Options};
 
 /// Findings on a leg that is there.
 #[derive(Debug, Clone, Default)]
@@ -20,9 +20,13 @@ pub(super) struct LegFound {
     pub(super) newer: Option<u32>,
 }
 
-/// The superblock by which the cache is opened, with what is missing taken out of it.
-pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, String> {
-    let name = |leg: usize| io.legs[leg].as_ref().map_or_else(String::new, |info| info.name.clone());
+/// Returns the superblock by which the cache is opened, with the legs that are missing taken out of it.
+pub(super) fn choose(
+    found: &[Option<LegFound>],
+    devices: &Devices,
+    options: &Options,
+) -> Result<Superblock, String> {
+    let name = |leg: usize| devices.leg(leg).map_or_else(String::new, |info| info.name.clone());
     for (leg, found) in found.iter().enumerate() {
         if let Some(version) = found.as_ref().and_then(|found| found.newer) {
             return Err(format!(
@@ -65,14 +69,14 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
             );
         }
     }
-    if let Some(identity) = &io.options.identity {
+    if let Some(identity) = &options.identity {
         is_expected(best, identity)?;
     }
     if best.legs.len() != found.len() {
         let (count, given) = (best.legs.len(), found.len());
         return Err(format!("the log has {count} devices, and {given} were named: name all"));
     }
-    let backing = &io.backing;
+    let backing = devices.backing();
     let block = best.geometry.logical_block;
     if backing.size != best.backing_size || backing.logical_block.0 != block {
         return Err(format!(
@@ -80,7 +84,7 @@ pub(super) fn choose(found: &[Option<LegFound>], io: &Io) -> Result<Superblock, 
             backing.name, backing.size, backing.logical_block, best.backing_size
         ));
     }
-    without_missing(best.clone(), &newest, io)
+    without_missing(best.clone(), &newest, devices, options.degraded)
 }
 
 /// Checks that the log is that of the cache and the backing device that are expected, and not an old copy of
@@ -115,11 +119,12 @@ fn is_expected(best: &Superblock, expected: &Identity) -> Result<(), String> {
 fn without_missing(
     mut best: Superblock,
     newest: &[Option<&Superblock>],
-    io: &Io,
+    devices: &Devices,
+    degraded: Degraded,
 ) -> Result<Superblock, String> {
     let size = best.geometry.leg_size();
     for (leg, own) in newest.iter().enumerate() {
-        let (state, info) = (best.legs[leg], io.legs[leg].as_ref());
+        let (state, info) = (best.legs[leg], devices.leg(leg));
         if state == LegState::Lost {
             continue;
         }
@@ -144,7 +149,7 @@ fn without_missing(
                 "device {leg} of the log {what}, and each device of a stripe has what no other has: bring it back"
             ));
         }
-        if !io.options.degraded.allows(leg) {
+        if !degraded.allows(leg) {
             return Err(format!(
                 "device {leg} of the log {what}, and may have what no other has: bring it back, or serve with --degraded and lose that"
             ));

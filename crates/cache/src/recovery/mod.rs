@@ -17,15 +17,15 @@ pub use findings::{Findings, LegFindings};
 
 use std::collections::VecDeque;
 
-use plumb_block::{BufferMut, Bytes, Op, Outcome, Payload};
+use plumb_block::{BufferMut, Bytes, Outcome, Payload};
 
-use crate::action::{Member, Purpose, Wait};
-use crate::core::Then;
+use crate::action::{ActionId, Command, Member, Purpose, Wait};
+use crate::devices::{Devices, LegBlocks};
 use crate::format::superblock::{Found, LegState, Superblock};
 use crate::index::Index;
 use crate::io::{Io, errno_of};
 use crate::log::Log;
-use crate::settings::{BUFFERS_MIN, LOG_BLOCK, Layout};
+use crate::settings::{BUFFERS_MIN, LOG_BLOCK, Layout, Options};
 use choose::{LegFound, choose};
 use walk::{Copy, Read, Walk};
 
@@ -39,6 +39,9 @@ const AHEAD: usize = 4;
 /// Result of recovery.
 #[derive(Debug)]
 pub(crate) struct Recovered {
+    pub(crate) options: Options,
+    pub(crate) devices: Devices,
+    pub(crate) io: Io<Step>,
     /// Superblock as it is to be written for the new session.
     pub(crate) superblock: Superblock,
     /// Slot of each leg that the next version of the superblock goes to.
@@ -77,7 +80,9 @@ pub(crate) enum Step {
 /// A cache that is being recovered.
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    pub(crate) io: Io,
+    pub(crate) options: Options,
+    pub(crate) devices: Devices,
+    pub(crate) io: Io<Step>,
     found: Vec<Option<LegFound>>,
     /// Once it is chosen which superblock counts.
     log: Option<Box<Reading>>,
@@ -129,9 +134,12 @@ impl Reading {
 
 impl Recovery {
     /// Begins: the superblocks of every leg are read.
-    pub(crate) fn begin(io: Io) -> Self {
-        let found = io.legs.iter().map(|leg| leg.as_ref().map(|_| LegFound::default())).collect();
-        let mut this = Self { io, found, log: None, in_flight: 0, recovered: None, refusal: None };
+    pub(crate) fn begin(options: Options, devices: Devices) -> Self {
+        let legs = 0..devices.leg_count();
+        let found = legs.map(|leg| devices.leg(leg).map(|_| LegFound::default())).collect();
+        let io = Io::default();
+        let (log, in_flight, recovered, refusal) = (None, 0, None, None);
+        let mut this = Self { options, devices, io, found, log, in_flight, recovered, refusal };
         for leg in 0..this.found.len() {
             this.read_slot(leg);
         }
@@ -141,16 +149,17 @@ impl Recovery {
         this
     }
 
-    /// Reads `blocks` log blocks of a leg. Without memory, which nobody else uses now, it has failed.
-    fn read(&mut self, from: (usize, Purpose), (at, blocks): (u64, u64), step: Step) {
-        match self.io.options.memory.take(Bytes(blocks * LOG_BLOCK)) {
-            Some(buffer) => {
-                self.in_flight += 1;
-                let payload = Payload::Into(buffer);
-                self.io.act_on_leg(from, Op::Read, (at, blocks), payload, Then::Recovery(step));
-            }
+    /// Reads log blocks of a leg. Refuses the log if there is no memory, which nobody else uses now.
+    fn read(&mut self, from: LegBlocks, purpose: Purpose, step: Step) {
+        match self.options.memory.take(Bytes(from.blocks * LOG_BLOCK)) {
+            Some(buffer) => self.issue(self.devices.read_leg(from, purpose, buffer), step),
             None => self.refuse("there is no memory to read the log with".to_owned()),
         }
+    }
+
+    fn issue(&mut self, command: Command, step: Step) {
+        self.in_flight += 1;
+        self.io.issue(command, step);
     }
 
     fn refuse(&mut self, because: String) {
@@ -159,7 +168,8 @@ impl Recovery {
     }
 
     /// Takes the end of an action.
-    pub(crate) fn completed(&mut self, step: Step, outcome: Outcome, payload: Payload) {
+    pub(crate) fn completed(&mut self, id: ActionId, outcome: Outcome, payload: Payload) {
+        let Some(step) = self.io.take(id) else { return };
         self.in_flight -= 1;
         if self.refusal.is_some() {
             return;
@@ -171,7 +181,7 @@ impl Recovery {
         match step {
             Step::Slot { leg } => self.slot_read(leg, buffer.as_deref()),
             Step::Head { segment } => self.head_read(segment, buffer.as_deref()),
-            Step::Chunk { number, leg } => self.chunk_read((number, leg), buffer),
+            Step::Chunk { number, leg } => self.chunk_read(number, leg, buffer),
             Step::Block { leg, index } => self.block_read(leg, index, buffer.as_deref()),
             Step::EqualiseRead(copy) => self.equalise_write(copy, buffer),
             Step::Equalised { leg } => self.equalised(leg, outcome),
@@ -181,10 +191,11 @@ impl Recovery {
     /// Reads the next superblock of a leg. Each by itself, since a power cut may leave one of them
     /// unreadable.
     fn read_slot(&mut self, leg: usize) {
-        let (Some(found), Some(info)) = (&self.found[leg], &self.io.legs[leg]) else { return };
+        let (Some(found), Some(info)) = (&self.found[leg], self.devices.leg(leg)) else { return };
         let place = Superblock::places(info).get(found.slots_read).copied();
         if let Some(place) = place.filter(|_| info.size.0 >= 16 * LOG_BLOCK) {
-            self.read((leg, Purpose::ReadSuperblock), (place, 1), Step::Slot { leg });
+            let from = LegBlocks { leg, at: place, blocks: 1 };
+            self.read(from, Purpose::ReadSuperblock, Step::Slot { leg });
         }
     }
 
@@ -214,7 +225,7 @@ impl Recovery {
 
     /// Decides by the superblocks what the cache is, and begins to read the heads.
     fn choose(&mut self) {
-        let chosen = match choose(&self.found, &self.io) {
+        let chosen = match choose(&self.found, &self.devices, &self.options) {
             Ok(chosen) => chosen,
             Err(because) => return self.refuse(because),
         };
@@ -224,7 +235,7 @@ impl Recovery {
         let on_legs = |segment| chosen.live().map(move |leg| (leg, segment));
         let heads = segments.flat_map(on_legs).filter(|(leg, segment)| geometry.is_on(*leg, *segment));
         let heads = heads.collect();
-        let walk = Walk::new(chosen, &self.io);
+        let walk = Walk::new(chosen, &self.options, self.devices.leg_transfer_max(), self.io.now());
         let (first, chunks) = (Some(walk.read(tail, 0)), VecDeque::new());
         let log = Reading { walk, heads, wanted: first, next: first, chunks, number: 0, is_flushing: false };
         self.log = Some(Box::new(log));
@@ -236,7 +247,7 @@ impl Recovery {
             let Some(log) = &mut self.log else { return };
             let Some((leg, segment)) = log.heads.pop_front() else { break };
             let at = log.walk.superblock.geometry.leg_block(segment, 0);
-            self.read((leg, Purpose::ReadHead), (at, 1), Step::Head { segment });
+            self.read(LegBlocks { leg, at, blocks: 1 }, Purpose::ReadHead, Step::Head { segment });
         }
         if self.in_flight == 0 {
             self.go_on_walking();
@@ -256,7 +267,7 @@ impl Recovery {
         let Superblock { legs, geometry, .. } = &log.walk.superblock;
         let ahead = ((BUFFERS_MIN as usize - 2 * SINGLE_MAX) / legs.len()).clamp(1, AHEAD);
         let Some(read) = log.next.filter(|_| log.chunks.len() < ahead) else { return false };
-        let range = (geometry.leg_block(read.segment, read.block), u64::from(read.blocks));
+        let (at, blocks) = (geometry.leg_block(read.segment, read.block), u64::from(read.blocks));
         let live = log.walk.superblock.live();
         let legs: Vec<_> = live.filter(|leg| geometry.is_on(*leg, read.segment)).collect();
         let (number, in_flight) = (log.number, legs.len());
@@ -264,19 +275,20 @@ impl Recovery {
         log.number += 1;
         log.next = log.walk.after(read);
         for leg in legs {
-            self.read((leg, Purpose::ReadSegment), range, Step::Chunk { number, leg });
+            let from = LegBlocks { leg, at, blocks };
+            self.read(from, Purpose::ReadSegment, Step::Chunk { number, leg });
         }
         true
     }
 
     /// A chunk was read, or not: a power cut may leave a block unreadable, which is no reason to lose those
     /// around it.
-    fn chunk_read(&mut self, (number, leg): (u64, usize), buffer: Option<BufferMut>) {
+    fn chunk_read(&mut self, number: u64, leg: usize, buffer: Option<BufferMut>) {
         let Some(log) = &mut self.log else { return };
         let Some(chunk) = log.chunks.iter_mut().find(|chunk| chunk.number == number) else { return };
         let blocks = chunk.read.blocks;
         let buffer = buffer.or_else(|| {
-            let mut buffer = self.io.options.memory.take(Bytes(u64::from(blocks) * LOG_BLOCK))?;
+            let mut buffer = self.options.memory.take(Bytes(u64::from(blocks) * LOG_BLOCK))?;
             // Not zeroes, which may be what was written.
             buffer.fill(0xa5);
             chunk.single.extend((0..blocks).map(|index| (leg, index)));
@@ -315,7 +327,8 @@ impl Recovery {
                 chunk.in_flight += 1;
                 let geometry = log.walk.superblock.geometry;
                 let at = geometry.leg_block(chunk.read.segment, chunk.read.block + index);
-                self.read((leg, Purpose::ReadSegment), (at, 1), Step::Block { leg, index });
+                let from = LegBlocks { leg, at, blocks: 1 };
+                self.read(from, Purpose::ReadSegment, Step::Block { leg, index });
                 continue;
             }
             if chunk.in_flight > 0 {
@@ -337,12 +350,12 @@ impl Recovery {
     /// The walk is over: whether the log reaches as far as the mark on the backing device says that it did.
     /// An old copy of it need not.
     fn walked(&mut self) {
-        let (Some(log), Some(identity)) = (&self.log, &self.io.options.identity) else {
+        let (Some(log), Some(identity)) = (&self.log, &self.options.identity) else {
             return self.equalise();
         };
         let (marked, complete) = (identity.marked, log.walk.log.complete);
         let is_same = log.walk.superblock.session == marked.session;
-        if !log.is_flushing && is_same && complete < marked.durable && !self.io.options.gives_up_lost {
+        if !log.is_flushing && is_same && complete < marked.durable && !self.options.gives_up_lost {
             return self.refuse(format!(
                 "the log ends with record {complete}, and was durable up to record {} when the backing device was marked last: it is an old \
                  copy, or has lost what was flushed: bring back the log that was served last",
@@ -355,7 +368,7 @@ impl Recovery {
     /// Order (f): every leg gets what only another one has, and is flushed, before anything is served or said
     /// to be durable. One copy after another; then all legs are flushed.
     fn equalise(&mut self) {
-        let waits = self.io.options.waits.hold(Wait::LegsEqual) && !self.io.options.dry_run;
+        let waits = self.options.waits.hold(Wait::LegsEqual) && !self.options.dry_run;
         let Some(log) = &mut self.log else { return };
         if log.is_flushing || !waits {
             return self.finish();
@@ -363,14 +376,15 @@ impl Recovery {
         let Walk { superblock, copies, .. } = &mut log.walk;
         copies.retain(|copy| superblock.legs[copy.to] == LegState::Live);
         if let Some(copy) = copies.pop() {
-            let range = (superblock.geometry.leg_block(copy.segment, copy.block), u64::from(copy.blocks));
-            return self.read((copy.from, Purpose::Equalise), range, Step::EqualiseRead(copy));
+            let at = superblock.geometry.leg_block(copy.segment, copy.block);
+            let from = LegBlocks { leg: copy.from, at, blocks: u64::from(copy.blocks) };
+            return self.read(from, Purpose::Equalise, Step::EqualiseRead(copy));
         }
         log.is_flushing = true;
         for leg in superblock.live() {
             self.in_flight += 1;
-            let then = Then::Recovery(Step::Equalised { leg });
-            self.io.flush((Member::Leg(leg), Purpose::EqualiseFlush), then);
+            let command = Command::flush(Member::Leg(leg), Purpose::EqualiseFlush);
+            self.io.issue(command, Step::Equalised { leg });
         }
     }
 
@@ -379,13 +393,13 @@ impl Recovery {
         let Some(buffer) = buffer else {
             // It was read a moment ago: as if it had not been there, then. What others lack may be in the
             // index by now.
-            (self.found[copy.from], self.io.legs[copy.from]) = (None, None);
+            self.found[copy.from] = None;
+            self.devices.set_leg(copy.from, None);
             return self.choose();
         };
         let at = log.walk.superblock.geometry.leg_block(copy.segment, copy.block);
-        self.in_flight += 1;
-        let then = Then::Recovery(Step::Equalised { leg: copy.to });
-        self.io.write_leg((copy.to, Purpose::Equalise), at, buffer.freeze(), then);
+        let command = self.devices.write_leg(copy.to, at, Purpose::Equalise, buffer.freeze());
+        self.issue(command, Step::Equalised { leg: copy.to });
     }
 
     /// A leg was written or flushed, or failed: then it goes on without. The epoch that excludes it becomes
@@ -422,6 +436,8 @@ impl Recovery {
         }
         let slots =
             self.found.iter().map(|found| found.as_ref().map_or(0, |found| found.next_slot)).collect();
-        self.recovered = Some(Recovered { superblock, slots, index, log, findings });
+        let (options, devices) = (self.options.clone(), self.devices.clone());
+        let io = std::mem::take(&mut self.io);
+        self.recovered = Some(Recovered { options, devices, io, superblock, slots, index, log, findings });
     }
 }

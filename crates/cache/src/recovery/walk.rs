@@ -18,9 +18,8 @@ use crate::format::record::{Extent, Header, Kind, Place};
 use crate::format::superblock::Superblock;
 use crate::geometry::Geometry;
 use crate::index::{Entry, Index};
-use crate::io::Io;
 use crate::log::Log;
-use crate::settings::{LOG_BLOCK, Mode};
+use crate::settings::{LOG_BLOCK, Mode, Options};
 
 /// Blocks of a segment that are to be read from all legs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,10 +115,10 @@ struct Candidate {
 }
 
 impl Walk {
-    /// A walk from the tail of `superblock` on.
-    pub(super) fn new(superblock: Superblock, io: &Io) -> Self {
+    /// Returns a walk from the tail of `superblock` on, in chunks of no more than `transfer_max` bytes.
+    pub(super) fn new(superblock: Superblock, options: &Options, transfer_max: u64, now: Nanos) -> Self {
         let (geometry, tail) = (superblock.geometry, superblock.tail);
-        let is_ordered = io.options.mode == Mode::Ordered;
+        let is_ordered = options.mode == Mode::Ordered;
         let log = Log {
             geometry,
             segments: BTreeMap::new(),
@@ -150,14 +149,14 @@ impl Walk {
             damaged: Vec::new(),
             session: 0,
             durable: superblock.durable,
-            gives_up_lost: io.options.gives_up_lost,
+            gives_up_lost: options.gives_up_lost,
             scans: None,
             gap: None,
             judged: 0,
             before: None,
             rest: Vec::new(),
-            chunk_max: (io.leg_transfer_max() / LOG_BLOCK) as u32,
-            now: io.now,
+            chunk_max: (transfer_max / LOG_BLOCK) as u32,
+            now,
             superblock,
         }
     }
@@ -377,7 +376,7 @@ fn damaged(header: &Header, geometry: &Geometry, blocks: &Blocks<'_>) -> Vec<(Lb
     };
     let mut damaged = Vec::new();
     for (Extent { range, kind }, at) in header.placed(geometry.logical_block) {
-        let entry = Entry::new(geometry, kind, range.lba, (place.segment, at));
+        let entry = Entry::new(geometry, kind, range.lba, place.segment, at);
         for start in (0..range.nlb).step_by(per_block as usize).filter(|_| kind == Kind::Data) {
             if !is_anywhere(at + (start / per_block) as u32) {
                 let part = LbaRange::new(Lba(range.lba.0 + start), per_block.min(range.nlb - start));
