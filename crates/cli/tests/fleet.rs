@@ -253,7 +253,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
         let output = fleet("check", "a", SHELL).args([".", word]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(
-            said(&output).contains(&format!("{word}: it is of the command of many hosts")),
+            said(&output).contains(&format!("{word} is an option of `plumb fleet`")),
             "{}",
             said(&output)
         );
@@ -279,7 +279,11 @@ fn a_load_is_printed_in_the_format_that_was_asked_for_or_not_begun() {
     for format in ["fio", "xml"] {
         let refused = load(format);
         assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-        assert!(said(&refused).contains("json, csv or prometheus"), "{}", said(&refused));
+        assert!(
+            said(&refused).contains("expected terminal, html, markdown, json, csv"),
+            "{}",
+            said(&refused)
+        );
     }
 }
 

@@ -68,8 +68,8 @@ fn show_holds_what_is_promised_of_every_disk_and_of_what_is_none() {
 fn a_plan_is_the_same_document_on_stdout_and_in_its_file() {
     let directory = scratch();
     let file = directory.path().join("plan.json");
-    let output =
-        policy(&["plan", "better performance", "none-such", "--json", "--out", file.to_str().unwrap()]);
+    let path = directory.path().to_str().unwrap();
+    let output = policy(&["plan", "better performance", path, "--json", "--out", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     let plan = document(&output);
     has_keys(&plan, &["schema", "hash", "asked", "changes", "refused", "unchanged", "boot_id", "made_at"]);

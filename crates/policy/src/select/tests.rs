@@ -111,12 +111,12 @@ model = x adn name = y ;; 10 ;; Did you mean `and`?
 model = "x ;; 8 ;; never closed
  ;; 0 ;; property of a disk
 not ;; 3 ;; property of a disk
-and model = x ;; 0 ;; no property
+and model = x ;; 0 ;; not a property
 model = x or ;; 12 ;; property of a disk
 model = ;; 7 ;; a value
 = x ;; 0 ;; property of a disk
-grün = ü and ;; 0 ;; no property
-model = ü and grün = x ;; 14 ;; no property"#;
+grün = ü and ;; 0 ;; not a property
+model = ü and grün = x ;; 14 ;; not a property"#;
 
 #[test]
 fn errors_point_at_the_place_and_name_what_was_meant() {
