@@ -56,7 +56,7 @@ pub(crate) struct Pace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) bytes: u64,
-    /// How many writes it has a part of.
+    /// Number of writes that the record has a part of.
     pub(crate) writes: u32,
 }
 

@@ -18,7 +18,7 @@ pub const BUFFERS_MIN: u32 = 16;
 /// How many legs a log may have.
 pub const LEGS_MAX: usize = 16;
 
-/// How many witnesses there may be: one for each bit of [`Mark::witnesses`].
+/// Largest number of witnesses: one for each bit of [`Mark::witnesses`].
 pub const WITNESSES_MAX: usize = 32;
 
 /// Names a cache, or a backing device, for ever.

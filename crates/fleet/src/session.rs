@@ -20,10 +20,10 @@ use crate::work::{PROGRAM, own_identity};
 
 /// How long a host may take to give its result after its load was expected to be over.
 const END_WITHIN: Nanos = Nanos::secs(120);
-/// How long a host may take to end what it does when it is told to.
+/// Longest time for a host to end its work when it is told to.
 const STOP_WITHIN: Nanos = Nanos::secs(30);
 
-/// How hosts are reached.
+/// Way to reach the hosts.
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// Names of the hosts.
@@ -95,7 +95,7 @@ pub struct Session {
     processes: Processes,
     /// Becomes true when the hosts shall end early.
     pub stop: Arc<AtomicBool>,
-    /// Where the run is to be kept.
+    /// Place where the run is kept.
     out: Out,
 }
 

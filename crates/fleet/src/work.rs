@@ -27,7 +27,7 @@ use crate::stdio::{self, Link, Work};
 pub const PROGRAM: &str = "/proc/self/exe";
 /// In the environment of a command that an agent runs.
 const OF_AGENT: &str = "PLUMB_OF_AGENT";
-/// How often figures are sent.
+/// Interval at which figures are sent.
 const FIGURES_EVERY: Nanos = Nanos::secs(1);
 /// How long a command may take to end when it is told to. It does not outlive its agent.
 const END_WITHIN: Duration = Duration::from_secs(5);

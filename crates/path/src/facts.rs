@@ -225,7 +225,7 @@ pub enum Mark {
     FeatureOff,
     /// The driver answers SYNCHRONIZE CACHE itself (trap H9).
     SwallowsFlush {
-        /// How that is known.
+        /// Evidence for it.
         why: String,
     },
     /// The driver may do so; what would tell could not be read.
@@ -235,12 +235,12 @@ pub enum Mark {
     },
     /// A layer that answers a flush without sending any to the devices below.
     SendsNoFlush {
-        /// How that is known.
+        /// Evidence for it.
         why: String,
     },
     /// Disks behind this one are not visible, nor are their caches.
     HidesMembers {
-        /// How that is known.
+        /// Evidence for it.
         why: String,
     },
     /// A parity array without a journal.

@@ -155,7 +155,7 @@ impl Kind {
     }
 }
 
-/// There is no such format of a document.
+/// Error for a format that a document does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`{format}` is not a format of {}: expected {}", of.words(), listed(of.formats()))]
 pub struct NoSuchFormat {

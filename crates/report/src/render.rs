@@ -21,7 +21,7 @@ pub enum RenderError {
     /// A JSON format.
     #[error("the JSON could not be made")]
     Json(#[from] serde_json::Error),
-    /// There is no such format of this.
+    /// The document does not have this format.
     #[error(transparent)]
     NoSuchFormat(#[from] NoSuchFormat),
 }

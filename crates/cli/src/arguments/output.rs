@@ -24,7 +24,7 @@ impl OutputArguments {
     }
 }
 
-/// How a result is printed.
+/// Format in which a result is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub(crate) struct Printed {
     /// How the result is printed: text, html, markdown, json, csv or prometheus; a command that has no such

@@ -11,13 +11,13 @@ use super::Call;
 pub struct Traced {
     /// In the order in which they returned.
     pub calls: Vec<Call>,
-    /// How many sync calls were made in the program's place, each after a call that succeeded.
+    /// Number of sync calls made in the program's place, each after a call that succeeded.
     pub injected: u64,
-    /// How many were made after a call that failed, whose result was not known yet. A program that is mended
-    /// need not make these.
+    /// Number of sync calls made after a call that failed, whose result was not known yet. A program that is
+    /// mended need not make these.
     pub injected_after_failures: u64,
-    /// Where what is audited or synced lies: a directory, by a path without links.
+    /// Directory that is audited and synced, by a path without links.
     pub root: PathBuf,
-    /// When the trace was begun, by the clock of the calls: since 1970.
+    /// Start of the trace, by the clock of the calls: since 1970.
     pub began: Nanos,
 }

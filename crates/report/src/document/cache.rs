@@ -167,7 +167,7 @@ impl CacheAdvice {
     pub const SCHEMA: &str = "plumb/cache-advice/1";
 }
 
-/// How long a client waited.
+/// Time that a client waited.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct WaitTimes {
     /// For all writes and flushes together, each from the moment at which the recording has it.

@@ -1,4 +1,4 @@
-//! How caches are.
+//! State of caches.
 
 use plumb_block::{Bytes, Nanos};
 use plumb_path::metrics::{Metrics, kind_of};
@@ -12,7 +12,7 @@ use crate::printable::printable;
 use crate::quantity::counted;
 
 const TITLE: &str = "plumb cache status";
-/// How many damaged parts are shown to people.
+/// Largest number of damaged parts that are shown to people.
 const SHOWN: usize = 8;
 
 impl StatusDocument for Read<CacheShown> {

@@ -32,7 +32,7 @@ const PATIENCE: u32 = 100_000;
 const LENGTH_MAX: u64 = 64 << 10;
 /// Most requests lie in the first so many blocks, so that they overlap.
 const HOT: u64 = 24;
-/// How often a recovery may be cut off.
+/// Largest number of times that a recovery is cut off.
 const RECOVERIES_MAX: u32 = 6;
 
 thread_local! {
