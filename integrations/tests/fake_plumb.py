@@ -241,7 +241,7 @@ def claim(machine, options, rest):
     until = options["--until"] if "T" in options["--until"] else "2027-07-01T00:00:00Z"
     new = {"identity": disk["identity"], "who": options["--by"], "until": until, "reason": options["--reason"]}
     save(file, [one for one in load(file, []) if one["identity"] != disk["identity"]] + [new])
-    end({"schema": "plumb/policy-claim/1", "file": file, "identity": disk["identity"], "claim": new, "withdrawn": 0})
+    end({"schema": "plumb/policy-claim/1", "file": file, "identity": disk["identity"], "name": disk["name"], "claim": new, "withdrawn": 0})
 
 
 def main():

@@ -162,7 +162,9 @@ mod tests {
         assert_eq!(tuple_parameters(text), 2);
         assert!(too_many_tuples("crates/block", 1).is_some());
         assert!(too_many_tuples("crates/block", 0).is_none());
-        assert!(too_many_tuples("crates/cache", 0).is_some(), "a number that has fallen is written down");
+        let [(home, most)] = TUPLES_MAX;
+        assert!(too_many_tuples(home, most).is_none());
+        assert!(too_many_tuples(home, most - 1).is_some(), "a number that has fallen is written down");
     }
 
     #[test]
