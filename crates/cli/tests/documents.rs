@@ -94,7 +94,7 @@ fn smaller(line: &str) -> String {
         let word = words[at].clone();
         let before = at.checked_sub(1).map(|before| words[before].clone());
         words[at] = match (before.as_deref(), word.as_str()) {
-            (Some("--budget"), _) => "30s".to_owned(),
+            (Some("--budget"), _) => "10s".to_owned(),
             (Some("--duration"), _) => "200ms".to_owned(),
             (Some("--size"), size) if size.ends_with('G') => "16M".to_owned(),
             (_, "--size=1g") => "--size=16m".to_owned(),

@@ -31,6 +31,8 @@ pub struct ArrayTiming {
     members: Vec<Box<dyn Timing>>,
     /// When each of them has something to say, `u64::MAX` if it has not: asked once, not at every step.
     due: Vec<u64>,
+    /// The member that has something to say first, and when: looked for once, not at every step.
+    first: Option<(u64, usize)>,
     link: Link,
     network: Network,
     agenda: Agenda<Step>,
@@ -76,6 +78,7 @@ impl ArrayTiming {
             volatile: caches.volatile,
             wce: caches.wce,
             due: vec![u64::MAX; count as usize],
+            first: None,
             members: (0..count).map(|_| member(member_size, chance.next_u64())).collect(),
             link: Link::new(parameters.command, parameters.link, true),
             network: Network::new(parameters, chance),
@@ -142,7 +145,14 @@ impl ArrayTiming {
 
     /// Asks a member when it has something to say.
     fn ask(&mut self, member: usize) {
-        self.due[member] = self.members[member].next_event().map_or(u64::MAX, |due| due.0);
+        let due = self.members[member].next_event().map_or(u64::MAX, |due| due.0);
+        self.due[member] = due;
+        if due != u64::MAX && self.first.is_none_or(|first| (due, member) < first) {
+            self.first = Some((due, member));
+        } else if self.first.is_some_and(|(_, first)| first == member) {
+            let all = self.due.iter().copied().zip(0..);
+            self.first = all.filter(|(due, _)| *due != u64::MAX).min();
+        }
     }
 
     /// Lets the member work until `at`, and hears what it says.
@@ -213,12 +223,6 @@ impl ArrayTiming {
             Step::Answer { place } => self.answer(at, place, events),
         }
     }
-
-    /// The member that has something to say first, and when.
-    fn next_member(&self) -> Option<(u64, usize)> {
-        let earliest = self.due.iter().copied().min().filter(|due| *due != u64::MAX)?;
-        self.due.iter().position(|due| *due == earliest).map(|member| (earliest, member))
-    }
 }
 
 impl Timing for ArrayTiming {
@@ -245,14 +249,14 @@ impl Timing for ArrayTiming {
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        let member = self.next_member().map(|(at, _)| at);
+        let member = self.first.map(|(at, _)| at);
         self.agenda.next().into_iter().chain(member).min().map(Nanos)
     }
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
             let step = self.agenda.next().unwrap_or(u64::MAX);
-            if let Some((at, member)) = self.next_member()
+            if let Some((at, member)) = self.first
                 && at <= now.0
                 && at <= step
             {
@@ -280,6 +284,7 @@ impl Timing for ArrayTiming {
             member.power_cut(now);
         }
         self.due.fill(u64::MAX);
+        self.first = None;
         self.agenda.clear();
         self.link.clear();
         self.pieces.clear();
