@@ -83,6 +83,8 @@ pub enum DurableWrite {
 pub enum SyncMethod {
     /// 4 KiB over existing data, then fdatasync: one flush, no metadata.
     OverwriteFdatasync,
+    /// 4 KiB over existing data, then fsync: the changed times of the file must become durable too.
+    OverwriteFsync,
     /// 4 KiB at the end of the file, then fdatasync: the new size must become durable too.
     AppendFdatasync,
     /// 4 KiB over existing data through O_DIRECT|O_DSYNC: FUA where the device has it, else write and flush.

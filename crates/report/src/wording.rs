@@ -9,6 +9,7 @@ use crate::quantity::NONE;
 pub const fn method(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync => "overwrite-fdatasync",
+        SyncMethod::OverwriteFsync => "overwrite-fsync",
         SyncMethod::AppendFdatasync => "append-fdatasync",
         SyncMethod::DirectDsync => "direct-dsync",
     }
@@ -17,7 +18,7 @@ pub const fn method(method: SyncMethod) -> &'static str {
 /// A method in a table's head: two short words.
 pub const fn method_short(method: SyncMethod) -> &'static str {
     match method {
-        SyncMethod::OverwriteFdatasync => "overwrite",
+        SyncMethod::OverwriteFdatasync | SyncMethod::OverwriteFsync => "overwrite",
         SyncMethod::AppendFdatasync => "append",
         SyncMethod::DirectDsync => "direct",
     }
@@ -27,6 +28,7 @@ pub const fn method_short(method: SyncMethod) -> &'static str {
 pub const fn method_call(method: SyncMethod) -> &'static str {
     match method {
         SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => "fdatasync",
+        SyncMethod::OverwriteFsync => "fsync",
         SyncMethod::DirectDsync => "O_DSYNC",
     }
 }

@@ -152,7 +152,11 @@ fn job_of_method(method: SyncMethod) -> RunJob {
         block_bytes: Some(SYNC_BLOCK),
         threads: 1,
         caching: if direct { Caching::Direct } else { Caching::Cached },
-        flush: (!direct).then_some(FlushMethod::Fdatasync),
+        flush: match method {
+            SyncMethod::OverwriteFdatasync | SyncMethod::AppendFdatasync => Some(FlushMethod::Fdatasync),
+            SyncMethod::OverwriteFsync => Some(FlushMethod::Fsync),
+            SyncMethod::DirectDsync => None,
+        },
         durable_write_every: direct.then_some(1),
         ..RunJob::default()
     }

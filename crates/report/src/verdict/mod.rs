@@ -13,6 +13,7 @@ mod failure;
 mod fleet;
 mod flushes;
 mod neighbours;
+mod one_honoured;
 mod outcome;
 mod page_cache;
 mod platter;
@@ -36,7 +37,7 @@ use crate::headline::{Headline, UNKNOWN};
 type Rule = fn(&Evidence<'_>) -> Option<Verdict>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported.
-const RULES: [(&str, Rule); 25] = [
+const RULES: [(&str, Rule); 26] = [
     ("check-failed", failure::check_failed),
     ("load-failed", failure::load_failed),
     ("data-not-as-written", verification::not_as_written),
@@ -46,6 +47,7 @@ const RULES: [(&str, Rule); 25] = [
     ("flushes-missing", flushes::missing),
     ("flushes-merged", flushes::merged),
     ("faster-than-the-platter", platter::faster_than_the_platter),
+    ("one-of-flush-and-fua", one_honoured::one_of_flush_and_fua),
     ("backlog", schedule::backlog),
     ("depth-not-reached", depth::not_reached),
     ("latency-target-missed", depth::latency_target_missed),

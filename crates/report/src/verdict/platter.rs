@@ -4,12 +4,13 @@ use plumb_path::{Cache, Layer, LayerKind, Severity, WritePath};
 
 use super::evidence::Evidence;
 use super::outcome::{Verdict, device_layers, lowest_devices};
+use crate::document::RunTarget;
 use crate::quantity::duration;
 
 /// With the head over the right track, half of all rewrites wait for more than this part of a turn.
-const TURN_PART: f64 = 0.25;
+pub(super) const TURN_PART: f64 = 0.25;
 /// Fewer durable writes than this have no median worth the name.
-const OPERATIONS_MIN: u64 = 30;
+pub(super) const OPERATIONS_MIN: u64 = 30;
 
 /// `faster-than-the-platter`: all drives rotate by their own word, none is known to have a protected cache,
 /// and half of the durable writes took less than a quarter turn.
@@ -17,18 +18,16 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
     let mut fast = Vec::new();
     let mut drives: Vec<String> = Vec::new();
     for (label, target, _) in evidence.targets() {
-        let turns = evidence.document.path_of(target).map(turns);
-        let slowest = match &turns {
-            Some(turns) => turns.iter().map(|(_, turn)| *turn).reduce(f64::max),
-            None => target.device.revolution_seconds.filter(|turn| *turn > 0.0),
+        let (Some(turn), Some(latency)) = (slowest_turn(evidence, target), &target.sides.durable_latency)
+        else {
+            continue;
         };
-        let (Some(turn), Some(latency)) = (slowest, &target.sides.durable_latency) else { continue };
         let fast_median = latency.p50.filter(|median| *median < TURN_PART * turn);
         if let Some(median) = fast_median.filter(|_| latency.count >= OPERATIONS_MIN) {
             fast.push((label, median, turn));
             let of_drive =
                 |(layer, turn): (&Layer, f64)| format!("{}: one turn takes {}", layer.name, duration(turn));
-            drives.extend(turns.into_iter().flatten().map(of_drive));
+            drives.extend(evidence.document.path_of(target).into_iter().flat_map(turns).map(of_drive));
         }
     }
     let (_, median, turn) = fast.first()?;
@@ -50,6 +49,15 @@ pub(super) fn faster_than_the_platter(evidence: &Evidence<'_>) -> Option<Verdict
         ),
         lines,
     ))
+}
+
+/// Returns the time of one turn of the slowest drive beneath `target`, in seconds, where all of them turn by
+/// their own word and nothing outweighs it.
+pub(super) fn slowest_turn(evidence: &Evidence<'_>, target: &RunTarget) -> Option<f64> {
+    match evidence.document.path_of(target) {
+        Some(path) => turns(path).into_iter().map(|(_, turn)| turn).reduce(f64::max),
+        None => target.device.revolution_seconds.filter(|turn| *turn > 0.0),
+    }
 }
 
 /// The drives of `path` with the time of one turn; none if one of them does not turn, or something outweighs
