@@ -18,6 +18,10 @@ pub struct Opening {
     /// True if a simulated drive sees every flush and every FUA, rather than those that Linux would send it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw_flush: bool,
+    /// True if each write is taken whole or refused, so that a power cut does not tear it (`RWF_ATOMIC`).
+    /// Only with [`Caching::Direct`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untorn: bool,
 }
 
 /// Use of the page cache between the requests and the device.
@@ -116,6 +120,7 @@ impl Opening {
         flush: FlushCall::Fdatasync,
         durable_write: DurableWrite::Dsync,
         raw_flush: false,
+        untorn: false,
     };
     /// Past the page cache.
     pub const DIRECT: Self = Self { caching: Caching::Direct, ..Self::CACHED };

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_block::{Bytes, Nanos};
+use plumb_path::PAGE_SIZES;
 use plumb_report::{Style, Verbosity};
 
 pub(crate) use self::effect::Effect;
@@ -147,6 +148,11 @@ pub(crate) struct SurveyArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Say only of pages of this size whether a power cut tears them: 4k, 8k, 16k, 32k, 64k; several with
+    /// commas
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = page_size)]
+    pub(crate) page_size: Vec<u64>,
+
     #[command(flatten)]
     pub(crate) printed: Printed,
 
@@ -273,6 +279,13 @@ pub(crate) struct RecordingArguments {
     /// Record nothing
     #[arg(long, conflicts_with = "out")]
     pub(crate) no_record: bool,
+}
+
+/// One of the sizes of pages that a survey answers for, in bytes.
+fn page_size(typed: &str) -> Result<u64, String> {
+    let expected = "expected the size of a database page: 4k, 8k, 16k, 32k or 64k";
+    let size = typed.parse().ok().map(|Bytes(bytes)| bytes);
+    size.filter(|size| PAGE_SIZES.contains(size)).ok_or_else(|| expected.to_owned())
 }
 
 /// A time from 100 ms to a day.

@@ -15,7 +15,7 @@ pub(crate) mod stream;
 
 use std::sync::Arc;
 
-use plumb_block::{Completion, Device, Nanos, Outcome, Queue, QueueOptions, Request, Wait};
+use plumb_block::{Completion, Device, Errno, Nanos, Outcome, Queue, QueueOptions, Request, Wait};
 use plumb_measure::Verified;
 use plumb_workload::{Operation, Workload};
 
@@ -445,6 +445,7 @@ impl Worker {
         match request.kind {
             Kind::Flush => Err(Fault::Flush { outcome, at }),
             _ if self.options.continue_on_error && matches!(outcome, Outcome::Failed(_)) => Ok(()),
+            Kind::Write if self.options.counts_refusals && is_refusal(outcome) => Ok(()),
             kind => Err(Fault::Request { kind, range: request.range, outcome, at }),
         }
     }
@@ -479,6 +480,11 @@ impl Worker {
     fn breach(&self, how: &'static str) -> Fault {
         Fault::Contract { worker: self.index(), how }
     }
+}
+
+/// Returns true if a write was refused before anything of it was written.
+fn is_refusal(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(Errno::EINVAL | Errno::EOPNOTSUPP))
 }
 
 #[cfg(test)]

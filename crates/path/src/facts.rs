@@ -29,6 +29,8 @@ pub struct Node {
     pub cache_type: KernelView,
     /// The drive's own answer about its write cache.
     pub drive: DriveCache,
+    /// Effect of the layer on a write that must not be torn by a power cut.
+    pub untorn: Untorn,
     /// Remarkable properties of the layer.
     pub marks: Vec<Mark>,
     /// Sources that the statements rest on.
@@ -48,6 +50,7 @@ impl Node {
             fua: KernelFua::Unknown,
             cache_type: KernelView::NoQueue,
             drive: DriveCache::NotAsked,
+            untorn: Untorn::Passes,
             marks: Vec::new(),
             evidence: Vec::new(),
         }
@@ -111,6 +114,66 @@ impl Node {
     /// Adds a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.marks.push(mark);
+    }
+}
+
+/// Effect of a layer on a write that must not be torn by a power cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Untorn {
+    /// The layer has no say: what is below decides.
+    Passes,
+    /// A block device takes writes within these limits as one (`RWF_ATOMIC`).
+    Units(Units),
+    /// The kernel takes writes within these limits to the file that was named.
+    File {
+        /// The limits.
+        units: Units,
+        /// True if the file system makes a copy of what the devices do not take.
+        by_copy: bool,
+    },
+    /// A file system that has such limits for each file, of which none was named.
+    Directory {
+        /// The size in bytes that it takes for every file if the devices do.
+        least: Option<u64>,
+        /// Why nothing is known of larger writes.
+        why: String,
+        /// True if it may make a copy of what the devices do not take.
+        by_copy: bool,
+    },
+    /// A file system that writes each block of so many bytes elsewhere, and then switches to it.
+    CopyOnWrite {
+        /// Bytes of a block, or of a record of ZFS.
+        block: u64,
+    },
+    /// The layer takes no untorn writes.
+    Torn {
+        /// Reason, as a clause.
+        why: String,
+    },
+    /// Nothing says.
+    Unknown {
+        /// Reason, as a clause.
+        why: String,
+    },
+}
+
+/// Limits of untorn writes, in bytes. Each write has a power of two for its length, and lies on a multiple of
+/// that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Units {
+    /// The smallest.
+    pub min: u64,
+    /// The largest; zero if there are none.
+    pub max: u64,
+    /// Multiples of this must not lie inside one; zero if there are no such boundaries.
+    pub boundary: u64,
+}
+
+impl Units {
+    /// Returns true if a write of `bytes` on a multiple of its length is not torn.
+    pub fn takes(&self, bytes: u64) -> bool {
+        (self.min.max(1)..=self.max).contains(&bytes)
+            && (self.boundary == 0 || self.boundary.is_multiple_of(bytes))
     }
 }
 
@@ -254,6 +317,11 @@ pub enum Mark {
     Dirty {
         /// How much, as the kernel says it.
         what: String,
+    },
+    /// The drive declares that a power cut tears no write of up to so many bytes.
+    DeclaresUntorn {
+        /// Bytes.
+        bytes: u64,
     },
     /// The disk offers no flush command at all.
     NoFlushCommand,

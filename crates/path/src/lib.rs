@@ -15,8 +15,10 @@ pub mod survey;
 pub use catalogue::{CATALOGUE, Catalogue, Rule};
 pub use finding::{Finding, Severity};
 pub use model::{
-    Cache, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, SYNC_ATTRIBUTE, SYNC_OPTION, Survey, WritePath,
+    Cache, CachedPage, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, LayerUntorn, PageAnswer,
+    SYNC_ATTRIBUTE, SYNC_OPTION, Survey, UntornPage, UntornRank, WritePath,
 };
+pub use rules::untorn::PAGE_SIZES;
 pub use survey::{
     AttachedCache, DeviceKind, RecordedSurvey, RecordingError, SurveyError, Target, UnflushedLog,
     disks_below, is_kernel_state, is_numbered, load, nvme_controllers, record, survey, survey_cache,

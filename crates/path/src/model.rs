@@ -51,6 +51,10 @@ pub struct WritePath {
     pub durable_at: DurableAt,
     /// Why the survey cannot see further down, if it cannot: a hypervisor, a server, a controller.
     pub unknown_below: Option<String>,
+    /// Answers to whether a page of a database stays whole over a power cut, by its size; empty where no
+    /// layer has a say, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untorn: Vec<UntornPage>,
     /// Problems and facts worth knowing.
     pub findings: Vec<Finding>,
 }
@@ -99,6 +103,8 @@ impl WritePath {
             sentence: format!("{} On {machine}, if it passes flushes on: {}", here.sentence, there.sentence),
         };
         self.unknown_below.clone_from(&beneath.unknown_below);
+        // What a guest is told of untorn writes says nothing of the parts in which its host writes them.
+        self.untorn.clear();
         self.findings.extend(beneath.findings.iter().cloned());
         self
     }
@@ -119,6 +125,68 @@ pub struct DurableAt {
     pub sentence: String,
 }
 
+/// Answer to whether a page of one size stays whole over a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntornPage {
+    /// Bytes of the page.
+    pub page_bytes: u64,
+    /// Answer for a program that writes each page by one direct write with `RWF_ATOMIC`.
+    pub answer: PageAnswer,
+    /// The layer that the answer rests on; null if there is none.
+    pub layer: Option<String>,
+    /// Reason, as a clause.
+    pub because: String,
+    /// Rank of the claim; null without one.
+    pub rank: Option<UntornRank>,
+    /// What would prove it, or what would tell more; null if the answer is no.
+    pub proof: Option<String>,
+    /// Answer for a program that writes through the page cache.
+    pub cached: CachedPage,
+}
+
+/// Answer for a program that writes through the page cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedPage {
+    /// The answer.
+    pub answer: PageAnswer,
+    /// The layer that it rests on; null if there is none.
+    pub layer: Option<String>,
+}
+
+/// Answer to whether a page stays whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageAnswer {
+    /// It stays whole, by the claim of this rank.
+    Yes,
+    /// A power cut may leave a part of it old and a part new.
+    No,
+    /// Nothing says.
+    Unknown,
+}
+
+/// Rank of a claim that pages stay whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UntornRank {
+    /// A drive, or what stands for one, declares it. That is not proof.
+    Declared,
+    /// A file system writes elsewhere and switches over, whatever the drive does with a write.
+    ByDesign,
+}
+
+/// Limits of untorn writes at one layer, by what it says itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerUntorn {
+    /// The smallest, in bytes.
+    pub bytes_min: Option<u64>,
+    /// The largest, in bytes; zero if it takes none.
+    pub bytes_max: Option<u64>,
+    /// Why they are null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_unknown_because: Option<String>,
+}
+
 /// One layer of the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
@@ -136,6 +204,9 @@ pub struct Layer {
     pub flush: Flush,
     /// Effect of the layer on FUA from above.
     pub fua: Fua,
+    /// Limits of untorn writes; absent where the layer has no say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untorn: Option<LayerUntorn>,
     /// Sources that each statement rests on.
     pub evidence: Vec<Evidence>,
     /// The names of the layers directly below.

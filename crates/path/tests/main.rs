@@ -9,3 +9,4 @@ mod layers;
 mod machine;
 mod oracle;
 mod recording;
+mod untorn;

@@ -39,6 +39,7 @@ mod study;
 mod tables;
 pub mod terminal;
 pub mod tui;
+mod untorn;
 pub mod verdict;
 pub mod wording;
 

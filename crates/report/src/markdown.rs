@@ -15,7 +15,7 @@ use crate::terminal::path_tree::{path_table, unsettled};
 use crate::terminal::run::groups;
 use crate::terminal::tables::{durable_table, side_table_without};
 use crate::terminal::{Cell, Ink, Side, Table};
-use crate::{sentences, tables};
+use crate::{sentences, tables, untorn};
 
 /// The report of `recording`, ending in a newline. A section that has nothing to say is left out.
 pub(crate) fn markdown(recording: &RunRecording) -> String {
@@ -72,7 +72,9 @@ pub(crate) fn survey(survey: &Survey) -> String {
         let durable = escape(&sentence(&path.durable_at.sentence));
         let findings: String = path.findings.iter().map(verdict).collect();
         let findings = if findings.is_empty() { findings } else { format!("\n{findings}") };
-        format!("\n## {}\n\n{durable}\n\n{}{findings}", code(&path.target), table(&path_table(path, true)))
+        let pages = list(&untorn::lines(path));
+        let table = table(&path_table(path, true));
+        format!("\n## {}\n\n{durable}\n\n{table}{pages}{findings}", code(&path.target))
     };
     format!("# plumb survey\n{}", survey.paths.iter().map(path).collect::<String>())
 }

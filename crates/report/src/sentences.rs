@@ -5,6 +5,7 @@ use crate::document::{RunDocument, RunSpan, RunTarget, Sides, Transactions};
 use crate::figures::spread;
 use crate::headline::{capital, sentence};
 use crate::quantity::{bytes, count, duration, or_dash, rate, three_digits};
+use crate::untorn;
 
 /// Share of the application's bytes moved by the devices, below which the balance is described.
 const TOLD_BELOW: f64 = 0.95;
@@ -13,11 +14,11 @@ const TOLD_BELOW: f64 = 0.95;
 const BEYOND_TOLD_FROM: f64 = 0.1;
 
 /// How it ran: one sentence or two for each target, then for each span, then for all. As they came: not yet
-/// printable. The phases of a check are always the same: nothing needs to be said of them.
+/// printable. The phases of a check are always the same: only what the survey says of untorn writes is told.
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if document.is_check() {
-        return lines;
+        return document.all_paths().into_iter().flat_map(untorn::lines).collect();
     }
     for (label, target) in document.labels().into_iter().zip(&document.targets) {
         lines.push(format!("{label}: {}", of_target(document, target)));

@@ -1,14 +1,14 @@
 //! From what was measured to the document that reports are made from.
 
-use plumb_block::{Bytes, Caching, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
+use plumb_block::{Bytes, Caching, Errno, Lba, LbaRange, Nanos, VolatileCache, in_one_line, written_share};
 use plumb_linux::pagecache;
 use plumb_load::{CpuUse, Direction, Failure, LoadOutcome, SpanResult, ThreadResult};
 use plumb_measure::process::surroundings;
 use plumb_measure::{FlushesOf, Quality, StorageSide, Verified};
 use plumb_path::WritePath;
 use plumb_report::document::{
-    CallLatency, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget, ScheduleResult,
-    Sides, Transactions,
+    AtomicResult, CallLatency, CpuSeconds, DeviceFacts, DirectionResult, ErrorCount, RunSpan, RunTarget,
+    ScheduleResult, Sides, Transactions,
 };
 use plumb_targets::{Opened, TargetKind, Time};
 use plumb_workload::{Job, Program, Scenario, Span};
@@ -18,6 +18,10 @@ use crate::span_run::{Ended, SpanRun};
 use crate::spans;
 use crate::targets::{Targets, Use};
 use crate::words;
+
+/// Reason why a target of untorn writes was not measured.
+const ALL_REFUSED: &str = "every untorn write was refused: the kernel cannot send them as one (see `plumb explain \
+                           untorn-lost-above`); take a smaller --block-size, or align the range to it";
 
 /// Facts about a target beside what the load measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -118,7 +122,8 @@ pub(crate) fn targets(
             // Verdicts on blocks that were never written are about loads.
             target.sides.quality.written_share = None;
         }
-        RunTarget { failed_because: failed_because.clone(), ..target }
+        let failed_because = failed_because.clone().or(target.failed_because.take());
+        RunTarget { failed_because, ..target }
     });
     described.collect()
 }
@@ -172,6 +177,12 @@ fn target(
         sides.quality.foreign_bytes = foreign_bytes(&sides, one, job);
         estimate_foreign_flushes(&mut sides);
     }
+    let atomic = job.opening.untorn.then(|| AtomicResult {
+        unit_bytes: info.atomic_unit.0,
+        refused: refused(&outcome.write),
+        torn: sides.verified.as_ref().map(|verified| verified.torn),
+    });
+    let is_all_refused = atomic.is_some_and(|atomic| atomic.refused > 0) && sides.write.ios == 0;
     RunTarget {
         name: one.name.clone(),
         opened: one.opened.shown.clone(),
@@ -181,7 +192,8 @@ fn target(
         range_bytes: workload.map_or(0, |workload| workload.range.length.0),
         engine: one.opened.route.name().to_owned(),
         engine_because: one.opened.route.because().map(str::to_owned),
-        failed_because: None,
+        failed_because: is_all_refused.then(|| ALL_REFUSED.to_owned()),
+        atomic,
         device: DeviceFacts {
             volatile_cache: match info.volatile_cache {
                 VolatileCache::None => Some(false),
@@ -328,6 +340,12 @@ fn estimate_foreign_flushes(sides: &mut Sides) {
         let own = FLUSHES_EACH_MAX * (asked + commits);
         attribution.foreign_flushes = Some(flushes.saturating_sub(own));
     }
+}
+
+/// Returns the writes that the kernel refused before it wrote anything of them.
+fn refused(writes: &Direction) -> u64 {
+    let is_refusal = |failure: &Failure| matches!(failure, Failure::Errno(Errno::EINVAL | Errno::EOPNOTSUPP));
+    writes.errors.iter().filter(|(failure, _)| is_refusal(failure)).map(|(_, count)| count).sum()
 }
 
 fn errors(direction: &Direction) -> Vec<ErrorCount> {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plumb_block::{Bytes, Nanos, in_one_line};
+use plumb_linux::probe::LiveProbe;
+use plumb_linux::tree::LiveTree;
 use plumb_load::{Event, LoadOutcome, Observer};
 use plumb_measure::run::TimeseriesRow;
-use plumb_path::{Finding, WritePath};
+use plumb_path::{Finding, WritePath, survey_path};
 use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
 use plumb_targets::TargetKind;
@@ -120,6 +122,13 @@ impl<'a> Session<'a> {
     pub(crate) fn prepared(&mut self, targets: &Targets, size: Bytes) {
         let Some(surveyed) = &mut self.surveyed else { return };
         surveyed.file_bytes = size.0;
+        // Limits of untorn writes are those of a file, which is there only now.
+        let is_file = |one: &&Use| one.opened.kind == TargetKind::RegularFile;
+        let file = targets.uses.iter().find(is_file).and_then(|one| one.opened.path());
+        let file = file.map(|path| path.display().to_string());
+        if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file)) {
+            surveyed.path.untorn = path.untorn;
+        }
         if surveyed.accounts.last.is_none()
             && let Some(beneath) = targets.beneath.first()
         {

@@ -109,6 +109,7 @@ fn worker(
         share,
         cursor: cursor.clone(),
         continue_on_error: job.continue_on_error,
+        counts_refusals: job.opening.untorn,
         start_delay: job.start_delay,
         replay: one.recorded.clone().filter(|_| !variation.prepares),
         ..WorkerOptions::default()

@@ -443,6 +443,30 @@ fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     })
 }
 
+/// Checks that a target takes the writes of a workload untorn: a power of two, within its largest unit and
+/// between its boundaries.
+fn fits_untorn(one: &Opened, workload: &Workload) -> Result<(), TrialError> {
+    let info = one.device.info();
+    let (unit, boundary) = (info.atomic_unit, info.atomic_boundary);
+    let is_torn = |size: &Bytes| {
+        *size > unit
+            || !size.0.is_power_of_two()
+            || (boundary > Bytes(0) && !boundary.0.is_multiple_of(size.0))
+    };
+    match workload.blocks.write.0.iter().map(|(size, _)| size).find(|size| is_torn(size)) {
+        Some(size) => {
+            let limits = match boundary {
+                Bytes(0) => format!("powers of two up to {unit}"),
+                boundary => format!("powers of two up to {unit} that divide {boundary}"),
+            };
+            let problem =
+                format!("{} takes untorn writes of {limits}, not of {size}: change --block-size", one.shown);
+            Err(TrialError::of(FailureKind::Usage, problem))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Checks that targets can take what is requested of them, and that traces end before their targets do.
 fn fits(
     opened: &[Opened],
@@ -456,6 +480,9 @@ fn fits(
                 one.shown
             );
             return Err(TrialError::of(FailureKind::Usage, problem));
+        }
+        if job.opening.untorn {
+            fits_untorn(one, &job.workload)?;
         }
         let Some(recorded) = recorded else {
             plumb_load::worker::check(&within(one, &job.workload)?, &one.device.info())

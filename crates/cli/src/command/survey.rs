@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
-use plumb_path::{RecordingError, Survey, Target};
+use plumb_path::{RecordingError, Survey, Target, UntornPage};
 use plumb_report::{Kind, levels};
 use plumb_targets::cache;
 
@@ -16,7 +16,11 @@ use crate::terminal;
 /// Surveys, prints, and says whether anything was found.
 pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Survey)?;
-    let survey = survey(arguments)?;
+    let mut survey = survey(arguments)?;
+    if !arguments.page_size.is_empty() {
+        let is_wanted = |page: &UntornPage| arguments.page_size.contains(&page.page_bytes);
+        survey.paths.iter_mut().for_each(|path| path.untorn.retain(is_wanted));
+    }
     terminal::show(&survey, format, terminal::style())?;
     let found = exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings));
     let unknown = survey.paths.iter().any(levels::is_unknown);

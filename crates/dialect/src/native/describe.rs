@@ -86,6 +86,7 @@ impl Words {
         let never = (opening.durable_write != defaults::OPENING.durable_write).then_some(0);
         let every = durability.fua_every.map(NonZeroU32::get);
         self.say_flag("raw-flush", opening.raw_flush);
+        self.say_flag("atomic", opening.untorn);
         self.say_flag("dsync", every == Some(1));
         self.say_some("dsync-every", every.or(never).filter(|every| *every != 1));
     }

@@ -8,10 +8,11 @@ use super::words::Words;
 
 /// Fields of a job and of a span by their beginnings, and the words that may have said them, likeliest first.
 /// Any other is called like its word.
-const FIELDS: [(&str, &[&str]); 28] = [
+const FIELDS: [(&str, &[&str]); 29] = [
     ("targets[", &["weights", "targets"]),
     ("opening.engine", &["engine", "mapped"]),
     ("opening.flush", &["sync-kind", "mapped"]),
+    ("opening.untorn", &["atomic"]),
     ("opening", &["cached", "drop-behind", "mapped", "direct"]),
     ("trace.speed", &["trace-speed"]),
     ("trace.scale", &["trace-scale"]),

@@ -128,6 +128,7 @@ impl Words {
             flush,
             durable_write: self.value("durable-write").unwrap_or(defaults::OPENING.durable_write),
             raw_flush: self.has("raw-flush"),
+            untorn: self.has("atomic"),
         })
     }
 

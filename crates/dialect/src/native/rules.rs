@@ -4,13 +4,14 @@ use super::word_error::WordError;
 use super::words::Words;
 
 /// Any of the first with any of the second.
-const CONTRADICTIONS: [(&str, &str); 8] = [
+const CONTRADICTIONS: [(&str, &str); 9] = [
     ("random", "sequential stride walk"),
     ("align distribution random-percent run-length", "sequential stride walk"),
     ("random-percent", "run-length"),
     ("direct", "cached drop-behind mapped"),
     ("cached", "drop-behind mapped"),
     ("drop-behind", "mapped"),
+    ("atomic", "cached drop-behind mapped append"),
     ("dsync", "dsync-every"),
     ("trace trace-speed trace-scale trace-align trace-skip", TRACE_SAYS),
 ];

@@ -164,13 +164,14 @@ fn opening() -> BoxedStrategy<Opening> {
     let engine = select(vec![EngineChoice::Auto, EngineChoice::IoUring, EngineChoice::Synchronous]);
     let flush = select(vec![FlushCall::Fdatasync, FlushCall::Fsync, FlushCall::Range]);
     let durable_write = select(vec![DurableWrite::Dsync, DurableWrite::Sync]);
-    (caching, engine, flush, durable_write, any::<bool>())
-        .prop_map(|(caching, engine, flush, durable_write, raw_flush)| Opening {
+    (caching, engine, flush, durable_write, any::<bool>(), any::<bool>())
+        .prop_map(|(caching, engine, flush, durable_write, raw_flush, untorn)| Opening {
             caching,
             engine,
             flush,
             durable_write,
             raw_flush,
+            untorn: untorn && caching == Caching::Direct,
         })
         .boxed()
 }

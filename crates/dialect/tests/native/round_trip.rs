@@ -63,6 +63,7 @@ const FLAGS: [&str; 57] = [
     "--verify --write 50",
     "--seed 18446744073709551615",
     "--direct",
+    "--atomic --write 100",
     "--cached",
     "--drop-behind",
     "--mapped",

@@ -16,6 +16,8 @@ pub(crate) struct Grid {
     pub(crate) caching: Caching,
     pub(crate) flush: FlushCall,
     pub(crate) durable_write: DurableWrite,
+    /// True if each write is taken whole or refused.
+    pub(crate) untorn: bool,
     /// True if a write at the start empties the file first.
     pub(crate) append: bool,
     pub(crate) writable: bool,

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, Statx, StatxFlags};
 
 use super::{FileOptions, TargetKind, open};
 use crate::block_ioctl;
+use crate::tree::WRITE_ATOMIC;
 
 /// Largest size of one transfer: the largest power of two below MAX_RW_COUNT (include/linux/fs.h). The kernel
 /// splits it for the driver.
@@ -93,21 +94,38 @@ pub(super) fn look(
     sys: &Path,
 ) -> Result<Limits> {
     let failed = |error: std::io::Error| Error::io(&error, "look at", name);
-    let flags = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
+    let flags = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN | WRITE_ATOMIC;
     let stat =
         rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).map_err(|errno| failed(errno.into()))?;
-    match kind {
+    let untorn = options.opening.untorn.then(|| largest_untorn(&stat, name)).transpose()?;
+    let mut limits = match kind {
         TargetKind::BlockDevice => {
             let queue = QueueLimits::read(sys, stat.stx_rdev_major, stat.stx_rdev_minor);
             let size = block_ioctl::capacity(file).map_err(failed)?;
             let logical = block_ioctl::logical_block(file).map_err(failed)?;
             let physical = block_ioctl::physical_block(file).map_err(failed)?;
-            Ok(of_device(DeviceInfo::plain(name, size, logical), physical, &stat, queue, options))
+            of_device(DeviceInfo::plain(name, size, logical), physical, &stat, queue, options)
         }
         TargetKind::RegularFile => {
             let queue = QueueLimits::read(sys, stat.stx_dev_major, stat.stx_dev_minor);
-            of_file(name, &stat, queue, options)
+            of_file(name, &stat, queue, options)?
         }
+    };
+    if let Some(unit) = untorn {
+        limits.info.atomic_unit = unit;
+    }
+    Ok(limits)
+}
+
+/// Returns the largest untorn write to a file or device, by statx(2).
+fn largest_untorn(stat: &Statx, name: &str) -> Result<Bytes> {
+    let is_known = StatxFlags::from_bits_retain(stat.stx_mask).contains(WRITE_ATOMIC);
+    match stat.stx_atomic_write_unit_max {
+        unit if is_known && unit > 0 => Ok(Bytes(u64::from(unit))),
+        _ => Err(Error::new(ErrorKind::Unsupported, "write untorn to", name).because(
+            "the kernel takes no untorn writes there (RWF_ATOMIC: it takes Linux 6.11 for block devices, 6.13 for ext4 and \
+             xfs, and a drive that declares them); `plumb survey` of the file says which layer is the cause",
+        )),
     }
 }
 

@@ -60,6 +60,7 @@ impl Target {
             caching: options.opening.caching,
             flush: options.opening.flush,
             durable_write: options.opening.durable_write,
+            untorn: options.opening.untorn,
             append: options.append.is_some(),
             writable: options.access == Access::ReadWrite,
             logical_block: info.logical_block,

@@ -15,6 +15,9 @@ use super::uncached::DONTCACHE;
 use super::zeroes::ZEROES_BYTES;
 use super::{Grid, TargetKind};
 
+/// `RWF_ATOMIC` of include/uapi/linux/fs.h, Linux 6.11: the write is taken whole or refused.
+const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
+
 /// One system call. Offsets and lengths are bytes of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -281,6 +284,10 @@ fn flags_of(stage: Stage, grid: &Grid) -> ReadWriteFlags {
         Caching::DropBehind => DONTCACHE,
         Caching::Cached | Caching::Direct | Caching::Mapped => ReadWriteFlags::empty(),
     };
+    let caching = match stage {
+        Stage::Write { mapped: false, .. } if grid.untorn => caching | ATOMIC,
+        _ => caching,
+    };
     match (stage, grid.durable_write) {
         (
             Stage::Write { durable: true, mapped: false } | Stage::Truncate { durable: true },
@@ -340,6 +347,7 @@ mod tests {
         caching: Caching::Direct,
         flush: FlushCall::Fdatasync,
         durable_write: DurableWrite::Dsync,
+        untorn: false,
         append: false,
         writable: true,
         logical_block: Bytes(512),
@@ -363,6 +371,16 @@ mod tests {
 
     fn admit(request: &Request) -> Result<Work, Errno> {
         Work::admit(request, &GRID, 1000, None)
+    }
+
+    #[test]
+    fn untorn_writes_carry_the_flag_and_nothing_else_does() {
+        let grid = Grid { untorn: true, ..GRID };
+        for (durable, flags) in [(false, ATOMIC), (true, ATOMIC | ReadWriteFlags::DSYNC)] {
+            assert_eq!(flags_of(Stage::Write { durable, mapped: false }, &grid), flags);
+        }
+        assert_eq!(flags_of(Stage::Read, &grid), ReadWriteFlags::empty());
+        assert_eq!(flags_of(Stage::Write { durable: false, mapped: false }, &GRID), ReadWriteFlags::empty());
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::tree::DeviceNumber;
 
 /// linux/loop.h.
 const LOOP_GET_STATUS64: u32 = 0x4c05;
+/// linux/nvme_ioctl.h.
+const NVME_IOCTL_ID: u32 = 0x4e40;
 
 /// Form of DM_TABLE_STATUS that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,20 @@ pub(super) fn loop_status(device: &File) -> Reply {
 /// The [`Refusal`] of the kernel or the controller.
 pub(super) fn nvme_identify_controller(device: &File) -> Reply {
     let command = AdminCommand { opcode: 0x06, nsid: 0, cdw: [1, 0, 0, 0, 0, 0] };
+    nvme_admin(device, command, 4096).map(|reply| reply.bytes)
+}
+
+/// Identify Namespace of the namespace that `device` is, 4096 bytes: NVMe Base 2.0 5.17.2, CNS 00h.
+///
+/// # Errors
+/// The [`Refusal`] of the kernel or the controller.
+pub(super) fn nvme_identify_namespace(device: &File) -> Reply {
+    // SAFETY: the request takes no argument and returns the number of the namespace.
+    let namespace = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ID as libc::Ioctl) };
+    if namespace < 0 {
+        return Err(Refusal::from_io(&std::io::Error::last_os_error()));
+    }
+    let command = AdminCommand { opcode: 0x06, nsid: namespace.cast_unsigned(), cdw: [0, 0, 0, 0, 0, 0] };
     nvme_admin(device, command, 4096).map(|reply| reply.bytes)
 }
 

@@ -38,6 +38,8 @@ pub enum Request {
     AtaIdentify,
     /// Identify Controller: read by [`wire::nvme`](super::wire::nvme).
     NvmeIdentifyController,
+    /// Identify Namespace of the device's own namespace: read by [`wire::nvme`](super::wire::nvme).
+    NvmeIdentifyNamespace,
     /// Get Features 06h, the result dword little endian: read by [`wire::nvme`](super::wire::nvme).
     NvmeWriteCache(PageControl),
     /// The lines of the kernel log that tell how a driver treats flushes, one a line.
@@ -46,7 +48,7 @@ pub enum Request {
 
 impl Request {
     /// Every request there is.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::DmTable,
         Self::DmStatus,
         Self::LoopStatus,
@@ -58,6 +60,7 @@ impl Request {
         Self::CachingPage(PageControl::Saved),
         Self::AtaIdentify,
         Self::NvmeIdentifyController,
+        Self::NvmeIdentifyNamespace,
         Self::NvmeWriteCache(PageControl::Current),
         Self::NvmeWriteCache(PageControl::Changeable),
         Self::NvmeWriteCache(PageControl::Default),
@@ -88,6 +91,7 @@ impl fmt::Display for Request {
             Self::CachingPage(control) => write!(f, "mode-sense-08-{control}"),
             Self::AtaIdentify => f.write_str("ata-identify"),
             Self::NvmeIdentifyController => f.write_str("nvme-identify-controller"),
+            Self::NvmeIdentifyNamespace => f.write_str("nvme-identify-namespace"),
             Self::NvmeWriteCache(control) => write!(f, "nvme-feature-06-{control}"),
             Self::KernelLog => f.write_str("kernel-log"),
         }

@@ -7,7 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use super::absence::{Absence, Answer};
-use super::{Attributes, DeviceNumber, FileKind, Stat, Tree};
+use super::{Attributes, DeviceNumber, FileKind, Stat, Tree, UntornLimits, WriteLimits};
+
+/// STATX_WRITE_ATOMIC of linux/stat.h, since Linux 6.11.
+pub(crate) const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
 
 /// More than any file that a survey reads; what is longer is cut off here.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -79,6 +82,23 @@ impl Tree for LiveTree {
         Ok(Attributes {
             synchronous: flags.contains(IFlags::SYNC),
             directory_synchronous: flags.contains(IFlags::DIRSYNC),
+            no_copy_on_write: flags.contains(IFlags::NOCOW),
+        })
+    }
+
+    fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
+        let asked = StatxFlags::BASIC_STATS | WRITE_ATOMIC;
+        let found = rustix::fs::statx(CWD, path, AtFlags::empty(), asked)
+            .map_err(|errno| Absence::from_errno(plumb_block::Errno(errno.raw_os_error())))?;
+        let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(WRITE_ATOMIC);
+        Ok(WriteLimits {
+            block: found.stx_blksize,
+            untorn: is_known.then_some(UntornLimits {
+                unit_min: found.stx_atomic_write_unit_min,
+                unit_max: found.stx_atomic_write_unit_max,
+                unit_max_optimised: found.stx_atomic_write_unit_max_opt,
+                segments_max: found.stx_atomic_write_segments_max,
+            }),
         })
     }
 

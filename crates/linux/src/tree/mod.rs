@@ -18,6 +18,7 @@ mod resolve;
 
 pub use absence::{Absence, Answer};
 pub use live::LiveTree;
+pub(crate) use live::WRITE_ATOMIC;
 pub use number::{DeviceNumber, ParseNumberError};
 pub use recorded::RecordedTree;
 pub use recording::RecordingTree;
@@ -68,6 +69,15 @@ pub trait Tree: Send + Sync {
         Err(Absence::NotRecorded)
     }
 
+    /// Reads what statx(2) says of writes to the file at `path`; links are followed.
+    ///
+    /// # Errors
+    /// The [`Absence`] that stands in its place; [`Absence::NotRecorded`] of a tree that does not know them.
+    fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
+        let _ = path;
+        Err(Absence::NotRecorded)
+    }
+
     /// The file at `path` as text, without the white space at its end. Bytes that are not UTF-8 become
     /// U+FFFD.
     ///
@@ -101,6 +111,32 @@ pub struct Attributes {
     pub synchronous: bool,
     /// FS_DIRSYNC_FL, `D`: each change of the directory is.
     pub directory_synchronous: bool,
+    /// FS_NOCOW_FL, `C`: btrfs overwrites the data in place.
+    #[serde(default)]
+    pub no_copy_on_write: bool,
+}
+
+/// Limits of writes to one file, in bytes: statx(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteLimits {
+    /// `stx_blksize`: the block of the file system; of ZFS the record of the file.
+    pub block: u32,
+    /// STATX_WRITE_ATOMIC; `None` where the file system or the kernel does not know of untorn writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untorn: Option<UntornLimits>,
+}
+
+/// Limits of untorn writes (`RWF_ATOMIC`) to one file, in bytes; zeroes where it takes none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntornLimits {
+    /// `stx_atomic_write_unit_min`.
+    pub unit_min: u32,
+    /// `stx_atomic_write_unit_max`.
+    pub unit_max: u32,
+    /// `stx_atomic_write_unit_max_opt`: larger ones are slower; zero where there is no such limit.
+    pub unit_max_optimised: u32,
+    /// `stx_atomic_write_segments_max`: the most parts of memory in one write.
+    pub segments_max: u32,
 }
 
 /// Kind of file that a path names.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::absence::{Absence, Answer};
 use super::resolve::resolve;
-use super::{Attributes, Stat, Tree};
+use super::{Attributes, Stat, Tree, WriteLimits};
 use crate::recorded::{self, RecordedError};
 
 mod node;
@@ -39,6 +39,8 @@ pub struct RecordedTree {
     stat: BTreeMap<String, Stat>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     attributes: BTreeMap<String, Attributes>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    write_limits: BTreeMap<String, WriteLimits>,
     tree: Node,
 }
 
@@ -59,6 +61,7 @@ impl RecordedTree {
             relative: BTreeMap::new(),
             stat: BTreeMap::new(),
             attributes: BTreeMap::new(),
+            write_limits: BTreeMap::new(),
             tree: Node::directory(),
         }
     }
@@ -117,6 +120,11 @@ impl RecordedTree {
     /// The attributes of the file or directory at `path`.
     pub fn put_attributes(&mut self, path: &str, attributes: Attributes) {
         self.attributes.insert(path.to_owned(), attributes);
+    }
+
+    /// Records the limits of writes to the file at `path`.
+    pub fn put_write_limits(&mut self, path: &str, limits: WriteLimits) {
+        self.write_limits.insert(path.to_owned(), limits);
     }
 
     /// Records what a relative path stood for.
@@ -194,6 +202,11 @@ impl Tree for RecordedTree {
 
     fn attributes(&self, path: &str) -> Answer<Attributes> {
         let known = |path: &str| self.attributes.get(path).copied();
+        known(path).or_else(|| known(&self.canonical(path).ok()?)).ok_or(Absence::NotRecorded)
+    }
+
+    fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
+        let known = |path: &str| self.write_limits.get(path).copied();
         known(path).or_else(|| known(&self.canonical(path).ok()?)).ok_or(Absence::NotRecorded)
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::absence::{Absence, Answer};
 use super::resolve::resolve;
-use super::{Attributes, RecordedTree, Stat, Tree};
+use super::{Attributes, RecordedTree, Stat, Tree, WriteLimits};
 
 /// Passes every question on to another tree and keeps the answers.
 ///
@@ -97,6 +97,15 @@ impl<T: Tree + ?Sized> Tree for RecordingTree<'_, T> {
         if let Ok(attributes) = &answer {
             let place = self.place(path);
             self.record().put_attributes(&place, *attributes);
+        }
+        answer
+    }
+
+    fn write_limits(&self, path: &str) -> Answer<WriteLimits> {
+        let answer = self.tree.write_limits(path);
+        if let Ok(limits) = &answer {
+            let place = self.place(path);
+            self.record().put_write_limits(&place, *limits);
         }
         answer
     }

@@ -14,6 +14,9 @@ pub struct WorkerOptions {
     pub cursor: Cursor,
     /// Go on after a failed read, write or trim, and count it.
     pub continue_on_error: bool,
+    /// Go on after a write that was refused (EINVAL, EOPNOTSUPP), and count it: untorn writes that the kernel
+    /// cannot send as one.
+    pub counts_refusals: bool,
     /// How long after the start of the run it begins.
     pub start_delay: Nanos,
     /// The events of a trace, in place of what the workload generates, which only stands for them: see
@@ -29,6 +32,7 @@ impl Default for WorkerOptions {
             answer_within: Nanos::secs(30),
             cursor: Cursor::default(),
             continue_on_error: false,
+            counts_refusals: false,
             start_delay: Nanos::ZERO,
             replay: None,
         }

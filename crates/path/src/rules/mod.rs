@@ -11,6 +11,7 @@ mod finding;
 mod flow;
 mod storage;
 mod traps;
+pub mod untorn;
 
 use crate::catalogue::CATALOGUE;
 use crate::facts::Node;
@@ -24,7 +25,7 @@ type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 30] = [
+const RULES: [(&str, Rule); 31] = [
     ("memory", storage::memory),
     ("barriers-off", storage::barriers_off),
     ("volatile-overlay", storage::volatile_overlay),
@@ -49,6 +50,7 @@ const RULES: [(&str, Rule); 30] = [
     ("cache-dirty", storage::cache_dirty),
     ("raid-controller-hides-members", storage::hidden_members),
     ("volatile-cache", storage::volatile_cache),
+    ("untorn-lost-above", untorn::lost_above),
     ("simulated", storage::simulated),
     ("unknown-below-the-hypervisor", storage::below_hypervisor),
     ("remote-storage", storage::remote),
@@ -69,6 +71,7 @@ pub fn judge(target: &str, nodes: &[Node]) -> WritePath {
         target: target.to_owned(),
         durable_at: durable::durable_at(&flow),
         unknown_below: durable::unknown_below(&flow),
+        untorn: untorn::pages(&flow),
         layers,
         findings,
     }
@@ -95,6 +98,7 @@ fn layer(node: &Node, flow: &Flow<'_>, index: usize) -> Layer {
         cache: flow.cache(index),
         flush: flow.flush(index),
         fua: flow.fua(index),
+        untorn: untorn::of_layer(node),
         evidence: node.evidence.clone(),
         below: node.below.clone(),
     }

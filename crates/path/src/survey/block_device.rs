@@ -51,6 +51,7 @@ impl Surveyor<'_> {
             return self.partition(node, &place);
         }
         self.queue(&mut node, &place.sysfs);
+        self.untorn_device(&mut node, &place.sysfs);
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         match stem {
             _ if place.has("dm") => self.device_mapper(&mut node, &place),
@@ -80,6 +81,7 @@ impl Surveyor<'_> {
         let number = self.tree.text(&format!("{}/partition", place.sysfs)).unwrap_or_default();
         node.saw(format!("{}/partition", place.sysfs), number, format!("a part of {parent}"));
         node.below = vec![self.device(&parent)];
+        self.untorn_partition(&mut node, place);
         shorten(&mut node, &place.sysfs);
         node
     }

@@ -7,7 +7,7 @@
 use plumb_block::{DeviceInfo, VolatileCache};
 
 use super::assemble::APPLICATION;
-use crate::facts::{KernelFua, Mark, Node};
+use crate::facts::{KernelFua, Mark, Node, Units, Untorn};
 use crate::model::{Cache, LayerKind, Survey, WritePath};
 use crate::rules;
 
@@ -82,6 +82,10 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
         }
     };
     node.cache = cache;
+    let (unit, boundary) = (info.atomic_unit, info.atomic_boundary);
+    node.untorn = Untorn::Units(Units { min: info.logical_block.0, max: unit.0, boundary: boundary.0 });
+    let means = "the largest write that a power cut does not tear, and the boundaries that it must not cross";
+    node.saw(source, format!("unit={} boundary={}", unit.0, boundary.0), means);
     node.saw(source, value, means);
     node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };
     let fua = if info.fua_native { "FUA is taken" } else { "FUA is not taken" };

@@ -110,6 +110,7 @@ impl Surveyor<'_> {
             _ => self.on_block_devices(&mut node, mount),
         }
         self.options(&mut node, mount);
+        self.untorn_mount(&mut node, mount);
         node
     }
 

@@ -27,6 +27,7 @@ mod overlay;
 mod recording;
 mod surveyor;
 mod target;
+mod untorn;
 mod virtio;
 mod write_back_cache;
 

@@ -60,9 +60,9 @@ impl Surveyor<'_> {
 
     fn ask_nvme(&self, node: &mut Node, place: &Place) {
         let reply = self.ask(node, place.number, Request::NvmeIdentifyController, "NVMe Identify Controller");
-        let Some(has_cache) = reply.ok().and_then(|bytes| nvme::has_volatile_write_cache(&bytes)) else {
-            return;
-        };
+        let Ok(controller) = reply else { return };
+        self.untorn_nvme(node, place, &controller);
+        let Some(has_cache) = nvme::has_volatile_write_cache(&controller) else { return };
         if !has_cache {
             node.saw(
                 "NVMe Identify Controller byte 525 bit 0",

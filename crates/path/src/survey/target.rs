@@ -96,6 +96,7 @@ impl Surveyor<'_> {
             node.saw(format!("FS_IOC_GETFLAGS of {path}"), SYNC_ATTRIBUTE, attribute);
             node.mark(Mark::Synchronous { option: SYNC_ATTRIBUTE.to_owned() });
         }
+        self.untorn_file(&name, path, stat.kind);
         name
     }
 

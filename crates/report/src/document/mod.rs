@@ -42,7 +42,8 @@ pub use recording::{
     FleetRecording, OpenError, Part, Recorded, RunRecording, TargetRecording, series_name, tag,
 };
 pub use run::{
-    Account, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath, Transactions,
+    Account, AtomicResult, CallLatency, DeviceFacts, Environment, RunDocument, RunTarget, TargetPath,
+    Transactions,
 };
 pub use sides::{CpuSeconds, DirectionResult, ErrorCount, ScheduleResult, Sides};
 pub use span::{

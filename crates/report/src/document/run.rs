@@ -162,9 +162,23 @@ pub struct RunTarget {
     pub failed_because: Option<String>,
     /// Facts that the device states about itself.
     pub device: DeviceFacts,
+    /// Results of untorn writes; absent where the job asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atomic: Option<AtomicResult>,
     /// Requests to the target, and their results.
     #[serde(flatten)]
     pub sides: Sides,
+}
+
+/// Results of untorn writes (`RWF_ATOMIC`) to one target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtomicResult {
+    /// The largest untorn write that the target takes, in bytes.
+    pub unit_bytes: u64,
+    /// Writes that were refused (EINVAL, EOPNOTSUPP): the kernel could not send them as one.
+    pub refused: u64,
+    /// Blocks that were read back in part old and in part new; null without verification.
+    pub torn: Option<u64>,
 }
 
 /// Facts that a device states about itself. Null means that the device does not say.

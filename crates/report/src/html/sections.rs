@@ -12,6 +12,7 @@ use crate::headline::sentence;
 use crate::outline::{Item, Page, Section};
 use crate::printable::printable;
 use crate::terminal::path_tree::path_table;
+use crate::untorn;
 
 /// All of a page.
 #[derive(Template)]
@@ -56,6 +57,7 @@ fn surveyed(path: &WritePath, number: usize) -> (String, String) {
         |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
     let mut items =
         vec![Item::text(&sentence(&path.durable_at.sentence)), Item::Table(path_table(path, true))];
+    items.extend(untorn::lines(path).into_iter().map(Item::Line));
     items.extend(path.findings.iter().map(finding));
     let (title, words) = section(&Section::new(printable(&path.target), items));
     (title, format!("{}{}{words}", view.wide, view.narrow))

@@ -16,7 +16,7 @@ use crate::facts::{self, loses_synced};
 use crate::figures::{SideRow, masthead, side_rows};
 use crate::headline::{Headline, sentence};
 use crate::printable::printable;
-use crate::{levels, rules, sentences};
+use crate::{levels, rules, sentences, untorn};
 
 /// Names of targets take at most so many columns, and never more than a third of the line: longer ones lose
 /// their middle, so that the table stays a table.
@@ -102,6 +102,9 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
         out.push_str(&hang("  ", &printable(&text), width));
     }
     for line in sentences::unmeasured(document) {
+        out.push_str(&hang("  ", &printable(&line), width));
+    }
+    for line in document.all_paths().into_iter().filter(|_| document.is_check()).flat_map(untorn::lines) {
         out.push_str(&hang("  ", &printable(&line), width));
     }
     out.push('\n');

@@ -11,7 +11,7 @@ use super::wrap::hang;
 use crate::headline::{NOT_KNOWN, sentence};
 use crate::levels::{self, Synced};
 use crate::printable::printable;
-use crate::wording;
+use crate::{untorn, wording};
 
 /// Meaning of the signs and words of the tree.
 const LEGEND: [&str; 4] = [
@@ -149,6 +149,10 @@ fn one(path: &WritePath, style: Style) -> String {
                 out.push_str(&style.ink_lines(Ink::Dim, &hang("  ", &text, width)));
             }
         }
+    }
+    let pages: String = untorn::lines(path).iter().map(|line| hang("  ", &printable(line), width)).collect();
+    if !pages.is_empty() {
+        out.push_str(&format!("\n{}\n{pages}", style.ink(Ink::Bold, "Untorn pages")));
     }
     if !path.findings.is_empty() {
         out.push_str(&format!("\n{}\n{}", style.ink(Ink::Bold, "Findings"), verdicts(&path.findings, style)));

@@ -186,6 +186,14 @@ fn check_opening(job: &Job) -> Checked {
             expected,
         ));
     }
+    if opening.untorn && opening.caching != Caching::Direct {
+        let expected = "false through the page cache, which writes back in any parts: use direct";
+        return Err(Invalid::new("opening.untorn", true, expected));
+    }
+    if opening.untorn && job.append {
+        let expected = "false for a file that grows: untorn writes need blocks that are there";
+        return Err(Invalid::new("opening.untorn", true, expected));
+    }
     if depth > 1 && (is_mapped || opening.engine == EngineChoice::Synchronous) {
         let how = if is_mapped { "a mapping" } else { "synchronous calls" };
         let expected =

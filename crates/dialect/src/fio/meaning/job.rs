@@ -255,6 +255,7 @@ fn base(
             flush: sync.flush,
             durable_write: sync.durable_write,
             raw_flush: false,
+            untorn: queueing.untorn,
         },
         affinity: placement::affinity(options, machine)?,
         priority: placement::priority(options)?,

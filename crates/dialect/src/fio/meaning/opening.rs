@@ -14,6 +14,8 @@ pub(super) struct Queueing {
     pub(super) engine: EngineChoice,
     /// Caching: whether the page cache stands between.
     pub(super) caching: Caching,
+    /// True if each write is taken whole or refused.
+    pub(super) untorn: bool,
     /// How many requests are in flight.
     pub(super) depth: u32,
 }
@@ -31,7 +33,11 @@ pub(super) fn of(options: &Options<'_>) -> Result<Queueing, Error> {
                       together as far as the kernel allows",
         );
     }
-    Ok(Queueing { name: name.to_owned(), engine, caching, depth })
+    let untorn = options.truth("atomic", false)?;
+    if untorn && caching != Caching::Direct {
+        return Err(options.error("atomic", "is for direct I/O: add direct=1"));
+    }
+    Ok(Queueing { name: name.to_owned(), engine, caching, untorn, depth })
 }
 
 fn engine(options: &Options<'_>, name: &str) -> Result<EngineChoice, Error> {

@@ -14,6 +14,61 @@ pub fn write_cache_enabled(result: &[u8]) -> Option<bool> {
     bit(result, 0, 0)
 }
 
+/// AWUPF of Identify Controller data, bytes 528 and 529: the largest write that a power cut does not tear, in
+/// blocks, one less. `None` if it ends before that.
+pub fn atomic_write_unit_power_fail(controller: &[u8]) -> Option<u16> {
+    word(controller, 528)
+}
+
+/// Identify Namespace data, as far as it is read: NVM Command Set 1.0, figure 97.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespace {
+    /// Bytes of a logical block: 2 to the power of LBADS of the format in use.
+    pub block_bytes: u64,
+    /// Limits of untorn writes of its own; `None` where those of the controller hold (NSFEAT bit 1 is 0).
+    pub atomic: Option<NamespaceAtomic>,
+}
+
+/// Limits of untorn writes of a namespace, in logical blocks; all but the offset are one less than the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamespaceAtomic {
+    /// NAWUN, in normal operation.
+    pub normal: u16,
+    /// NAWUPF, over a power cut.
+    pub power_fail: u16,
+    /// NACWU, of Compare and Write.
+    pub compare: u16,
+    /// NABSN, the boundary in normal operation.
+    pub boundary: u16,
+    /// NABO, the block at which the first boundary lies.
+    pub boundary_offset: u16,
+    /// NABSPF, the boundary over a power cut.
+    pub boundary_power_fail: u16,
+}
+
+/// Reads Identify Namespace data. `None` if it ends before the formats, or a block would be no power of two
+/// from 512 bytes to 64 KiB.
+pub fn namespace(data: &[u8]) -> Option<Namespace> {
+    let format = usize::from(data.get(26)? & 0x0f);
+    let shift = *data.get(128 + 4 * format + 2)?;
+    let own = || {
+        Some(NamespaceAtomic {
+            normal: word(data, 34)?,
+            power_fail: word(data, 36)?,
+            compare: word(data, 38)?,
+            boundary: word(data, 40)?,
+            boundary_offset: word(data, 42)?,
+            boundary_power_fail: word(data, 44)?,
+        })
+    };
+    let atomic = if bit(data, 24, 1)? { Some(own()?) } else { None };
+    (9..=16).contains(&shift).then_some(Namespace { block_bytes: 1 << shift, atomic })
+}
+
+fn word(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes([*data.get(at)?, *data.get(at + 1)?]))
+}
+
 /// Capabilities of a feature: Get Features with SEL 3, NVMe Base 2.0 figure 188.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureCapabilities {
@@ -41,6 +96,24 @@ mod tests {
         assert_eq!(write_cache_enabled(&[1, 0, 0, 0]), Some(true));
         assert_eq!(write_cache_enabled(&[]), None);
         assert!(capabilities(&[4, 0, 0, 0]).unwrap().changeable);
+        data[528] = 31;
+        assert_eq!(atomic_write_unit_power_fail(&data), Some(31));
+    }
+
+    #[test]
+    fn a_namespace_has_limits_of_its_own_only_where_it_says_so() {
+        let mut data = vec![0_u8; 4096];
+        data[26] = 1;
+        data[128 + 4 + 2] = 12;
+        assert_eq!(namespace(&data), Some(Namespace { block_bytes: 4096, atomic: None }));
+        data[24] = 1 << 1;
+        data[36] = 3;
+        data[44] = 7;
+        let own = namespace(&data).unwrap().atomic.unwrap();
+        assert_eq!((own.power_fail, own.boundary_power_fail, own.normal), (3, 7, 0));
+        assert_eq!(namespace(&data[..100]), None);
+        data[128 + 4 + 2] = 3;
+        assert_eq!(namespace(&data), None, "a block of 8 bytes");
     }
 
     proptest::proptest! {
@@ -48,6 +121,8 @@ mod tests {
         fn any_bytes_are_taken_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..600)) {
             has_volatile_write_cache(&bytes);
             write_cache_enabled(&bytes);
+            namespace(&bytes);
+            atomic_write_unit_power_fail(&bytes);
             capabilities(&bytes);
         }
     }

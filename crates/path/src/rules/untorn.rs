@@ -1,0 +1,243 @@
+//! Untorn writes: for which page sizes a path keeps a page whole over a power cut.
+//!
+//! A page is kept whole if every layer takes it as one piece: a file system and the devices below pass it on
+//! as one request, which the kernel promises for direct writes with `RWF_ATOMIC` within the limits that it
+//! reports, and the drive declares that it does not tear it; or a file system writes it elsewhere and then
+//! switches to it, so that no layer below matters. What a drive declares is not proof.
+
+use super::Flow;
+use super::finding::{Found, Those};
+use crate::facts::{Mark, Node, Units, Untorn};
+use crate::finding::Severity;
+use crate::model::{CachedPage, LayerKind, LayerUntorn, PageAnswer, UntornPage, UntornRank};
+
+/// Sizes of database pages that are answered for, in bytes: 4 KiB (SQLite, MySQL at the least), 8 KiB
+/// (PostgreSQL, SQL Server), 16 KiB (InnoDB), 32 and 64 KiB (the largest of PostgreSQL and InnoDB).
+pub const PAGE_SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+
+/// Proof of a declared claim.
+const PROOF_OF_DRIVE: &str = "power cuts while pages are overwritten, each page checked afterwards";
+/// Proof of a claim that rests on how a file system works.
+const PROOF_OF_FILE_SYSTEM: &str = "power cuts of a simulated drive under this file system (`plumb prove app`), each page checked afterwards";
+/// What is to be done to learn more.
+const PROOF_OF_UNKNOWN: &str = "name a file of the database in place of its directory, as root";
+
+/// Judgement of one layer about one page size.
+enum Judged {
+    /// The page stays whole here, if it does below.
+    Whole,
+    /// The page is written elsewhere and switched to, so that it stays whole whatever is below.
+    Replaced,
+    /// The kernel takes the page for this file, and `by_copy` where the devices do not.
+    Promised {
+        by_copy: bool,
+    },
+    /// The layer has no say.
+    Silent,
+    Torn(String),
+    Unknown(String),
+}
+
+/// Returns the answers for all [`PAGE_SIZES`]; none where the path ends above every layer with a say.
+pub(super) fn pages(flow: &Flow<'_>) -> Vec<UntornPage> {
+    let has_say = |(_, node): (usize, &Node)| node.untorn != Untorn::Passes;
+    match flow.nodes().any(has_say) {
+        true => PAGE_SIZES.iter().map(|page| answer(flow, *page)).collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Returns what a layer itself says of untorn writes; `None` where it has no say.
+pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
+    let unknown = |why: &str| LayerUntorn {
+        bytes_min: None,
+        bytes_max: None,
+        bytes_unknown_because: Some(why.to_owned()),
+    };
+    let known =
+        |min, max| LayerUntorn { bytes_min: Some(min), bytes_max: Some(max), bytes_unknown_because: None };
+    match &node.untorn {
+        _ if node.kind == LayerKind::PageCache => Some(known(0, 0)),
+        Untorn::Passes => None,
+        Untorn::Torn { .. } => Some(known(0, 0)),
+        Untorn::Units(units) | Untorn::File { units, .. } => Some(known(units.min, units.max)),
+        Untorn::CopyOnWrite { block } => Some(known(0, *block)),
+        Untorn::Directory { why, .. } | Untorn::Unknown { why } => Some(unknown(why)),
+    }
+}
+
+/// `untorn-lost-above`: a drive declares larger untorn writes than reach it from the top of the path.
+pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
+    let declares = |node: &Node| {
+        node.marks.iter().find_map(|mark| match mark {
+            Mark::DeclaresUntorn { bytes } => Some(*bytes),
+            _ => None,
+        })
+    };
+    let largest =
+        |node: &Node| PAGE_SIZES.iter().filter(|page| declares(node) >= Some(**page)).max().copied();
+    let drives = Those::of(flow, |_, node| largest(node).is_some());
+    let page = drives.nodes.iter().filter_map(|node| largest(node)).min()?;
+    let answer = answer(flow, page);
+    if answer.answer != PageAnswer::No {
+        return None;
+    }
+    drives.found(
+        Severity::Info,
+        format!(
+            "{drives} {} that writes of {} are not torn, but they are not passed on as one: {}",
+            drives.verb("declares", "declare"),
+            kib(page),
+            answer.because
+        ),
+    )
+}
+
+/// What the layers of a path say of one page size together.
+#[derive(Default)]
+struct Account<'a> {
+    /// The file system that replaces the page.
+    replaced: Option<&'a Node>,
+    /// The file system for whose file the kernel takes the page, and whether by a copy.
+    promised: Option<(&'a Node, bool)>,
+    /// The lowest layer that takes the page as one.
+    declared: Option<&'a Node>,
+    /// The lowest layer that tears it: those above follow from it.
+    torn: Option<(&'a Node, String)>,
+    /// The first layer that does not say.
+    unknown: Option<(&'a Node, String)>,
+}
+
+impl<'a> Account<'a> {
+    fn of(flow: &Flow<'a>, page: u64) -> Self {
+        let mut account = Self::default();
+        for (_, node) in flow.nodes().filter(|(_, node)| node.kind != LayerKind::PageCache) {
+            let is_open = account.torn.is_none() && account.unknown.is_none();
+            match judge(node, page) {
+                Judged::Silent => {}
+                Judged::Whole => account.declared = Some(node),
+                Judged::Replaced => account.replaced = Some(node).filter(|_| is_open),
+                Judged::Promised { by_copy } => account.promised = Some((node, by_copy)).filter(|_| is_open),
+                Judged::Torn(why) => account.torn = Some((node, why)),
+                Judged::Unknown(why) => account.unknown = account.unknown.or(Some((node, why))),
+            }
+            // Below a file system that replaces blocks no layer changes the answer.
+            if decides(node) {
+                break;
+            }
+        }
+        account
+    }
+}
+
+/// Returns true if no layer below the node changes the answer: what it does with a page does not depend on
+/// them, or cannot be told from them.
+fn decides(node: &Node) -> bool {
+    matches!(node.untorn, Untorn::CopyOnWrite { .. } | Untorn::Directory { by_copy: true, .. })
+        || node.kind == LayerKind::Zfs
+}
+
+fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
+    let answered = |answer, node: Option<&Node>, because: String, rank, proof: Option<&str>| UntornPage {
+        page_bytes: page,
+        answer,
+        layer: node.map(|node| node.name.clone()),
+        because,
+        rank,
+        proof: proof.map(str::to_owned),
+        cached: cached(flow, page),
+    };
+    let by_design = |node: &Node| {
+        let because = format!("{} writes a page elsewhere and then switches to it", node.place());
+        let rank = Some(UntornRank::ByDesign);
+        answered(PageAnswer::Yes, Some(node), because, rank, Some(PROOF_OF_FILE_SYSTEM))
+    };
+    let declared = |node: &Node| {
+        let because = format!("{} declares it, and every layer above passes it on as one", node.name);
+        answered(PageAnswer::Yes, Some(node), because, Some(UntornRank::Declared), Some(PROOF_OF_DRIVE))
+    };
+    let account = Account::of(flow, page);
+    match (account.replaced, account.promised, account.torn, account.unknown) {
+        (Some(node), ..) => by_design(node),
+        (_, Some((node, true)), torn, unknown) if torn.is_some() || unknown.is_some() => by_design(node),
+        (_, Some((node, _)), ..) => declared(account.declared.unwrap_or(node)),
+        (_, _, Some((node, why)), _) => answered(PageAnswer::No, Some(node), why, None, None),
+        (_, _, None, Some((node, why))) => {
+            answered(PageAnswer::Unknown, Some(node), why, None, Some(PROOF_OF_UNKNOWN))
+        }
+        (None, None, None, None) => match account.declared {
+            Some(node) => declared(node),
+            None => {
+                let because = "no layer says how large a write may be".to_owned();
+                answered(PageAnswer::Unknown, None, because, None, Some(PROOF_OF_UNKNOWN))
+            }
+        },
+    }
+}
+
+/// Returns the answer for a program that writes through the page cache. It writes back what is dirty, in any
+/// portions; a page stays whole only if the file system replaces it as one block.
+fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
+    let whole = flow
+        .nodes()
+        .map(|(_, node)| node)
+        .find(|node| matches!(node.untorn, Untorn::CopyOnWrite { block } if block >= page));
+    if let Some(node) = whole {
+        return CachedPage { answer: PageAnswer::Yes, layer: Some(node.name.clone()) };
+    }
+    let hides = flow
+        .nodes()
+        .map(|(_, node)| node)
+        .find(|node| node.kind == LayerKind::Zfs && matches!(node.untorn, Untorn::Unknown { .. }));
+    if let Some(node) = hides {
+        return CachedPage { answer: PageAnswer::Unknown, layer: Some(node.name.clone()) };
+    }
+    let cache = flow.nodes().map(|(_, node)| node).find(|node| node.kind == LayerKind::PageCache);
+    CachedPage { answer: PageAnswer::No, layer: cache.map(|node| node.name.clone()) }
+}
+
+fn judge(node: &Node, page: u64) -> Judged {
+    match &node.untorn {
+        Untorn::Passes if node.log().is_some() => {
+            Judged::Torn(format!("{} keeps single blocks whole, not pages", node.name))
+        }
+        Untorn::Passes => Judged::Silent,
+        Untorn::Torn { why } => Judged::Torn(why.clone()),
+        Untorn::Unknown { why } => Judged::Unknown(why.clone()),
+        Untorn::CopyOnWrite { block } if *block >= page => Judged::Replaced,
+        Untorn::CopyOnWrite { block } => Judged::Torn(format!(
+            "{} replaces {} at a time, so a page of {} may become durable in parts",
+            node.place(),
+            kib(*block),
+            kib(page)
+        )),
+        Untorn::Units(units) if units.takes(page) => Judged::Whole,
+        Untorn::Units(units) => Judged::Torn(short_of(&node.name, units, page)),
+        Untorn::File { units, by_copy } if units.takes(page) => Judged::Promised { by_copy: *by_copy },
+        Untorn::File { units, .. } => Judged::Torn(short_of(node.place(), units, page)),
+        Untorn::Directory { least: Some(least), .. } if *least == page => Judged::Whole,
+        Untorn::Directory { least: Some(least), .. } if *least > page => {
+            Judged::Torn(format!("{} writes blocks of {}", node.place(), kib(*least)))
+        }
+        Untorn::Directory { why, .. } => Judged::Unknown(why.clone()),
+    }
+}
+
+/// Says why `units` do not take a page.
+fn short_of(name: &str, units: &Units, page: u64) -> String {
+    match units.max {
+        0 => format!("{name} takes no untorn writes"),
+        max if max < page => format!("{name} takes untorn writes of {} at most", kib(max)),
+        _ if page < units.min => format!("{name} takes untorn writes of {} at least", kib(units.min)),
+        _ => format!("untorn writes to {name} may not cross boundaries of {}", kib(units.boundary)),
+    }
+}
+
+/// `16 KiB`; `512 B`.
+fn kib(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".to_owned(),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}

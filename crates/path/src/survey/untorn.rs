@@ -1,0 +1,270 @@
+//! Limits of untorn writes, from what the kernel and the drives say.
+//!
+//! The kernel works the limits of a stacked device out of those below it (block/blk-settings.c,
+//! `blk_stack_atomic_writes_limits`), and clears them for each target and level that does not keep such
+//! writes whole (`DM_TARGET_ATOMIC_WRITES`, `BLK_FEAT_ATOMIC_WRITES`). So the limits of each device are read,
+//! and nothing is worked out again here.
+
+use plumb_linux::probe::Request;
+use plumb_linux::probe::wire::nvme;
+use plumb_linux::tree::mountinfo::Mount;
+use plumb_linux::tree::{FileKind, WriteLimits};
+
+use super::block_device::Place;
+use super::mounts::MOUNTINFO;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node, Units, Untorn};
+use crate::model::LayerKind;
+
+/// Sector of the block layer, in bytes: the unit of `start` in sysfs.
+const SECTOR: u64 = 512;
+/// Release with untorn writes to block devices, and with the files in /sys.
+const DEVICES_FROM: Release = Release(6, 11);
+/// Release with untorn writes of one block on ext4 and XFS.
+const FILES_FROM: Release = Release(6, 13);
+/// Release with larger ones: bigalloc of ext4, copies of XFS.
+const LARGE_FROM: Release = Release(6, 16);
+
+/// Release of the kernel by its first two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Release(u32, u32);
+
+impl Surveyor<'_> {
+    fn is_before(&self, release: Release) -> bool {
+        let text = self.tree.text("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = text.split(['.', '-']).map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) => Release(major, minor) < release,
+            _ => false,
+        }
+    }
+
+    /// Reads the limits of a block device: Documentation/ABI/stable/sysfs-block, `atomic_write_*`.
+    pub(super) fn untorn_device(&self, node: &mut Node, sysfs: &str) {
+        let file = format!("{sysfs}/queue/atomic_write_unit_max_bytes");
+        let number = |name: &str| {
+            let text = self.tree.text(&format!("{sysfs}/queue/atomic_write_{name}_bytes"));
+            text.ok().and_then(|text| text.parse::<u64>().ok())
+        };
+        let Some(max) = number("unit_max") else {
+            node.untorn = match self.is_before(DEVICES_FROM) {
+                true => Untorn::Torn { why: "Linux before 6.11 has no untorn writes".to_owned() },
+                false => Untorn::Unknown { why: format!("{file} cannot be read") },
+            };
+            return;
+        };
+        let (min, boundary) = (number("unit_min").unwrap_or(0), number("boundary").unwrap_or(0));
+        let longest = number("max").unwrap_or(max);
+        let means =
+            if max == 0 { "no untorn writes" } else { "the largest untorn write (RWF_ATOMIC), in bytes" };
+        node.saw(&file, max.to_string(), means);
+        if max > 0 {
+            let value = format!("unit_min={min} max={longest} boundary={boundary}");
+            node.saw(
+                format!("{sysfs}/queue/atomic_write_*_bytes"),
+                value,
+                "the other limits of untorn writes",
+            );
+        }
+        node.untorn = Untorn::Units(Units { min, max, boundary });
+    }
+
+    /// A partition takes the limits of its disk if it starts where untorn writes may: block/blk-settings.c
+    /// and include/linux/blkdev.h, `bdev_can_atomic_write`.
+    pub(super) fn untorn_partition(&self, node: &mut Node, place: &Place) {
+        let disk = node.below.first().and_then(|disk| self.nodes.get(disk));
+        let Some(Untorn::Units(units)) = disk.map(|disk| &disk.untorn) else { return };
+        let start = self.tree.text(&format!("{}/start", place.sysfs)).ok();
+        let Some(start) = start.and_then(|text| text.parse::<u64>().ok()) else { return };
+        let alignment = units.min.max(units.boundary);
+        if units.max > 0 && alignment > 0 && !start.saturating_mul(SECTOR).is_multiple_of(alignment) {
+            let why =
+                format!("{} starts at sector {start}, which is no multiple of {alignment} bytes", node.name);
+            node.saw(
+                format!("{}/start", place.sysfs),
+                start.to_string(),
+                "the kernel takes no untorn writes there",
+            );
+            node.untorn = Untorn::Torn { why };
+        }
+    }
+
+    /// Reads what an NVMe drive declares. NVM Command Set 1.0, Identify Namespace: of the namespace if its
+    /// NSFEAT bit 1 says so, else of the controller (`nvme_configure_atomic_write` in
+    /// drivers/nvme/host/core.c).
+    pub(super) fn untorn_nvme(&self, node: &mut Node, place: &Place, controller: &[u8]) {
+        let what = "NVMe Identify Namespace";
+        let reply = self.ask(node, place.number, Request::NvmeIdentifyNamespace, what);
+        let Some(namespace) = reply.ok().and_then(|bytes| nvme::namespace(&bytes)) else { return };
+        let awupf = nvme::atomic_write_unit_power_fail(controller);
+        let blocks = match namespace.atomic {
+            Some(own) => u64::from(own.power_fail) + 1,
+            None => awupf.map_or(1, |awupf| u64::from(awupf) + 1),
+        };
+        let bytes = blocks.saturating_mul(namespace.block_bytes);
+        if let Some(own) = namespace.atomic {
+            node.saw(
+                "NVMe Identify Namespace bytes 34 to 45",
+                format!(
+                    "NAWUN={} NAWUPF={} NACWU={} NABSN={} NABO={} NABSPF={}",
+                    own.normal,
+                    own.power_fail,
+                    own.compare,
+                    own.boundary,
+                    own.boundary_offset,
+                    own.boundary_power_fail
+                ),
+                "limits of untorn writes of this namespace, in blocks, one less",
+            );
+        }
+        if let Some(awupf) = awupf {
+            node.saw(
+                "NVMe Identify Controller bytes 528 to 529",
+                format!("AWUPF={awupf}"),
+                "the largest write that a power cut does not tear, in blocks, one less",
+            );
+        }
+        node.mark(Mark::DeclaresUntorn { bytes });
+    }
+
+    /// Says what a file system makes of untorn writes, before it is known which file is meant.
+    pub(super) fn untorn_mount(&self, node: &mut Node, mount: &Mount) {
+        let torn = |why: &str| Untorn::Torn { why: why.to_owned() };
+        node.untorn = match (node.kind, mount.kind.as_str()) {
+            (LayerKind::Tmpfs, _) => torn("a file system in memory keeps nothing"),
+            (LayerKind::Zfs, _) => {
+                Untorn::Unknown { why: "the record size of ZFS is seen of a file only: name one".to_owned() }
+            }
+            (LayerKind::FileSystem, "btrfs") => self.untorn_btrfs(node, mount),
+            (LayerKind::FileSystem, "ext4" | "xfs") if self.is_before(FILES_FROM) => {
+                Untorn::Torn { why: format!("{} takes untorn writes from Linux 6.13 on", mount.kind) }
+            }
+            (LayerKind::FileSystem, "ext4") if journals_data(node) => {
+                torn("with data=journal direct writes go through the page cache")
+            }
+            (LayerKind::FileSystem, "ext4") => {
+                Untorn::Directory { least: None, why: name_a_file("ext4"), by_copy: false }
+            }
+            (LayerKind::FileSystem, "xfs") => self.untorn_xfs(node, mount),
+            (LayerKind::FileSystem, "bcachefs") => {
+                Untorn::Unknown { why: "bcachefs promises nothing about the parts of a write".to_owned() }
+            }
+            (LayerKind::Unknown, _) => Untorn::Passes,
+            (_, kind) => Untorn::Torn { why: format!("{kind} takes no untorn writes") },
+        };
+    }
+
+    /// btrfs writes each block elsewhere, but a write of several blocks may become several extents, which
+    /// transactions switch to one by one (fs/btrfs/inode.c, `cow_file_range`).
+    fn untorn_btrfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
+        if mount.super_options.iter().any(|option| option == "nodatacow") {
+            node.saw(MOUNTINFO, "nodatacow", "data is overwritten in place");
+            return Untorn::Torn {
+                why: "nodatacow overwrites in place, and btrfs takes no untorn writes".to_owned(),
+            };
+        }
+        let uuid = node.identity.clone().unwrap_or_default();
+        let file = format!("/sys/fs/btrfs/{uuid}/sectorsize");
+        let block = self.tree.text(&file).ok().and_then(|text| text.parse::<u64>().ok());
+        match block {
+            Some(block) => {
+                node.saw(file, block.to_string(), "each block is written elsewhere, and switched to as one");
+                Untorn::CopyOnWrite { block }
+            }
+            None => Untorn::Unknown { why: format!("{file} cannot be read") },
+        }
+    }
+
+    /// The option `max_atomic_write` is what XFS promises for every file (Documentation/admin-guide/xfs.rst).
+    fn untorn_xfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
+        let promised = mount.super_option("max_atomic_write").and_then(bytes_of);
+        match promised {
+            Some(bytes) => {
+                node.saw(
+                    MOUNTINFO,
+                    format!("max_atomic_write={bytes}"),
+                    "XFS writes up to this untorn, by a copy where the device cannot",
+                );
+                Untorn::File { units: Units { min: 0, max: bytes, boundary: 0 }, by_copy: true }
+            }
+            None => Untorn::Directory {
+                least: None,
+                why: name_a_file("XFS"),
+                by_copy: !self.is_before(LARGE_FROM),
+            },
+        }
+    }
+
+    /// Adds what the kernel says of one file or directory: statx(2), STATX_WRITE_ATOMIC and `stx_blksize`.
+    pub(super) fn untorn_file(&mut self, system: &str, path: &str, kind: FileKind) {
+        let Ok(limits) = self.tree.write_limits(path) else { return };
+        let no_copies = self.tree.attributes(path).is_ok_and(|attributes| attributes.no_copy_on_write);
+        let Some(node) = self.nodes.get_mut(system) else { return };
+        let name = system.split(' ').next().unwrap_or_default();
+        match (&node.untorn, name, kind) {
+            (Untorn::CopyOnWrite { .. }, "btrfs", _) if no_copies => {
+                node.saw(format!("FS_IOC_GETFLAGS of {path}"), "attribute C", "data is overwritten in place");
+                let why = "attribute C (chattr +C) overwrites in place, and btrfs takes no untorn writes";
+                node.untorn = Untorn::Torn { why: why.to_owned() };
+            }
+            (Untorn::Unknown { .. }, "zfs", FileKind::File) => {
+                let block = u64::from(limits.block);
+                node.saw(
+                    format!("statx of {path}"),
+                    format!("stx_blksize={block}"),
+                    "a record of ZFS is written elsewhere, and switched to as one",
+                );
+                node.untorn = Untorn::CopyOnWrite { block };
+            }
+            // What the option of the mount promises holds for the file too.
+            (Untorn::Directory { .. }, _, FileKind::File) => stated(node, path, &limits),
+            (Untorn::Directory { why, by_copy, .. }, "ext4", FileKind::Directory) => {
+                let (least, why, by_copy) = (Some(u64::from(limits.block)), why.clone(), *by_copy);
+                node.saw(
+                    format!("statx of {path}"),
+                    format!("stx_blksize={}", limits.block),
+                    "the block of ext4",
+                );
+                node.untorn = Untorn::Directory { least, why, by_copy };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes over what the kernel says of one file. What it takes is whole; where the devices do not take it,
+/// the file system makes a copy, which only XFS has.
+fn stated(node: &mut Node, path: &str, limits: &WriteLimits) {
+    let Some(untorn) = limits.untorn else { return };
+    node.saw(
+        format!("statx of {path}, STATX_WRITE_ATOMIC"),
+        format!(
+            "unit_min={} unit_max={} unit_max_opt={} segments_max={}",
+            untorn.unit_min, untorn.unit_max, untorn.unit_max_optimised, untorn.segments_max
+        ),
+        "limits of untorn writes to this file, in bytes",
+    );
+    let (min, max) = (u64::from(untorn.unit_min), u64::from(untorn.unit_max));
+    let by_copy = matches!(node.untorn, Untorn::Directory { by_copy: true, .. });
+    node.untorn = Untorn::File { units: Units { min, max, boundary: 0 }, by_copy };
+}
+
+fn name_a_file(system: &str) -> String {
+    format!("{system} says it of a file only: name one")
+}
+
+fn journals_data(node: &Node) -> bool {
+    node.evidence.iter().any(|line| line.value == "data=journal")
+}
+
+/// Reads a size of a mount option: `16k`, `16384`, `1M`.
+fn bytes_of(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}

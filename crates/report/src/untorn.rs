@@ -1,0 +1,119 @@
+//! Sentences about untorn writes: which protection against torn pages a database may do without, by the size
+//! of its pages, because of which layer, and what would prove it.
+
+use plumb_path::{PageAnswer, UntornPage, UntornRank, WritePath};
+
+use crate::quantity::bytes;
+
+/// Returns the answers of `path`, sizes with one answer together: first for direct writes with `RWF_ATOMIC`,
+/// as InnoDB could do them, then for writes through the page cache, as PostgreSQL does them. None where no
+/// layer has a say.
+pub(crate) fn lines(path: &WritePath) -> Vec<String> {
+    let direct = grouped(&path.untorn, |one, other| {
+        (one.answer, &one.because, one.rank) == (other.answer, &other.because, other.rank)
+    });
+    let cached = grouped(&path.untorn, |one, other| one.cached == other.cached);
+    direct.into_iter().map(direct_line).chain(cached.into_iter().map(cached_line)).collect()
+}
+
+/// Neighbouring pages that are `alike`.
+fn grouped(pages: &[UntornPage], alike: fn(&UntornPage, &UntornPage) -> bool) -> Vec<&[UntornPage]> {
+    pages.chunk_by(alike).collect()
+}
+
+/// `16 KiB`; `4 to 64 KiB`.
+fn sizes(pages: &[UntornPage]) -> String {
+    let size = |page: &UntornPage| bytes(page.page_bytes as f64);
+    match pages {
+        [] => String::new(),
+        [one] => size(one),
+        [first, .., last] => {
+            let first = size(first);
+            format!("{} to {}", first.trim_end_matches(" KiB"), size(last))
+        }
+    }
+}
+
+fn direct_line(pages: &[UntornPage]) -> String {
+    let sizes = sizes(pages);
+    let Some(page) = pages.first() else { return sizes };
+    let because = &page.because;
+    let proof = page.proof.as_deref().unwrap_or_default();
+    match (page.answer, page.rank) {
+        (PageAnswer::Yes, Some(UntornRank::Declared) | None) => format!(
+            "Pages of {sizes}: the InnoDB doublewrite may be off if the server writes with RWF_ATOMIC: {because}. That is declared, not proved; proof: {proof}."
+        ),
+        (PageAnswer::Yes, Some(UntornRank::ByDesign)) => format!(
+            "Pages of {sizes}: the InnoDB doublewrite may be off: {because}. That is how the file system works; proof: {proof}."
+        ),
+        (PageAnswer::No, _) => format!("Pages of {sizes}: the InnoDB doublewrite must stay on: {because}."),
+        (PageAnswer::Unknown, _) => format!(
+            "Pages of {sizes}: not known whether the InnoDB doublewrite may be off: {because}. To learn more, {proof}."
+        ),
+    }
+}
+
+fn cached_line(pages: &[UntornPage]) -> String {
+    let sizes = sizes(pages);
+    let layer = pages.first().and_then(|page| page.cached.layer.as_deref());
+    match pages.first().map(|page| page.cached.answer) {
+        Some(PageAnswer::Yes) => format!(
+            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL may be off: {} replaces them as one.",
+            layer.unwrap_or("the file system")
+        ),
+        Some(PageAnswer::Unknown) => {
+            format!(
+                "Pages of {sizes} through the page cache: not known whether full_page_writes of PostgreSQL may be off."
+            )
+        }
+        Some(PageAnswer::No) if layer.is_some() => format!(
+            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL must stay on: the page cache writes them back in any parts."
+        ),
+        Some(PageAnswer::No) | None => {
+            format!("Pages of {sizes} without RWF_ATOMIC: nothing keeps them whole.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_path::{CachedPage, PAGE_SIZES};
+
+    use super::*;
+
+    fn page(page_bytes: u64, answer: PageAnswer, rank: Option<UntornRank>, because: &str) -> UntornPage {
+        UntornPage {
+            page_bytes,
+            answer,
+            layer: Some("nvme0n1".to_owned()),
+            because: because.to_owned(),
+            rank,
+            proof: rank.map(|_| "power cuts".to_owned()),
+            cached: CachedPage { answer: PageAnswer::No, layer: Some("page cache".to_owned()) },
+        }
+    }
+
+    #[test]
+    fn sizes_with_one_answer_stand_together() {
+        let of = |bytes: &u64| match *bytes <= 16 << 10 {
+            true => page(*bytes, PageAnswer::Yes, Some(UntornRank::Declared), "nvme0n1 declares it"),
+            false => page(*bytes, PageAnswer::No, None, "nvme0n1 takes untorn writes of 16 KiB at most"),
+        };
+        let path = WritePath { untorn: PAGE_SIZES.iter().map(of).collect(), ..WritePath::default() };
+        let said = lines(&path);
+        assert_eq!(said.len(), 3, "{said:#?}");
+        assert!(
+            said[0].starts_with("Pages of 4 to 16 KiB: the InnoDB doublewrite may be off if"),
+            "{}",
+            said[0]
+        );
+        assert!(said[0].contains("declared, not proved; proof: power cuts"), "{}", said[0]);
+        assert!(
+            said[1].starts_with("Pages of 32 to 64 KiB: the InnoDB doublewrite must stay on"),
+            "{}",
+            said[1]
+        );
+        assert!(said[2].contains("full_page_writes of PostgreSQL must stay on"), "{}", said[2]);
+        assert!(lines(&WritePath::default()).is_empty());
+    }
+}
