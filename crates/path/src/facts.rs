@@ -275,6 +275,21 @@ pub enum Mark {
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
     /// ext3 and ext4 without `data=journal`, xfs.
     DirectInPlace,
+    /// A file that replaces another by rename or truncation without a sync may be empty after a crash.
+    ReplacesUnsynced {
+        /// Option that does so.
+        option: String,
+    },
+    /// A btrfs whose blocks are on parity profiles.
+    BtrfsParity {
+        /// Kinds of blocks with their profiles.
+        what: String,
+    },
+    /// A disk with zones that are written in order.
+    Shingled {
+        /// Model of the zones: `drive-managed`, `host-aware`, `host-managed`.
+        what: String,
+    },
     /// An ext4 journal on a device of its own.
     ExternalJournal {
         /// The device that holds the journal.

@@ -255,6 +255,7 @@ pub enum LayerKind {
     ScsiDisk,
     AtaDisk,
     UsbDisk,
+    OpticalDrive,
     NvmeNamespace,
     MmcDisk,
     Pmem,

@@ -507,3 +507,69 @@ fn a_network_block_device_without_flush_cannot_be_durable() {
     machine.virtual_device("nbd0", WB);
     assert_eq!(has(&machine.survey("nbd0"), "nbd-no-flush"), None);
 }
+
+/// btrfs with blocks of these kinds and profiles, as fs/btrfs/sysfs.c shows them.
+fn btrfs_with(profiles: &[(&str, &str)]) -> Machine {
+    let mut machine = quiet();
+    machine.mount("/pool", "0:35", "btrfs", "/dev/sda", "rw");
+    let root = "/sys/fs/btrfs/01234567-89ab-cdef-0123-456789abcdef";
+    for name in ["sda", "sdb"] {
+        machine.tree.put_link(&format!("{root}/devices/{name}"), &format!("/sys/class/block/{name}"));
+    }
+    for (kind, profile) in profiles {
+        machine.tree.put_text(&format!("{root}/allocation/{kind}/{profile}/total_bytes"), "1\n");
+        machine.tree.put_text(&format!("{root}/allocation/{kind}/bytes_used"), "1\n");
+    }
+    machine
+}
+
+#[test]
+fn parity_profiles_of_btrfs_have_a_write_hole_and_others_do_not() {
+    for profile in ["single", "dup", "raid0", "raid1", "raid1c3", "raid1c4", "raid10"] {
+        let path = btrfs_with(&[("data", profile), ("metadata", "raid1")]).survey("/pool");
+        assert!(has(&path, "btrfs-write-hole").is_none(), "{profile}");
+        let said = path.layers[2]
+            .evidence
+            .iter()
+            .any(|line| line.value == format!("data {profile}, metadata raid1"));
+        assert!(said, "{:#?}", path.layers[2].evidence);
+    }
+    for (data, metadata) in [("raid5", "raid1"), ("single", "raid6")] {
+        let path = btrfs_with(&[("data", data), ("metadata", metadata)]).survey("/pool");
+        assert_eq!(has(&path, "btrfs-write-hole"), Some(Severity::Warning), "{data} {metadata}");
+    }
+    // A balance that was interrupted leaves both.
+    let path = btrfs_with(&[("data", "raid1"), ("data", "raid5")]).survey("/pool");
+    assert_eq!(has(&path, "btrfs-write-hole"), Some(Severity::Warning));
+}
+
+#[test]
+fn all_members_of_a_bcachefs_are_shown() {
+    let mut machine = quiet();
+    machine.mount("/pool", "8:1", "bcachefs", "/dev/sda", "rw");
+    let root = "/sys/fs/bcachefs/01234567-89ab-cdef-0123-456789abcdef";
+    for (number, name) in ["sda", "sdb"].into_iter().enumerate() {
+        machine.tree.put_link(&format!("{root}/dev-{number}/block"), &format!("/sys/class/block/{name}"));
+    }
+    let path = machine.survey("/pool");
+    assert_eq!(path.layers[2].below, ["sda", "sdb"]);
+    assert_eq!(path.block_devices().len(), 2);
+}
+
+#[test]
+fn ext4_says_that_it_replaces_files_unsynced_and_that_commits_are_fast() {
+    let mut machine = quiet();
+    machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw");
+    ext4_options(&mut machine, "sda", "rw\nbarrier\nnoauto_da_alloc\n");
+    machine.tree.put_text("/proc/fs/ext4/sda/fc_info", "fc stats:\n12 commits\n0 ineligible\n24 numblks\n");
+    let path = machine.survey("/srv");
+    assert_eq!(has(&path, "no-auto-da-alloc"), Some(Severity::Info));
+    assert!(path.layers[2].evidence.iter().any(|line| line.value == "12 commits"));
+    let mut machine = quiet();
+    machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw");
+    ext4_options(&mut machine, "sda", "rw\nbarrier\n");
+    machine.tree.put_text("/proc/fs/ext4/sda/fc_info", "fc stats:\n0 commits\n0 ineligible\n0 numblks\n");
+    let path = machine.survey("/srv");
+    assert!(has(&path, "no-auto-da-alloc").is_none());
+    assert!(path.layers[2].evidence.iter().all(|line| !line.value.ends_with("commits")));
+}

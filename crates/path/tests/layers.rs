@@ -413,3 +413,31 @@ fn all_means_each_volume_once_and_what_nothing_stands_on() {
     let targets: Vec<&str> = found.paths.iter().map(|path| path.target.as_str()).collect();
     assert_eq!(targets, ["/data", "/dev/sdc"]);
 }
+
+/// SBC-4, Block Device Characteristics, byte 8 bits 5:4; Documentation/ABI/stable/sysfs-block, zoned.
+#[test]
+fn shingled_disks_are_told_by_their_zones_or_by_their_own_word() {
+    for (zoned, byte, expected) in [
+        ("none\n", 0b00 << 4, None),
+        ("none\n", 0b10 << 4, Some(Severity::Info)),
+        ("none\n", 0b01 << 4, None),
+        ("host-managed\n", 0b00 << 4, Some(Severity::Info)),
+        ("host-aware\n", 0b01 << 4, Some(Severity::Info)),
+    ] {
+        let mut machine = Machine::new();
+        let block = machine.scsi("sda", "mpt3sas", WB, true);
+        machine.tree.put_text(&format!("{block}/queue/zoned"), zoned);
+        let device = block.rsplit_once("/block").unwrap().0;
+        machine.tree.put_bytes(&format!("{device}/vpd_pgb1"), &[0, 0xb1, 0, 0x3c, 0x1c, 0x20, 0, 0, byte]);
+        assert_eq!(has(&machine.survey("sda"), "shingled"), expected, "{zoned} {byte:#b}");
+    }
+}
+
+#[test]
+fn an_optical_drive_is_no_disk() {
+    let mut machine = Machine::new();
+    machine.disk_at("/sys/devices/pci0000:00/0000:00:1f.2/ata2/host1/target1:0:0", "sr0", "ahci", WT, false);
+    let path = machine.survey("sr0");
+    layer(&path, "sr0", LayerKind::OpticalDrive, Cache::Unknown, Flush::Unknown);
+    assert!(has(&path, "no-caching-page").is_none());
+}

@@ -253,8 +253,7 @@ fn btrfs_keeps_single_blocks_whole() {
         let mut machine = Machine::new();
         machine.scsi("sda", "mpt3sas", WB, true);
         machine.tree.put_text(LINUX, "6.16.0\n");
-        machine.tree.put_link("/dev/sda", "/sys/class/block/sda");
-        machine.tree.put_text(&format!("/sys/fs/btrfs/{uuid}/devices/sda/x"), "");
+        machine.tree.put_link(&format!("/sys/fs/btrfs/{uuid}/devices/sda"), "/sys/class/block/sda");
         machine.tree.put_text(&format!("/sys/fs/btrfs/{uuid}/sectorsize"), "4096\n");
         machine.mount("/srv", "0:30", "btrfs", "/dev/sda", options);
         file(&mut machine, "/srv/db", "0:30", None, 4096);

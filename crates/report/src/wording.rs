@@ -106,6 +106,7 @@ pub const fn kind(kind: LayerKind) -> &'static str {
         LayerKind::ScsiDisk => "SCSI disk",
         LayerKind::AtaDisk => "ATA disk",
         LayerKind::UsbDisk => "USB disk",
+        LayerKind::OpticalDrive => "optical drive",
         LayerKind::NvmeNamespace => "NVMe drive",
         LayerKind::MmcDisk => "MMC card",
         LayerKind::Pmem => "persistent memory",

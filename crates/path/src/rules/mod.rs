@@ -25,7 +25,7 @@ type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 31] = [
+const RULES: [(&str, Rule); 34] = [
     ("memory", storage::memory),
     ("barriers-off", storage::barriers_off),
     ("volatile-overlay", storage::volatile_overlay),
@@ -43,9 +43,12 @@ const RULES: [(&str, Rule); 31] = [
     ("no-caching-page", traps::no_caching_page),
     ("synchronous-mount", storage::synchronous),
     ("lax-order", storage::lax_order),
+    ("no-auto-da-alloc", storage::replaces_unsynced),
     ("external-journal", storage::external_journal),
     ("virtio-no-flush", storage::no_flush_command),
     ("write-hole", storage::write_hole),
+    ("btrfs-write-hole", storage::btrfs_parity),
+    ("shingled", storage::shingled),
     ("bcache-dirty", storage::bcache_dirty),
     ("cache-dirty", storage::cache_dirty),
     ("raid-controller-hides-members", storage::hidden_members),

@@ -142,6 +142,38 @@ pub(super) fn write_hole(flow: &Flow<'_>) -> Option<Found> {
     those.found(severity, sentence)
 }
 
+/// The documentation of btrfs calls these profiles not ready for use (btrfs(5), RAID56).
+pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::BtrfsParity { what } => what);
+    let sentence = format!(
+        "{those} keeps blocks on parity ({}): a power cut during a write leaves parity that does not fit, and a device that \
+         fails afterwards takes other data of the stripe with it.",
+        those.said("; ")
+    );
+    those.found(Severity::Warning, sentence)
+}
+
+pub(super) fn replaces_unsynced(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::ReplacesUnsynced { option } => option);
+    let sentence = format!(
+        "{those} is mounted with {}: a file that replaces another without an fsync may be empty after a crash; synced data \
+         is safe.",
+        those.said(", ")
+    );
+    those.found(Severity::Info, sentence)
+}
+
+pub(super) fn shingled(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::Shingled { what } => what);
+    let sentence = format!(
+        "{those} {} written in zones ({}): writes at random offsets, and the syncs behind them, may take seconds once \
+         its buffer is full.",
+        those.verb("is", "are"),
+        those.said(", ")
+    );
+    those.found(Severity::Info, sentence)
+}
+
 pub(super) fn bcache_dirty(flow: &Flow<'_>) -> Option<Found> {
     dirty(flow, true)
 }

@@ -51,6 +51,7 @@ impl Surveyor<'_> {
             return self.partition(node, &place);
         }
         self.queue(&mut node, &place.sysfs);
+        self.zoned(&mut node, &place.sysfs);
         self.untorn_device(&mut node, &place.sysfs);
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         match stem {
@@ -84,6 +85,16 @@ impl Surveyor<'_> {
         self.untorn_partition(&mut node, place);
         shorten(&mut node, &place.sysfs);
         node
+    }
+
+    /// Documentation/ABI/stable/sysfs-block (zoned): zones that the host sees.
+    fn zoned(&self, node: &mut Node, sysfs: &str) {
+        let file = format!("{sysfs}/queue/zoned");
+        let Ok(model) = self.tree.text(&file) else { return };
+        if matches!(model.as_str(), "host-managed" | "host-aware") {
+            node.saw(file, &model, "the medium is in zones, which are written in order");
+            node.mark(Mark::Shingled { what: model });
+        }
     }
 
     fn queue(&self, node: &mut Node, sysfs: &str) {

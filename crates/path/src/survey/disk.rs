@@ -13,8 +13,15 @@ use crate::model::{Cache, LayerKind};
 impl Surveyor<'_> {
     /// A disk of the driver sd (or sr): the kernel first, then the drive, then the way to it.
     pub(super) fn scsi_disk(&mut self, node: &mut Node, place: &Place) {
-        node.kind = kind_of(&place.sysfs);
+        node.kind = kind_of(&node.name, &place.sysfs);
         self.names(node, place);
+        if node.kind == LayerKind::OpticalDrive {
+            node.cache = Cache::Unknown;
+            node.saw("sr(4)", node.name.clone(), "an optical drive: what it holds back is not asked");
+            node.below = self.way(node, place);
+            return;
+        }
+        self.shingled(node, place);
         self.cache_type(node, place);
         let vendor = self.tree.text(&format!("{}/device/vendor", place.sysfs)).unwrap_or_default();
         self.ask_caching_page(node, place);
@@ -36,6 +43,18 @@ impl Surveyor<'_> {
             );
         }
         node.identity = Some(wwid).filter(|wwid| !wwid.is_empty());
+    }
+
+    /// SBC-4, Block Device Characteristics: byte 8 bits 5 and 4, ZONED. A drive that manages its zones itself
+    /// looks like any other to the kernel.
+    fn shingled(&self, node: &mut Node, place: &Place) {
+        let file = format!("{}/device/vpd_pgb1", place.sysfs);
+        let page = self.tree.read(&file).unwrap_or_default();
+        let zoned = page.get(8).map(|byte| byte >> 4 & 0b11);
+        if page.get(1) == Some(&0xb1) && zoned == Some(0b10) {
+            node.saw(file, "byte 8 bits 5:4 = 10b", "a shingled disk that hides its zones (drive-managed)");
+            node.mark(Mark::Shingled { what: "drive-managed".to_owned() });
+        }
     }
 
     /// drivers/scsi/sd.c (cache_type_show): what the kernel last read from the drive, or was told to believe.
@@ -177,9 +196,11 @@ fn no_caching_page(node: &mut Node) {
     node.mark(Mark::NoCachingPage);
 }
 
-fn kind_of(sysfs: &str) -> LayerKind {
+fn kind_of(name: &str, sysfs: &str) -> LayerKind {
     let mut parts = sysfs.split('/');
-    if sysfs.split('/').any(|part| is_numbered(part, "ata")) {
+    if name.starts_with("sr") {
+        LayerKind::OpticalDrive
+    } else if sysfs.split('/').any(|part| is_numbered(part, "ata")) {
         LayerKind::AtaDisk
     } else if parts.any(|part| is_numbered(part, "usb")) {
         LayerKind::UsbDisk

@@ -37,6 +37,10 @@ const PSEUDO: [&str; 18] = [
     "rpc_pipefs",
 ];
 
+/// Profiles of btrfs, as /sys names them (fs/btrfs/volumes.c).
+const BTRFS_PROFILES: [&str; 9] =
+    ["single", "dup", "raid0", "raid1", "raid1c3", "raid1c4", "raid10", "raid5", "raid6"];
+
 /// Returns true if file systems of this type show state of the kernel and store nothing, so that there is
 /// nothing to measure.
 pub fn is_kernel_state(kind: &str) -> bool {
@@ -123,7 +127,11 @@ impl Surveyor<'_> {
 
     /// A file system on one device or several.
     pub(super) fn on_block_devices(&mut self, node: &mut Node, mount: &Mount) {
-        node.below = if mount.kind == "btrfs" { self.btrfs_devices(node, mount) } else { Vec::new() };
+        node.below = match mount.kind.as_str() {
+            "btrfs" => self.btrfs_devices(node, mount),
+            "bcachefs" => self.bcachefs_devices(node, mount),
+            _ => Vec::new(),
+        };
         if node.below.is_empty() && !mount.device.is_anonymous() {
             node.below.push(self.device_by_number(mount.device, &mount.source));
         }
@@ -236,7 +244,67 @@ impl Surveyor<'_> {
             devices.join(" "),
             "the devices that the file system spans",
         );
+        self.btrfs_profiles(node, uuid);
         devices.iter().map(|name| self.device(name)).collect()
+    }
+
+    /// fs/btrfs/sysfs.c: a directory for each profile that has blocks, by kind of block.
+    fn btrfs_profiles(&self, node: &mut Node, uuid: &str) {
+        let root = format!("/sys/fs/btrfs/{uuid}/allocation");
+        let profiles = |kind: &str| {
+            let names = self.tree.list(&format!("{root}/{kind}")).unwrap_or_default();
+            names.into_iter().filter(|name| BTRFS_PROFILES.contains(&name.as_str())).collect::<Vec<_>>()
+        };
+        let of_kind = |kind: &str| {
+            let profiles = profiles(kind);
+            (!profiles.is_empty()).then(|| format!("{kind} {}", profiles.join(" and ")))
+        };
+        let all: Vec<String> =
+            ["data", "metadata", "system", "mixed"].iter().filter_map(|kind| of_kind(kind)).collect();
+        if all.is_empty() {
+            return;
+        }
+        node.saw(root, all.join(", "), "how blocks are kept on the devices");
+        let parity: Vec<String> = all
+            .into_iter()
+            .filter(|kind| ["raid5", "raid6"].iter().any(|profile| kind.contains(profile)))
+            .collect();
+        if !parity.is_empty() {
+            node.mark(Mark::BtrfsParity { what: parity.join(", ") });
+        }
+    }
+
+    /// /sys/fs/bcachefs/UUID/dev-N/block leads to each member; the mount table may name the first one only.
+    fn bcachefs_devices(&mut self, node: &mut Node, mount: &Mount) -> Vec<String> {
+        let root = "/sys/fs/bcachefs";
+        let sources: Vec<String> = mount
+            .source
+            .split(':')
+            .filter(|source| source.starts_with("/dev/"))
+            .filter_map(|source| self.device_at(source))
+            .collect();
+        let members = |uuid: &String| -> Vec<String> {
+            let entries = self.tree.list(&format!("{root}/{uuid}")).unwrap_or_default();
+            let devices = entries.iter().filter(|entry| entry.starts_with("dev-"));
+            let name = |device: &String| {
+                let target = self.tree.link(&format!("{root}/{uuid}/{device}/block")).ok()?;
+                target.rsplit('/').next().map(str::to_owned)
+            };
+            devices.filter_map(name).collect()
+        };
+        let volumes = self.tree.list(root).unwrap_or_default();
+        let found = volumes
+            .iter()
+            .map(|uuid| (uuid, members(uuid)))
+            .find(|(_, members)| members.iter().any(|member| sources.contains(member)));
+        let Some((uuid, members)) = found else { return sources };
+        node.identity = Some(uuid.clone());
+        node.saw(
+            format!("{root}/{uuid}/dev-*/block"),
+            members.join(" "),
+            "the devices that the file system spans",
+        );
+        members.iter().map(|name| self.device(name)).collect()
     }
 
     fn fuse(&mut self, node: &mut Node, mount: &Mount) {

@@ -45,6 +45,7 @@ impl Surveyor<'_> {
                 options.push(option);
             }
         }
+        self.fast_commits(node, mount);
         for option in &options {
             record(node, option, &self.remount_of(mount));
         }
@@ -57,6 +58,19 @@ impl Surveyor<'_> {
     fn remount_of<'m>(&self, mount: &'m Mount) -> Remount<'m> {
         let enter = self.namespace_of(mount).map(|process| format!("nsenter --target {process} --mount "));
         Remount { kind: &mount.kind, enter: enter.unwrap_or_default(), point: shell_word(&mount.point) }
+    }
+
+    /// fs/ext4/fast_commit.c (ext4_fc_info_show): the mount table does not show fast commits, their count does.
+    fn fast_commits(&self, node: &mut Node, mount: &Mount) {
+        let Some(device) = node.below.first().filter(|_| mount.kind == "ext4") else { return };
+        let file = format!("{EXT4_SYSTEMS}/{device}/fc_info");
+        let text = self.tree.text(&file).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.trim().strip_suffix(" commits")?.parse::<u64>().ok());
+        if let Some(count) = count.filter(|count| *count > 0) {
+            let means = "fast_commit: a sync of a small change writes a few blocks of the journal in place of a whole \
+                         commit, with the same flush";
+            node.saw(file, format!("{count} commits"), means);
+        }
     }
 
     /// All options of a mounted ext2, ext3 or ext4, the defaults too: fs/ext4/sysfs.c. The driver of ext4
@@ -96,6 +110,10 @@ fn record(node: &mut Node, option: &MountOption, mount: &Remount<'_>) {
         lax if LAX_ORDER.contains(&lax) => {
             node.saw(source, text, "order between data and metadata is given up");
             node.mark(Mark::LaxOrder { option: text.clone() });
+        }
+        "noauto_da_alloc" => {
+            node.saw(source, text, "a file that replaces another is not written out by itself");
+            node.mark(Mark::ReplacesUnsynced { option: text.clone() });
         }
         "barrier" => node.saw(source, text, "a sync issues flushes"),
         "data=journal" => {
