@@ -275,6 +275,11 @@ pub enum Mark {
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
     /// ext3 and ext4 without `data=journal`, xfs.
     DirectInPlace,
+    /// A library that is loaded into programs answers their syncs itself.
+    SyncsPreloaded {
+        /// The library, and where it is said that it is loaded.
+        library: String,
+    },
     /// A file that replaces another by rename or truncation without a sync may be empty after a crash.
     ReplacesUnsynced {
         /// Option that does so.

@@ -441,3 +441,25 @@ fn an_optical_drive_is_no_disk() {
     layer(&path, "sr0", LayerKind::OpticalDrive, Cache::Unknown, Flush::Unknown);
     assert!(has(&path, "no-caching-page").is_none());
 }
+
+/// ld.so(8): what /etc/ld.so.preload names is loaded into every program; LD_PRELOAD is seen in the mappings of
+/// a process.
+#[test]
+fn a_library_that_takes_syncs_is_a_danger() {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none());
+    machine.tree.put_text("/proc/self/root/etc/ld.so.preload", "/usr/lib/libjemalloc.so.2\n");
+    assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none(), "another library");
+    let eats = "/usr/lib/x86_64-linux-gnu/libeatmydata.so\n";
+    machine.tree.put_text("/proc/self/root/etc/ld.so.preload", eats);
+    let path = machine.survey("sda");
+    assert_eq!(has(&path, "syncs-preloaded"), Some(Severity::Danger));
+    assert_eq!((path.layers[0].flush, path.durable_at.fsync.as_deref()), (Flush::Dropped, None));
+    machine.tree.put_text("/proc/self/root/etc/ld.so.preload", "");
+    let file = Stat { kind: FileKind::File, device: "8:1".parse().unwrap(), node: None, mount: None };
+    machine.mount("/srv", "8:1", "ext4", "/dev/sda", "rw");
+    machine.tree.put_stat("/proc/71/fd/3", file);
+    machine.tree.put_text("/proc/71/maps", &format!("7f00-7f01 r-xp 0 08:01 12   {eats}"));
+    assert_eq!(has(&machine.survey("/proc/71/fd/3"), "syncs-preloaded"), Some(Severity::Danger));
+}

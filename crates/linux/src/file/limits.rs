@@ -9,7 +9,7 @@ use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use plumb_block::{Bytes, Caching, DeviceInfo, Error, Nanos, Result, VolatileCache};
+use plumb_block::{Bytes, Caching, DeviceInfo, Error, ErrorKind, Nanos, Result, VolatileCache};
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 
 use super::{FileOptions, TargetKind, open};

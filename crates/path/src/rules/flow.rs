@@ -138,7 +138,10 @@ impl<'a> Flow<'a> {
         for mark in &node.marks {
             let by_mark = match mark {
                 // There is nowhere to flush to.
-                Mark::InMemory | Mark::SyncsOmitted { .. } | Mark::NoFlushOffered => Flush::Dropped,
+                Mark::InMemory
+                | Mark::SyncsOmitted { .. }
+                | Mark::SyncsPreloaded { .. }
+                | Mark::NoFlushOffered => Flush::Dropped,
                 // The journal's disk is flushed, the data's disk perhaps not.
                 Mark::ExternalJournal { .. } => match ended(self.held_below(index)) {
                     Flush::Dropped => Flush::Unknown,

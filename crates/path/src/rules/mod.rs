@@ -25,10 +25,11 @@ type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 34] = [
+const RULES: [(&str, Rule); 35] = [
     ("memory", storage::memory),
     ("barriers-off", storage::barriers_off),
     ("volatile-overlay", storage::volatile_overlay),
+    ("syncs-preloaded", storage::syncs_preloaded),
     ("nbd-no-flush", storage::no_flush_offered),
     ("h1-temporary-write-through", traps::temporary_write_through),
     ("h2-queue-write-through", traps::queue_write_through),

@@ -67,6 +67,12 @@ pub(super) fn volatile_overlay(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Danger, sentence)
 }
 
+pub(super) fn syncs_preloaded(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::SyncsPreloaded { library } => library);
+    let sentence = format!("fsync is not durable: {} takes the syncs of programs.", those.said(" and "));
+    those.found(Severity::Danger, sentence)
+}
+
 pub(super) fn synchronous(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::Synchronous { option } => option);
     let what = match those.words.iter().any(|word| is_synchronous(word)) {

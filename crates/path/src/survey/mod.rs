@@ -24,6 +24,7 @@ mod mounts;
 mod network;
 mod nvme;
 mod overlay;
+mod preload;
 mod recording;
 mod surveyor;
 mod target;
@@ -84,6 +85,8 @@ struct Top {
 
 impl Surveyor<'_> {
     fn path_of(&self, top: &Top) -> WritePath {
-        rules::judge(&top.target, &self.nodes_under(assemble::kernel_above(&top.node), &top.node))
+        let mut above = assemble::kernel_above(&top.node);
+        self.preloads(&mut above[0], &top.target);
+        rules::judge(&top.target, &self.nodes_under(above, &top.node))
     }
 }

@@ -14,6 +14,7 @@ use plumb_state::{OutputError, OutputFile};
 use serde::{Deserialize, Serialize};
 
 use super::mounts::MOUNTINFO;
+use super::preload::is_interposer;
 use super::{SurveyError, Target, survey};
 use crate::model::{LayerKind, Survey};
 
@@ -140,11 +141,19 @@ fn keep_mounts(tree: &mut RecordedTree, found: &Survey) {
     let processes = processes.into_iter().filter(|name| name.parse::<u32>().is_ok());
     for process in processes {
         let directory = format!("/proc/{process}");
+        keep_interposers(tree, &format!("{directory}/maps"));
         if !keep_mounts_of(tree, &format!("{directory}/mountinfo"), &systems) {
             tree.remove(&directory);
         }
     }
     keep_mounts_of(tree, MOUNTINFO, &systems);
+}
+
+/// Leaves of the files that a process has mapped the libraries that take its syncs.
+fn keep_interposers(tree: &mut RecordedTree, maps: &str) {
+    let Ok(text) = tree.text(maps) else { return };
+    let kept: Vec<&str> = text.split_whitespace().filter(|word| is_interposer(word)).collect();
+    tree.put_text(maps, &kept.join("\n"));
 }
 
 /// Leaves in a mount table the mounts of these file systems. Returns whether there is one.

@@ -1,0 +1,41 @@
+//! Libraries that are loaded before the C library and turn its syncs into nothing, such as libeatmydata
+//! (ld.so(8), LD_PRELOAD and /etc/ld.so.preload).
+//!
+//! They are known by their file names. What a statically linked program calls, they do not see.
+
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node};
+
+/// Libraries that are loaded into every program, by a way that leads outside no recording.
+const EVERY_PROGRAM: &str = "/proc/self/root/etc/ld.so.preload";
+/// Parts of file names of libraries that take the syncs of a program.
+const INTERPOSERS: [&str; 3] = ["eatmydata", "nofsync", "nosync"];
+
+impl Surveyor<'_> {
+    /// Marks the application if its syncs are taken from it: the process that was named, or every program.
+    pub(super) fn preloads(&self, application: &mut Node, target: &str) {
+        let process = process_of(target).map(|process| format!("/proc/{process}/maps"));
+        for file in process.into_iter().chain([EVERY_PROGRAM.to_owned()]) {
+            let text = self.tree.text(&file).unwrap_or_default();
+            let Some(library) = text.split_whitespace().find(|word| is_interposer(word)) else { continue };
+            let shown = file.trim_start_matches("/proc/self/root");
+            application.saw(
+                shown,
+                library,
+                "this library answers fsync and its kin itself: nothing is synced",
+            );
+            application.mark(Mark::SyncsPreloaded { library: format!("{library} ({shown})") });
+        }
+    }
+}
+
+/// Returns the process whose file was named: `/proc/4711/fd/3`.
+fn process_of(target: &str) -> Option<u32> {
+    target.strip_prefix("/proc/")?.split('/').next()?.parse().ok()
+}
+
+/// Returns true for the path of a library that takes syncs.
+pub(super) fn is_interposer(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or_default();
+    name.contains(".so") && INTERPOSERS.iter().any(|part| name.contains(part))
+}
