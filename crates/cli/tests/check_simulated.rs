@@ -157,3 +157,41 @@ fn without_a_seed_of_its_own_a_check_takes_that_of_the_drive() {
         assert_eq!(one[part], other[part], "{part}");
     }
 }
+
+#[test]
+fn a_drive_that_honours_one_of_flush_and_fua_is_found() {
+    for (target, said_of_it) in [
+        ("sim:consumer-nvme-ssd?behaviour.ignores_fua=true", "only flushes are honoured"),
+        ("sim:he8-media-cache?behaviour.ignores_flush=always", "only FUA is honoured"),
+    ] {
+        let output = check(target);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let found = document(&output);
+        let verdicts = found["verdicts"].as_array().unwrap();
+        let verdict = verdicts.iter().find(|verdict| verdict["id"] == "one-of-flush-and-fua").unwrap();
+        assert!(verdict["sentence"].as_str().unwrap().contains(said_of_it), "{verdict:#}");
+    }
+    for honest in ["sim:consumer-nvme-ssd", "sim:he8-media-cache", "sim:usb-stick", "sim:plp-nvme-ssd"] {
+        let output = check(honest);
+        assert!(!verdict_ids(&document(&output)).contains(&"one-of-flush-and-fua"), "{honest}");
+    }
+}
+
+#[test]
+fn a_survey_says_which_pages_a_drive_tears() {
+    let drive = "sim:consumer-nvme-ssd?geometry.atomic_unit=16KiB";
+    let pages = |more: &[&str]| document(&survey(drive, more))["paths"][0]["untorn"].clone();
+    let answers = |pages: &Value| {
+        let page = |page: &Value| {
+            (page["page_bytes"].as_u64().unwrap(), page["answer"].as_str().unwrap().to_owned())
+        };
+        pages.as_array().unwrap().iter().map(page).collect::<Vec<_>>()
+    };
+    let all = pages(&[]);
+    let said: Vec<String> = answers(&all).into_iter().map(|(_, answer)| answer).collect();
+    assert_eq!(said, ["yes", "yes", "yes", "no", "no"]);
+    assert_eq!((&all[2]["rank"], &all[3]["rank"]), (&Value::from("declared"), &Value::Null));
+    let chosen = pages(&["--page-size", "16k,32k"]);
+    assert_eq!(answers(&chosen), [(16384, "yes".to_owned()), (32768, "no".to_owned())]);
+    assert_refused(&survey(drive, &["--page-size", "5k"]), 2, "4k, 8k, 16k, 32k or 64k");
+}

@@ -332,3 +332,20 @@ fn a_directory_with_something_else_is_refused_before_anything_is_measured() {
     assert_eq!(entries(place.here.path()), Vec::<String>::new(), "it was run");
     assert_eq!(std::fs::read_to_string(other.path().join("thesis")).unwrap(), "years of work");
 }
+
+/// tmpfs sets no FMODE_CAN_ATOMIC_WRITE (mm/shmem.c), and through the page cache no file system takes untorn
+/// writes (fs/read_write.c, `generic_atomic_write_valid`).
+#[test]
+fn untorn_writes_are_refused_where_the_kernel_takes_none() {
+    let shm = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = shm.path().join("file");
+    let typed = format!("load {} --size 1M --write 100 --count 9 --atomic", file.display());
+    let output = Place::new().run(&typed);
+    assert_ne!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(stderr(&output).contains("the kernel takes no untorn writes there"), "{}", said(&output));
+    let output = Place::new().run("load file --size 1M --write 100 --count 9 --atomic --cached");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = Place::new().run("fio --name=x --filename=f --size=1m --rw=write --atomic=1");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("direct=1"), "{}", said(&output));
+}

@@ -120,3 +120,22 @@ fn names_that_mean_nothing_are_refused_with_what_there_is() {
         assert!(stderr(&output).contains(expected), "{typed}: {}", said(&output));
     }
 }
+
+#[test]
+fn untorn_writes_are_taken_within_the_unit_of_the_drive_and_refused_beyond() {
+    let drive = "sim:consumer-nvme-ssd?size=64MiB&geometry.atomic_unit=16KiB&geometry.atomic_boundary=32KiB";
+    let words = "--random --write 100 --count 200 --verify --atomic --block-size";
+    let run = document(&format!("load {drive} {words} 16k"));
+    let atomic = run.pointer("/targets/0/atomic").unwrap();
+    assert_eq!(*atomic, serde_json::json!({"unit_bytes": 16384, "refused": 0, "torn": 0}));
+    assert!(document(&format!("load {drive} --count 9")).pointer("/targets/0/atomic").is_none());
+    for (target, size, why) in [
+        (drive, "32k", "powers of two up to 16 KiB"),
+        (drive, "12k", "powers of two up to 16 KiB"),
+        ("sim:consumer-nvme-ssd?size=64MiB", "4k", "powers of two up to 512 B"),
+    ] {
+        let output = Place::new().run(&format!("load {target} {words} {size}"));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(stderr(&output).contains(why), "{}", said(&output));
+    }
+}

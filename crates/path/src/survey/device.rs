@@ -82,11 +82,14 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
         }
     };
     node.cache = cache;
-    let (unit, boundary) = (info.atomic_unit, info.atomic_boundary);
-    node.untorn = Untorn::Units(Units { min: info.logical_block.0, max: unit.0, boundary: boundary.0 });
-    let means = "the largest write that a power cut does not tear, and the boundaries that it must not cross";
-    node.saw(source, format!("unit={} boundary={}", unit.0, boundary.0), means);
     node.saw(source, value, means);
+    let (unit, boundary) = (info.atomic_unit.0, info.atomic_boundary.0);
+    node.untorn = Untorn::Units(Units { min: info.logical_block.0, max: unit, boundary });
+    node.saw(
+        source,
+        format!("atomic unit {unit}, boundary {boundary}"),
+        "the largest write that a power cut does not tear, and the boundaries that it must not cross, in bytes",
+    );
     node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };
     let fua = if info.fua_native { "FUA is taken" } else { "FUA is not taken" };
     let means = match (info.fua_native, info.volatile_cache) {
