@@ -23,6 +23,7 @@ pub mod enforce;
 pub mod error;
 pub mod explain;
 pub use plumb_state::whole_file as file;
+mod configurators;
 pub mod gateway;
 pub mod heal;
 pub mod journal;

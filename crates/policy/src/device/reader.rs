@@ -15,7 +15,7 @@ use super::{attached_cache, kernel, place, protection, refusal};
 use crate::gateway::{Disk, Gateway};
 use crate::state::Found;
 use crate::view::{DeviceView, Holder, KernelSide, PolicyDocument};
-use crate::{many, plan};
+use crate::{configurators, many, plan};
 use plumb_linux::inventory::{Block, BlockKind, Inventory, InventoryError};
 
 /// Readings of one disk, before it is known what stands on it.
@@ -35,6 +35,8 @@ pub struct Reader<'a> {
     now: Timestamp,
     names: HashMap<String, Names>,
     twins: HashMap<String, Vec<String>>,
+    /// Settings of other programs that change write caches.
+    configured: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -55,7 +57,8 @@ impl<'a> Reader<'a> {
             names.insert(block.name.clone(), read);
         }
         twins.retain(|_, names| names.len() > 1);
-        Ok(Self { gateway, inventory, claims, now, names, twins })
+        let configured = configurators::find(gateway.tree());
+        Ok(Self { gateway, inventory, claims, now, names, twins, configured })
     }
 
     fn names(&self, block: &Block) -> Names {
@@ -339,7 +342,30 @@ impl<'a> Reader<'a> {
             });
         }
         found.extend(self.expired(block, names));
+        found.extend(self.configurators());
         found
+    }
+
+    /// Returns the settings of other programs that change write caches, each with its program and file.
+    pub fn configured(&self) -> &[String] {
+        &self.configured
+    }
+
+    /// Names the programs beside plumb that set write caches here.
+    fn configurators(&self) -> Option<Finding> {
+        let mut programs: Vec<&str> =
+            self.configured.iter().filter_map(|line| line.split(':').next()).collect();
+        programs.dedup();
+        (!programs.is_empty()).then(|| Finding {
+            id: "other-configurator".to_owned(),
+            severity: Severity::Info,
+            sentence: format!(
+                "Write caches are set by {} too: what it sets at boot, at resume or when a disk appears undoes a policy.",
+                programs.join(", ")
+            ),
+            evidence: self.configured.clone(),
+            remedy: "Take the setting out of the file that is named, or let it say what the policy says.".to_owned(),
+        })
     }
 
     fn expired(&self, block: &Block, names: &Names) -> Option<Finding> {
