@@ -41,7 +41,7 @@ fn it_holds_what_was_promised_and_leaves_no_file() {
     assert_eq!(entries(place.path()), Vec::<String>::new(), "the test file stayed");
     assert!(run.path().join("report.html").is_file());
     assert_eq!(document["run_directory"], run.path().to_str().unwrap());
-    crate::old_runs::each_phase_has_its_own_series(run.path());
+    crate::old_runs::each_phase_has_its_own_series(run.path(), 8);
 
     // Other programs may flush meanwhile, so the outside count is an upper bound.
     let accounts = document["accounting"].as_array().unwrap();

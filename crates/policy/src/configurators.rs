@@ -36,7 +36,7 @@ const CONFIGURATORS: [Configurator; 6] = [
 ];
 
 /// Returns each line of a setting that changes write caches: `hdparm: /etc/hdparm.conf: write_cache = off`.
-pub fn find(tree: &dyn Tree) -> Vec<String> {
+pub(crate) fn find(tree: &dyn Tree) -> Vec<String> {
     let mut found = Vec::new();
     for configurator in &CONFIGURATORS {
         for file in files(tree, configurator) {

@@ -34,7 +34,7 @@ proptest! {
 }
 
 /// Words, with those that they need.
-const FLAGS: [&str; 57] = [
+const FLAGS: [&str; 58] = [
     "--depth-shared --threads-shared --weights 3,1",
     "--offset 1M",
     "--length 1G",

@@ -26,7 +26,7 @@ fn set_flushes(document: &mut RunDocument, flushes: u64) {
 }
 
 /// Rules of profiles, of policies and of many hosts, which are made elsewhere.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "claim-expired",
     "h10-zfs-remembers",
     "hosts-missing",
@@ -34,6 +34,7 @@ const ELSEWHERE: [&str; 10] = [
     "limit-missed",
     "limit-unmeasured",
     "no-kernel-view",
+    "other-configurator",
     "protection-failed",
     "start-skew",
     "straggler",
