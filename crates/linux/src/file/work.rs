@@ -15,8 +15,9 @@ use super::uncached::DONTCACHE;
 use super::zeroes::ZEROES_BYTES;
 use super::{Grid, TargetKind};
 
-/// `RWF_ATOMIC` of include/uapi/linux/fs.h, Linux 6.11: the write is taken whole or refused.
-const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
+/// `RWF_ATOMIC` of include/uapi/linux/fs.h, Linux 6.11: the write is taken whole or refused. Memory that is
+/// registered with a ring is refused too (`generic_atomic_write_valid` in fs/read_write.c).
+pub(crate) const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
 
 /// One system call. Offsets and lengths are bytes of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 use io_uring::{opcode, types};
 
 use super::ring::{OwnFd, Ring};
-use crate::file::work::Call;
+use crate::file::work::{ATOMIC, Call};
 use crate::file::zeroes::zeroes;
 use crate::sync_file_range::WRITTEN_BACK;
 use plumb_block::FlushCall;
@@ -42,8 +42,9 @@ macro_rules! push_through {
             }
             Call::Write { offset, length, done, flags } => {
                 let (at, length) = part($memory, done, length);
+                let is_registered = !flags.contains(ATOMIC);
                 let flags = flags.bits().cast_signed();
-                match $ring.buffer_index(at, length as usize) {
+                match $ring.buffer_index(at, length as usize).filter(|_| is_registered) {
                     Some(index) => {
                         let write = opcode::WriteFixed::new($fd, at, length, index);
                         push_entry!($ring, write.offset(offset).rw_flags(flags), $user_data)

@@ -4,6 +4,7 @@ use plumb_path::Severity;
 
 use super::evidence::Evidence;
 use super::outcome::Verdict;
+use crate::document::{RunJob, RunTarget};
 use crate::headline::{capital, sentence};
 use crate::quantity::count;
 
@@ -38,12 +39,18 @@ pub(super) fn operations_failed(evidence: &Evidence<'_>) -> Option<Verdict> {
     if evidence.document.failed || (failed == 0 && flushes == 0) {
         return None;
     }
-    let (severity, sentence) = match flushes {
-        0 => {
+    let refused = |(label, target, _): (&str, &RunTarget, &RunJob)| {
+        let is_refused = target.atomic.is_some_and(|atomic| atomic.refused > 0);
+        let why = target.failed_because.as_ref().filter(|_| is_refused)?;
+        Some(format!("{label}: {why}."))
+    };
+    let (severity, sentence) = match (flushes, evidence.targets().find_map(refused)) {
+        (0, Some(all)) => (Severity::Warning, all),
+        (0, None) => {
             let text = format!("{} operations failed; the figures are of those that did not.", count(failed));
             (Severity::Warning, text)
         }
-        flushes => (
+        (flushes, _) => (
             Severity::Danger,
             format!("{} flushes failed: what was written before them may not be durable.", count(flushes)),
         ),
