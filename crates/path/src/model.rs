@@ -103,7 +103,7 @@ impl WritePath {
             sentence: format!("{} On {machine}, if it passes flushes on: {}", here.sentence, there.sentence),
         };
         self.unknown_below.clone_from(&beneath.unknown_below);
-        // What a guest is told of untorn writes says nothing of the parts in which its host writes them.
+        // Limits of untorn writes that a guest sees say nothing of the parts in which its host writes.
         self.untorn.clear();
         self.findings.extend(beneath.findings.iter().cloned());
         self
@@ -138,7 +138,7 @@ pub struct UntornPage {
     pub because: String,
     /// Rank of the claim; null without one.
     pub rank: Option<UntornRank>,
-    /// What would prove it, or what would tell more; null if the answer is no.
+    /// Proof of the claim, or a way to learn more; null if the answer is no.
     pub proof: Option<String>,
     /// Answer for a program that writes through the page cache.
     pub cached: CachedPage,
@@ -157,7 +157,7 @@ pub struct CachedPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageAnswer {
-    /// It stays whole, by the claim of this rank.
+    /// The page stays whole, by the claim of this rank.
     Yes,
     /// A power cut may leave a part of it old and a part new.
     No,

@@ -442,8 +442,8 @@ fn an_optical_drive_is_no_disk() {
     assert!(has(&path, "no-caching-page").is_none());
 }
 
-/// ld.so(8): what /etc/ld.so.preload names is loaded into every program; LD_PRELOAD is seen in the mappings of
-/// a process.
+/// ld.so(8): libraries of /etc/ld.so.preload are loaded into every program; LD_PRELOAD is seen in the
+/// mappings of a process.
 #[test]
 fn a_library_that_takes_syncs_is_a_danger() {
     let mut machine = Machine::new();

@@ -137,15 +137,15 @@ fn device_mapper_is_what_the_kernel_stacks() {
         limits(&mut machine, dm, if max > 0 { 4096 } else { 0 }, max, 0);
         let path = machine.survey("dm-0");
         let layer = if expected == "nnnnn" { layer } else { "sda" };
-        // What no drive below takes is said of the drive, what it takes of the layer that clears it.
+        // The drive is named for pages that it does not take, the layer that clears its limits for others.
         answers(&path, expected, if max > 0 { layer } else { "sda" });
         let sixteen = &path.untorn[2];
         assert_eq!(sixteen.layer.as_deref(), Some(if max > 0 { "sda" } else { "dm-0" }), "{sixteen:#?}");
     }
 }
 
-/// block/blk-settings.c, `blk_stack_atomic_writes_chunk_sectors`: a chunk of 8 KiB bounds the unit of a RAID 0
-/// over drives that take 64 KiB.
+/// block/blk-settings.c, `blk_stack_atomic_writes_chunk_sectors`: a chunk of 8 KiB bounds the unit of a RAID
+/// 0 over drives that take 64 KiB.
 #[test]
 fn the_chunk_of_an_array_bounds_its_unit() {
     let mut machine = stacked("md0", "md", WB);

@@ -1,9 +1,9 @@
-//! Other programs that set write caches on this machine: what they set at boot, at resume or when a disk appears
-//! undoes a policy.
+//! Other programs that set write caches on this machine: their settings at boot, at resume or when a disk
+//! appears undo a policy.
 //!
 //! Only their settings are read: hdparm.conf(5), udisks(8) (`WriteCacheEnabled` of a drive), smartd.conf(5)
-//! (`-e wcache,on`), rules of udev, profiles of tuned and TLP that write the attribute or call hdparm or sdparm.
-//! Files that plumb made are its own.
+//! (`-e wcache,on`), rules of udev, profiles of tuned and TLP that write the attribute or call hdparm or
+//! sdparm. Files that plumb made are its own.
 
 use plumb_linux::tree::Tree;
 

@@ -19,11 +19,11 @@ pub const PAGE_SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10
 const PROOF_OF_DRIVE: &str = "power cuts while pages are overwritten, each page checked afterwards";
 /// Proof of a claim that rests on how a file system works.
 const PROOF_OF_FILE_SYSTEM: &str = "power cuts of a simulated drive under this file system (`plumb prove app`), each page checked afterwards";
-/// What is to be done to learn more.
+/// A way to learn more.
 const PROOF_OF_UNKNOWN: &str = "name a file of the database in place of its directory, as root";
 
 /// Judgement of one layer about one page size.
-enum Judged {
+enum Verdict {
     /// The page stays whole here, if it does below.
     Whole,
     /// The page is written elsewhere and switched to, so that it stays whole whatever is below.
@@ -93,7 +93,7 @@ pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
     )
 }
 
-/// What the layers of a path say of one page size together.
+/// Statements of the layers of a path about one page size.
 #[derive(Default)]
 struct Account<'a> {
     /// The file system that replaces the page.
@@ -109,17 +109,17 @@ struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    fn of(flow: &Flow<'a>, page: u64) -> Self {
+    fn new(flow: &Flow<'a>, page: u64) -> Self {
         let mut account = Self::default();
         for (_, node) in flow.nodes().filter(|(_, node)| node.kind != LayerKind::PageCache) {
             let is_open = account.torn.is_none() && account.unknown.is_none();
             match judge(node, page) {
-                Judged::Silent => {}
-                Judged::Whole => account.declared = Some(node),
-                Judged::Replaced => account.replaced = Some(node).filter(|_| is_open),
-                Judged::Promised { by_copy } => account.promised = Some((node, by_copy)).filter(|_| is_open),
-                Judged::Torn(why) => account.torn = Some((node, why)),
-                Judged::Unknown(why) => account.unknown = account.unknown.or(Some((node, why))),
+                Verdict::Silent => {}
+                Verdict::Whole => account.declared = Some(node),
+                Verdict::Replaced => account.replaced = Some(node).filter(|_| is_open),
+                Verdict::Promised { by_copy } => account.promised = Some((node, by_copy)).filter(|_| is_open),
+                Verdict::Torn(why) => account.torn = Some((node, why)),
+                Verdict::Unknown(why) => account.unknown = account.unknown.or(Some((node, why))),
             }
             // Below a file system that replaces blocks no layer changes the answer.
             if decides(node) {
@@ -156,7 +156,7 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
         let because = format!("{} declares it, and every layer above passes it on as one", node.name);
         answered(PageAnswer::Yes, Some(node), because, Some(UntornRank::Declared), Some(PROOF_OF_DRIVE))
     };
-    let account = Account::of(flow, page);
+    let account = Account::new(flow, page);
     match (account.replaced, account.promised, account.torn, account.unknown) {
         (Some(node), ..) => by_design(node),
         (_, Some((node, true)), torn, unknown) if torn.is_some() || unknown.is_some() => by_design(node),
@@ -196,30 +196,30 @@ fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
     CachedPage { answer: PageAnswer::No, layer: cache.map(|node| node.name.clone()) }
 }
 
-fn judge(node: &Node, page: u64) -> Judged {
+fn judge(node: &Node, page: u64) -> Verdict {
     match &node.untorn {
         Untorn::Passes if node.log().is_some() => {
-            Judged::Torn(format!("{} keeps single blocks whole, not pages", node.name))
+            Verdict::Torn(format!("{} keeps single blocks whole, not pages", node.name))
         }
-        Untorn::Passes => Judged::Silent,
-        Untorn::Torn { why } => Judged::Torn(why.clone()),
-        Untorn::Unknown { why } => Judged::Unknown(why.clone()),
-        Untorn::CopyOnWrite { block } if *block >= page => Judged::Replaced,
-        Untorn::CopyOnWrite { block } => Judged::Torn(format!(
+        Untorn::Passes => Verdict::Silent,
+        Untorn::Torn { why } => Verdict::Torn(why.clone()),
+        Untorn::Unknown { why } => Verdict::Unknown(why.clone()),
+        Untorn::CopyOnWrite { block } if *block >= page => Verdict::Replaced,
+        Untorn::CopyOnWrite { block } => Verdict::Torn(format!(
             "{} replaces {} at a time, so a page of {} may become durable in parts",
             node.place(),
             kib(*block),
             kib(page)
         )),
-        Untorn::Units(units) if units.takes(page) => Judged::Whole,
-        Untorn::Units(units) => Judged::Torn(short_of(&node.name, units, page)),
-        Untorn::File { units, by_copy } if units.takes(page) => Judged::Promised { by_copy: *by_copy },
-        Untorn::File { units, .. } => Judged::Torn(short_of(node.place(), units, page)),
-        Untorn::Directory { least: Some(least), .. } if *least == page => Judged::Whole,
+        Untorn::Units(units) if units.takes(page) => Verdict::Whole,
+        Untorn::Units(units) => Verdict::Torn(short_of(&node.name, units, page)),
+        Untorn::File { units, by_copy } if units.takes(page) => Verdict::Promised { by_copy: *by_copy },
+        Untorn::File { units, .. } => Verdict::Torn(short_of(node.place(), units, page)),
+        Untorn::Directory { least: Some(least), .. } if *least == page => Verdict::Whole,
         Untorn::Directory { least: Some(least), .. } if *least > page => {
-            Judged::Torn(format!("{} writes blocks of {}", node.place(), kib(*least)))
+            Verdict::Torn(format!("{} writes blocks of {}", node.place(), kib(*least)))
         }
-        Untorn::Directory { why, .. } => Judged::Unknown(why.clone()),
+        Untorn::Directory { why, .. } => Verdict::Unknown(why.clone()),
     }
 }
 

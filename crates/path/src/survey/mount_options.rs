@@ -60,7 +60,7 @@ impl Surveyor<'_> {
         Remount { kind: &mount.kind, enter: enter.unwrap_or_default(), point: shell_word(&mount.point) }
     }
 
-    /// fs/ext4/fast_commit.c (ext4_fc_info_show): the mount table does not show fast commits, their count does.
+    /// Records fast commits, which the mount table does not show (fs/ext4/fast_commit.c, ext4_fc_info_show).
     fn fast_commits(&self, node: &mut Node, mount: &Mount) {
         let Some(device) = node.below.first().filter(|_| mount.kind == "ext4") else { return };
         let file = format!("{EXT4_SYSTEMS}/{device}/fc_info");

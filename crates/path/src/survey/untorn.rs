@@ -78,8 +78,10 @@ impl Surveyor<'_> {
         let Some(start) = start.and_then(|text| text.parse::<u64>().ok()) else { return };
         let alignment = units.min.max(units.boundary);
         if units.max > 0 && alignment > 0 && !start.saturating_mul(SECTOR).is_multiple_of(alignment) {
-            let why =
-                format!("{} starts at sector {start}, which is no multiple of {alignment} bytes", node.name);
+            let why = format!(
+                "{} starts at sector {start}, which is not a multiple of {alignment} bytes",
+                node.name
+            );
             node.saw(
                 format!("{}/start", place.sysfs),
                 start.to_string(),
@@ -216,7 +218,7 @@ impl Surveyor<'_> {
                 );
                 node.untorn = Untorn::CopyOnWrite { block };
             }
-            // What the option of the mount promises holds for the file too.
+            // A promise of the mount holds for the file too.
             (Untorn::Directory { .. }, _, FileKind::File) => stated(node, path, &limits),
             (Untorn::Directory { why, by_copy, .. }, "ext4", FileKind::Directory) => {
                 let (least, why, by_copy) = (Some(u64::from(limits.block)), why.clone(), *by_copy);
