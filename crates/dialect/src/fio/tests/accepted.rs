@@ -127,6 +127,7 @@ fn opening_and_depth() {
     assert_eq!(opening("direct=1|buffered=1").caching, Caching::Cached, "the later one holds");
     assert_eq!(opening("ioengine=mmap").caching, Caching::Mapped);
     assert_eq!(opening("ioengine=io_uring|uncached=1").caching, Caching::DropBehind);
+    assert!(opening("direct=1|atomic=1|rw=write").untorn);
     assert_eq!(opening("ioengine=io_uring").engine, EngineChoice::IoUring);
     assert_eq!(opening("ioengine=libaio|direct=1").engine, EngineChoice::Auto);
     for engine in ["sync", "psync", "pvsync", "pvsync2"] {

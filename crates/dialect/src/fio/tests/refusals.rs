@@ -22,7 +22,7 @@ const REFUSED: [(&str, &str, &str); 60] = [
     ("ioengine=mmap|direct=1", "direct", "page cache"),
     ("direct=1|uncached=1|ioengine=io_uring", "uncached", "direct"),
     ("iodepth=0", "iodepth", "1 to"),
-    ("atomic=1", "atomic", "untorn"),
+    ("atomic=1", "atomic", "direct=1"),
     ("numjobs=0", "numjobs", "1 to"),
     ("runtime=7min", "runtime", "not a time"),
     ("time_based", "time_based", "no runtime"),
