@@ -62,7 +62,7 @@ pub fn namespace(data: &[u8]) -> Option<Namespace> {
         })
     };
     let atomic = if bit(data, 24, 1)? { Some(own()?) } else { None };
-    (9..=16).contains(&shift).then_some(Namespace { block_bytes: 1 << shift, atomic })
+    (9..=16).contains(&shift).then(|| Namespace { block_bytes: 1 << shift, atomic })
 }
 
 fn word(data: &[u8], at: usize) -> Option<u16> {
@@ -112,8 +112,10 @@ mod tests {
         let own = namespace(&data).unwrap().atomic.unwrap();
         assert_eq!((own.power_fail, own.boundary_power_fail, own.normal), (3, 7, 0));
         assert_eq!(namespace(&data[..100]), None);
-        data[128 + 4 + 2] = 3;
-        assert_eq!(namespace(&data), None, "a block of 8 bytes");
+        for shift in [3, 200] {
+            data[128 + 4 + 2] = shift;
+            assert_eq!(namespace(&data), None, "a block of 2 to the power of {shift} bytes");
+        }
     }
 
     proptest::proptest! {
