@@ -18,7 +18,8 @@ const BEYOND_TOLD_FROM: f64 = 0.1;
 pub(crate) fn lines(document: &RunDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if document.is_check() {
-        return document.all_paths().into_iter().flat_map(untorn::lines).collect();
+        // The path of a check is that of its test file, of which file systems say more than of a directory.
+        return document.path.iter().flat_map(untorn::lines).collect();
     }
     for (label, target) in document.labels().into_iter().zip(&document.targets) {
         lines.push(format!("{label}: {}", of_target(document, target)));

@@ -104,7 +104,7 @@ fn brief(document: &RunDocument, headline: &Headline, title: &str, facts: &[Stri
     for line in sentences::unmeasured(document) {
         out.push_str(&hang("  ", &printable(&line), width));
     }
-    for line in document.all_paths().into_iter().filter(|_| document.is_check()).flat_map(untorn::lines) {
+    for line in document.path.iter().filter(|_| document.is_check()).flat_map(untorn::lines) {
         out.push_str(&hang("  ", &printable(&line), width));
     }
     out.push('\n');
