@@ -2,7 +2,7 @@
 //! beside it: guards against a page that is said to stay whole where the kernel would split or refuse it.
 
 use plumb_linux::probe::Request;
-use plumb_linux::tree::{Attributes, FileKind, Stat, UntornLimits, WriteLimits};
+use plumb_linux::tree::{Attributes, FileKind, Stat, Tree, UntornLimits, WriteLimits};
 use plumb_path::{PAGE_SIZES, PageAnswer, UntornRank, WritePath};
 
 use crate::machine::{Machine, WB, WT, has, stacked};
@@ -127,21 +127,22 @@ fn a_partition_that_starts_askew_takes_none() {
 /// dm-crypt has none, so the kernel clears them; dm-linear has (Linux 6.14).
 #[test]
 fn device_mapper_is_what_the_kernel_stacks() {
-    for (max, expected, layer) in [(16 * KIB, "yyynn", "sda"), (0, "nnnnn", "dm-0")] {
+    for (max, expected, sixteen) in [(16 * KIB, "yyynn", "sda"), (0, "nnnnn", "dm-0")] {
         let mut machine = stacked("dm-0", "dm", WB);
         machine.tree.put_text(LINUX, "6.16.0\n");
-        let sda = "/sys/class/block/sda";
-        let sda = plumb_linux::tree::Tree::canonical(&machine.tree, sda).unwrap();
+        let sda = canonical(&machine, "sda");
         limits(&mut machine, &sda, 4096, 16 * KIB, 0);
-        let dm = "/sys/devices/virtual/block/dm-0";
-        limits(&mut machine, dm, if max > 0 { 4096 } else { 0 }, max, 0);
+        limits(&mut machine, "/sys/devices/virtual/block/dm-0", max.min(4096), max, 0);
         let path = machine.survey("dm-0");
-        let layer = if expected == "nnnnn" { layer } else { "sda" };
         // The drive is named for pages that it does not take, the layer that clears its limits for others.
-        answers(&path, expected, if max > 0 { layer } else { "sda" });
-        let sixteen = &path.untorn[2];
-        assert_eq!(sixteen.layer.as_deref(), Some(if max > 0 { "sda" } else { "dm-0" }), "{sixteen:#?}");
+        answers(&path, expected, "sda");
+        assert_eq!(path.untorn[2].layer.as_deref(), Some(sixteen), "{:#?}", path.untorn[2]);
     }
+}
+
+/// The directory of a disk in /sys, without links.
+fn canonical(machine: &Machine, disk: &str) -> String {
+    machine.tree.canonical(&format!("/sys/class/block/{disk}")).unwrap()
 }
 
 /// block/blk-settings.c, `blk_stack_atomic_writes_chunk_sectors`: a chunk of 8 KiB bounds the unit of a RAID
@@ -150,7 +151,7 @@ fn device_mapper_is_what_the_kernel_stacks() {
 fn the_chunk_of_an_array_bounds_its_unit() {
     let mut machine = stacked("md0", "md", WB);
     machine.tree.put_text(LINUX, "6.16.0\n");
-    let sda = plumb_linux::tree::Tree::canonical(&machine.tree, "/sys/class/block/sda").unwrap();
+    let sda = canonical(&machine, "sda");
     limits(&mut machine, &sda, 512, 64 * KIB, 0);
     limits(&mut machine, "/sys/devices/virtual/block/md0", 512, 8 * KIB, 0);
     answers(&machine.survey("md0"), "yynnn", "md0");
@@ -161,7 +162,7 @@ fn the_chunk_of_an_array_bounds_its_unit() {
 fn a_parity_array_takes_none() {
     let mut machine = stacked("md0", "md", WB);
     machine.tree.put_text(LINUX, "6.16.0\n");
-    let sda = plumb_linux::tree::Tree::canonical(&machine.tree, "/sys/class/block/sda").unwrap();
+    let sda = canonical(&machine, "sda");
     limits(&mut machine, &sda, 512, 64 * KIB, 0);
     limits(&mut machine, "/sys/devices/virtual/block/md0", 0, 0, 0);
     machine.tree.put_text("/sys/devices/virtual/block/md0/md/level", "raid5\n");
@@ -179,7 +180,7 @@ fn a_file_on_ext4_takes_what_statx_says() {
         let path = machine.survey("/srv/db");
         answers(&path, expected, "ext4 /srv");
         is_torn_in_page_cache(&path);
-        assert_eq!(has(&path, "untorn-lost-above").is_some(), true, "the drive takes 64 KiB");
+        assert!(has(&path, "untorn-lost-above").is_some(), "the drive takes 64 KiB");
     }
 }
 
