@@ -15,6 +15,7 @@
 //! - [`judge`]: each state mounted and put before the checker.
 //! - [`observed`]: results of checks by what the checks have read, so that most states need none.
 //! - [`proof`]: all of it put together, and what to change.
+//! - [`posix`]: a file system that promises only what POSIX does, recorded from system calls.
 //! - [`trace`]: the system calls of a program, and what it leaves to luck.
 //! - [`roles`]: what the blocks of a drive are for.
 //! - [`witness`]: a writer, a witness and real cuts of power.
@@ -29,6 +30,7 @@ pub mod file_system;
 pub mod judge;
 mod mount_point;
 pub mod observed;
+pub mod posix;
 pub mod profile;
 pub mod proof;
 pub mod recording;

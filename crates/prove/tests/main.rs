@@ -11,6 +11,7 @@ mod injected;
 mod judged;
 mod known_roles;
 mod mounted;
+mod posix_model;
 mod proved;
 mod recorded;
 mod session;

@@ -129,7 +129,7 @@ fn with_flushes(recorded: &Recorded, places: &[usize]) -> Recorded {
         if places.contains(&number) {
             let id = CommandId(changed.commands.len() as u32);
             let range = LbaRange::new(Lba(0), 0);
-            changed.commands.push(Command { op: Op::Flush, range, contents: Vec::new() });
+            changed.commands.push(Command::new(Op::Flush, range, Vec::new()));
             events.extend([(at, Event::Submitted(id)), (at, Event::Completed(id))]);
         }
         events.push((at, event));

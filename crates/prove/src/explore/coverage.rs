@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Bounds of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// A window with at most this many pieces at risk (blocks that differ, and atomic writes) is explored
-    /// whole.
+    /// A window is explored whole if its pieces at risk (blocks that differ, and atomic writes) leave at most
+    /// two to the power of this many choices. A block that was written n times leaves n + 1.
     pub pieces: u32,
     /// Largest number of commands at risk in a window for which all subsets of commands are explored.
     pub commands: u32,

@@ -131,6 +131,9 @@ impl<'a> Cursor<'a> {
             self.show(show)?;
             return ControlFlow::Continue(true);
         }
+        if !self.is_possible() {
+            return ControlFlow::Continue(true);
+        }
         let mut open = self.open.clone();
         open.sort_unstable();
         let run = |spot: &usize| self.cut.spots[*spot].run;
@@ -163,8 +166,16 @@ impl<'a> Cursor<'a> {
         ControlFlow::Continue(false)
     }
 
-    /// Shows the state as it is.
+    /// Returns true if each surviving piece has all that it needs.
+    fn is_possible(&self) -> bool {
+        self.cut.dependences.iter().all(|one| self.survives[one.needs] || !self.survives[one.piece])
+    }
+
+    /// Shows the state as it is; nothing if no cut leaves it.
     pub(super) fn show(&self, show: Show<'_>) -> ControlFlow<()> {
+        if !self.is_possible() {
+            return ControlFlow::Continue(());
+        }
         show(&State { cursor: self, picks: &[], hash: self.hash })
     }
 }
@@ -229,7 +240,7 @@ impl State<'_> {
         let pick = self.picks.iter().find(|(open, _)| *open == spot).map(|(_, pick)| *pick);
         let left = match cut.versions(spot) {
             [Version { piece: Some(piece), .. }] if survives[*piece] => {
-                Survivor::Command(cut.pieces[*piece].command.0.into())
+                Survivor::Command(cut.runs[cut.spots[spot].run].versions[0].id)
             }
             _ => pick.unwrap_or(left[spot]),
         };

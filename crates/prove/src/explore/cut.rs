@@ -1,6 +1,7 @@
 //! States that a cut at one moment may leave, prepared for going from one state to the next at little cost.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,6 +18,12 @@ pub(super) struct Piece {
     pub(super) command: CommandId,
     /// Where, by the places of the spots.
     pub(super) spots: Vec<usize>,
+}
+
+/// A piece that survives only together with another one.
+pub(super) struct Dependence {
+    pub(super) piece: usize,
+    pub(super) needs: usize,
 }
 
 /// A block in which it matters what survives.
@@ -64,6 +71,7 @@ pub(super) struct Cut<'a> {
     pub(super) pieces: Vec<Piece>,
     /// Pieces that may be lost, by command.
     pub(super) commands: Vec<Whole>,
+    pub(super) dependences: Vec<Dependence>,
 }
 
 impl<'a> Cut<'a> {
@@ -80,6 +88,7 @@ impl<'a> Cut<'a> {
             versions: Vec::new(),
             pieces: Vec::new(),
             commands: Vec::new(),
+            dependences: Vec::new(),
         };
         // Of each version that may be lost: its command, its block unless the command cannot be torn, and
         // where it lies.
@@ -101,7 +110,8 @@ impl<'a> Cut<'a> {
                 let at_risk = run.versions.iter().enumerate().filter(|(_, one)| !one.is_decisive);
                 versions.extend(at_risk.map(|(place, one)| {
                     let block = if whole[place] { 0 } else { lba };
-                    (one.id, block, cut.spots.len(), place)
+                    let leader = recording.leader(CommandId(one.id as u32));
+                    (u64::from(leader.0), block, cut.spots.len(), place)
                 }));
                 cut.spots.push(Spot { lba, run: number, versions: first..cut.versions.len() });
             }
@@ -124,7 +134,38 @@ impl<'a> Cut<'a> {
             whole.pieces.end = cut.pieces.len();
             cut.commands.push(whole);
         }
+        cut.dependences = cut.dependences();
         cut
+    }
+
+    /// Finds the pieces that need others. Of what is not among the pieces nothing can be lost.
+    fn dependences(&self) -> Vec<Dependence> {
+        let mut found = Vec::new();
+        let number = |id| self.pieces.binary_search_by_key(&id, |piece| piece.command).ok();
+        for spot in 0..self.spots.len() {
+            let versions = self.runs[self.spots[spot].run].versions.iter().zip(self.versions(spot));
+            for (one, version) in versions {
+                let needs = self.command(one.id).needs.iter().filter_map(|id| number(*id));
+                let Some(piece) = version.piece else { continue };
+                found.extend(needs.filter(|needs| *needs != piece).map(|needs| Dependence { piece, needs }));
+            }
+        }
+        found
+    }
+
+    /// Returns the pieces by the spot in which alone each lies, and those that lie in several. In one spot the
+    /// last of the survivors decides, so that at most one of its pieces has to survive for each state.
+    pub(super) fn alternatives(&self) -> Vec<Vec<usize>> {
+        let mut by_spot: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut alternatives = Vec::new();
+        for (number, piece) in self.pieces.iter().enumerate() {
+            match piece.spots[..] {
+                [only] => by_spot.entry(only).or_default().push(number),
+                _ => alternatives.push(vec![number]),
+            }
+        }
+        alternatives.extend(by_spot.into_values());
+        alternatives
     }
 
     /// The blocks of a run; where nothing but zeroes may be left beside what is stored, those that are not

@@ -140,7 +140,8 @@ impl Explorer<'_> {
                 return ControlFlow::Continue(());
             }
             let versions = moment.windows.iter().flat_map(Window::runs).flat_map(|run| run.versions);
-            at_risk.extend(versions.filter(|one| !one.is_decisive).map(|one| CommandId(one.id as u32)));
+            let at_risk_now = versions.filter(|one| !one.is_decisive);
+            at_risk.extend(at_risk_now.map(|one| self.recording.leader(CommandId(one.id as u32))));
             ControlFlow::Break(())
         });
         debug_assert!(ended.is_break() || at_risk.is_empty());

@@ -63,7 +63,7 @@ impl Pass {
         show: Show<'_>,
     ) -> ControlFlow<(), Coverage> {
         let mut cursor = Cursor::new(cut);
-        let (count, pieces) = (cut.commands.len(), cut.pieces.len());
+        let count = cut.commands.len();
         let pieces_max = if self == Self::Few { limits.pieces.min(FEW_PIECES) } else { limits.pieces };
         match self {
             Self::Edges => {
@@ -72,40 +72,67 @@ impl Pass {
                 cursor.each_order(ORDERS_MAX, true, show)?;
             }
             Self::Prefixes => prefixes(&mut cursor, count, show)?,
-            Self::Few | Self::Whole if pieces <= pieces_max as usize => {
-                subsets(&mut cursor, pieces, &Cursor::flip, &mut |cursor| {
-                    cursor.each_order(usize::MAX, false, show)
-                })?;
-                return ControlFlow::Continue(Coverage::Exhaustive);
+            Self::Few | Self::Whole => {
+                let alternatives = cut.alternatives();
+                if choices(&alternatives) <= 1 << pieces_max {
+                    each_choice(&mut cursor, &alternatives, show)?;
+                    return ControlFlow::Continue(Coverage::Exhaustive);
+                }
             }
             Self::Tears => tears(&mut cursor, cut, show)?,
             Self::Pairs if count <= PAIRS_MAX => pairs(&mut cursor, count, show)?,
             Self::Drawn => drawn(&mut cursor, cut, seed, show)?,
             Self::Subsets if count <= limits.commands as usize => {
-                let has_all = subsets(&mut cursor, count, &Cursor::flip_command, &mut |cursor| {
+                let has_all = subsets(&mut cursor, count, &mut |cursor| {
                     cursor.each_order(ORDERS_MAX, true, show)
                 })?;
                 if has_all {
                     return ControlFlow::Continue(Coverage::Bounded);
                 }
             }
-            Self::Few | Self::Whole | Self::Pairs | Self::Subsets => {}
+            Self::Pairs | Self::Subsets => {}
         }
         ControlFlow::Continue(Coverage::Sampled)
     }
 }
 
+/// Returns the number of ways to let at most one of each group survive; `u64::MAX` if it is larger.
+fn choices(alternatives: &[Vec<usize>]) -> u64 {
+    alternatives.iter().fold(1, |all, pieces| all.saturating_mul(pieces.len() as u64 + 1))
+}
+
+/// Shows the states in which at most one piece of each group survives: an odometer.
+fn each_choice(cursor: &mut Cursor<'_>, alternatives: &[Vec<usize>], show: Show<'_>) -> ControlFlow<()> {
+    let mut survivors = vec![0; alternatives.len()];
+    loop {
+        cursor.each_order(usize::MAX, false, show)?;
+        let mut place = 0;
+        loop {
+            let Some(pieces) = alternatives.get(place) else { return ControlFlow::Continue(()) };
+            if survivors[place] > 0 {
+                cursor.flip(pieces[survivors[place] - 1]);
+            }
+            if survivors[place] < pieces.len() {
+                cursor.flip(pieces[survivors[place]]);
+                survivors[place] += 1;
+                break;
+            }
+            survivors[place] = 0;
+            place += 1;
+        }
+    }
+}
+
 /// All subsets, each one flip away from the one before: a Gray code. Whether all orders of landing were
 /// shown, too.
-fn subsets<'c>(
-    cursor: &mut Cursor<'c>,
+fn subsets(
+    cursor: &mut Cursor<'_>,
     count: usize,
-    flip: &dyn Fn(&mut Cursor<'c>, usize),
     each_order: &mut dyn FnMut(&Cursor<'_>) -> ControlFlow<(), bool>,
 ) -> ControlFlow<(), bool> {
     let mut has_all = each_order(cursor)?;
     for number in 1_u64..1 << count {
-        flip(cursor, number.trailing_zeros() as usize);
+        cursor.flip_command(number.trailing_zeros() as usize);
         has_all &= each_order(cursor)?;
     }
     ControlFlow::Continue(has_all)

@@ -43,12 +43,17 @@ impl Replay<'_> {
         let drive_of = |id: &CommandId| recording.drive_of(recording.commands[id.0 as usize].range.lba.0);
         let (mut required, mut has_grown) = (None, true);
         for (event, (_, happened)) in recording.events.iter().enumerate().take(until) {
-            if let Event::Completed(id) = happened {
-                let op = recording.commands[id.0 as usize].op;
-                if has_grown && event >= from && (op == Op::Flush || is_fua(op) || !promise.volatile) {
-                    cut(&Moment { event, windows: &windows, image: &image, required })?;
-                    has_grown = false;
+            let makes_durable = match happened {
+                Event::Completed(id) => {
+                    let op = recording.commands[id.0 as usize].op;
+                    op == Op::Flush || is_fua(op) || !promise.volatile
                 }
+                Event::Persisted(_) => true,
+                _ => false,
+            };
+            if has_grown && event >= from && makes_durable {
+                cut(&Moment { event, windows: &windows, image: &image, required })?;
+                has_grown = false;
             }
             match happened {
                 Event::Submitted(id) => {
@@ -73,6 +78,11 @@ impl Replay<'_> {
                         window.submit_flush(flush);
                         window.complete(flush, Landing::Unknown, &mut store);
                     }
+                }
+                Event::Persisted(id) => {
+                    let mut store =
+                        |range, id: &CommandId| image.apply(range, &recording.commands[id.0 as usize]);
+                    windows[drive_of(id)].destage(u64::from(id.0), &mut store);
                 }
                 Event::Failed(id) => {
                     windows[drive_of(id)].fail(u64::from(id.0));

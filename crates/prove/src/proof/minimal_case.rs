@@ -163,7 +163,8 @@ impl Case<'_> {
                     label: format!("acknowledged {number}"),
                     fate: None,
                 }),
-                Event::Submitted(id) => {
+                // The first of a group stands for all of it.
+                Event::Submitted(id) if self.recording.leader(*id) == *id => {
                     places.insert(*id, items.len());
                     items.push(TimelineItem { from, ..self.command(*id, fates) });
                 }
@@ -172,7 +173,7 @@ impl Case<'_> {
                         items[*place].until = Some(from);
                     }
                 }
-                Event::Marked(_) => {}
+                Event::Submitted(_) | Event::Persisted(_) | Event::Marked(_) => {}
             }
         }
         // What led to the first command began before it.

@@ -127,11 +127,13 @@ impl Recording {
         recording.further_drives = head.further_drives;
         for _ in 0..head.commands {
             let command: Command = lines.next()?;
-            let Command { op, range, contents } = &command;
+            let Command { op, range, contents, group, needs } = &command;
             let is_within = range.lba.0.checked_add(range.nlb).is_some_and(|end| end <= recording.blocks());
             let blocks = if matches!(op, Op::Write { .. }) { range.nlb } else { 0 };
             let is_known = contents.iter().all(|content| content.0 as usize <= head.contents);
-            if !is_within || contents.len() as u64 != blocks || !is_known {
+            let number = recording.commands.len() as u32;
+            let are_earlier = group.iter().chain(needs).all(|other| other.0 <= number);
+            if !is_within || contents.len() as u64 != blocks || !is_known || !are_earlier {
                 return Err(lines.malformed("a command outside the device, or without its contents"));
             }
             recording.commands.push(command);
@@ -164,7 +166,7 @@ impl Recording {
 
     const fn command_of(&self, event: &Event) -> Option<super::CommandId> {
         match event {
-            Event::Submitted(id) | Event::Completed(id) | Event::Failed(id) => Some(*id),
+            Event::Submitted(id) | Event::Completed(id) | Event::Failed(id) | Event::Persisted(id) => Some(*id),
             Event::Acknowledged(_) | Event::Marked(_) => None,
         }
     }

@@ -26,6 +26,8 @@ pub enum Event {
     Completed(CommandId),
     /// The command failed, or the device gave no answer.
     Failed(CommandId),
+    /// The command became durable by itself, without a flush: by a sync call of a file system that is modelled.
+    Persisted(CommandId),
     /// The application said that what it calls by this number is done: from here on it must survive.
     Acknowledged(u64),
     /// Something worth knowing when: the application was started, a system call returned.
@@ -42,9 +44,21 @@ pub struct Command {
     /// Content that each block of a write is to hold; empty for other commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,
+    /// First command of a group that survives or is lost as a whole, such as the two entries of a rename; `None`
+    /// for a command on its own. The first command of a group names itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<CommandId>,
+    /// Earlier groups, by their first commands, that survive wherever this command does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<CommandId>,
 }
 
 impl Command {
+    /// Creates a command that survives or is lost by itself.
+    pub const fn new(op: Op, range: LbaRange, contents: Vec<Content>) -> Self {
+        Self { op, range, contents, group: None, needs: Vec::new() }
+    }
+
     /// Returns the content that the command leaves in block `lba`, which is one of its own.
     pub fn content(&self, lba: u64) -> Content {
         let index = lba.checked_sub(self.range.lba.0).and_then(|index| usize::try_from(index).ok());
@@ -93,9 +107,14 @@ impl Recording {
         let blocks = bytes.chunks_exact(self.logical_block.0 as usize);
         let contents = blocks.map(|block| self.contents.number(block)).collect();
         let id = CommandId(self.commands.len() as u32);
-        self.commands.push(Command { op, range, contents });
+        self.commands.push(Command::new(op, range, contents));
         self.events.push((at, Event::Submitted(id)));
         id
+    }
+
+    /// Returns the command that stands for the group of a command; the command itself if it has none.
+    pub fn leader(&self, id: CommandId) -> CommandId {
+        self.commands[id.0 as usize].group.unwrap_or(id)
     }
 
     /// Puts down what happened now.
