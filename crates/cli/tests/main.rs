@@ -60,6 +60,7 @@ mod policy_documents;
 mod policy_refusals;
 mod prove_app;
 mod prove_campaign;
+mod prove_posix;
 mod prove_trace;
 mod restore;
 mod schemas;

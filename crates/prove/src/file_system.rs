@@ -36,6 +36,11 @@ pub enum FileSystem {
     Btrfs,
     /// None: the subject works on the block device.
     None,
+    /// The POSIX model ([`posix`](crate::posix)): a directory of this machine, by the system calls alone.
+    Posix,
+    /// The POSIX model, where blocks that were never written may hold anything.
+    #[serde(rename = "posix:garbage")]
+    PosixGarbage,
 }
 
 /// Properties of one file system.
@@ -88,7 +93,11 @@ const KINDS: [Kind; 3] = [
 
 impl std::fmt::Display for FileSystem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.kind().map_or("none", |kind| kind.name))
+        f.write_str(match self {
+            Self::Posix => "posix",
+            Self::PosixGarbage => "posix:garbage",
+            _ => self.kind().map_or("none", |kind| kind.name),
+        })
     }
 }
 
@@ -97,15 +106,26 @@ impl FromStr for FileSystem {
 
     fn from_str(typed: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|known| known.to_string() == typed);
-        let unknown =
-            || format!("`{typed}` is not a file system for a proof: expected ext4, xfs, btrfs or none");
+        let expected = "expected ext4, xfs, btrfs, none, posix or posix:garbage";
+        let unknown = || format!("`{typed}` is not a file system for a proof: {expected}");
         known.ok_or_else(|| Error::usage(unknown()))
     }
 }
 
 impl FileSystem {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::None];
+    pub const ALL: [Self; 6] =
+        [Self::Ext4, Self::Xfs, Self::Btrfs, Self::None, Self::Posix, Self::PosixGarbage];
+
+    /// Returns true for the POSIX model, which has no drive.
+    pub const fn is_posix(self) -> bool {
+        matches!(self, Self::Posix | Self::PosixGarbage)
+    }
+
+    /// Returns true for a file system that is mounted on a drive.
+    pub fn is_mounted(self) -> bool {
+        self.kind().is_some()
+    }
 
     fn kind(self) -> Option<&'static Kind> {
         KINDS.get(self as usize)

@@ -1,6 +1,8 @@
-//! Directories to mount at. A plumb that is killed leaves its own behind, and the next one removes it.
+//! Directories to mount at, and to make files in. A plumb that is killed leaves its own behind, and the next one removes it.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use plumb_state::{LockedRecord, Owner};
@@ -8,19 +10,44 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result, cannot};
 
-const PREFIX: &str = "plumb-prove-";
+/// Use of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Something is mounted at it.
+    Mounts,
+    /// Files are made in it.
+    Files,
+}
 
-/// An empty directory, locked while it is in use. It goes when this is dropped.
+impl Use {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Mounts => "plumb-prove-",
+            Self::Files => "plumb-scratch-",
+        }
+    }
+}
+
+/// A directory, empty at first and locked while it is in use. It goes when this is dropped.
 pub(crate) struct MountPoint {
     directory: TempDir,
     _lock: LockedRecord,
 }
 
 impl MountPoint {
-    /// Makes one in `directory`, and removes what killed processes left there.
+    /// Makes one to mount at in `directory`, and removes what killed processes left there.
     pub(crate) fn new(directory: &Path) -> Result<Self> {
-        sweep(directory);
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory);
+        Self::make(directory, Use::Mounts)
+    }
+
+    /// Makes one for files in `directory`, and removes what killed processes left there, with its files.
+    pub(crate) fn scratch(directory: &Path) -> Result<Self> {
+        Self::make(directory, Use::Files)
+    }
+
+    fn make(directory: &Path, of: Use) -> Result<Self> {
+        sweep(directory, of);
+        let made = tempfile::Builder::new().prefix(of.prefix()).tempdir_in(directory);
         let made = made.map_err(|error| {
             let what = format!("cannot make a directory in {}: {error}", directory.display());
             Error::missing(what, "make room there, or name another directory with TMPDIR")
@@ -28,7 +55,7 @@ impl MountPoint {
         match LockedRecord::take_over(made.path()).map_err(|error| Error::failed(&error, &error.source))? {
             Owner::Dead(lock) => Ok(Self { directory: made, _lock: lock }),
             // Another process took it for a left one before it was locked.
-            Owner::Alive | Owner::None => Self::new(directory),
+            Owner::Alive | Owner::None => Self::make(directory, of),
         }
     }
 
@@ -36,20 +63,49 @@ impl MountPoint {
         self.directory.path()
     }
 
-    /// Removes it.
+    /// Removes it with what is in it.
     pub(crate) fn close(self) -> Result<()> {
         let failed = cannot(format!("remove {}", self.path().display()));
-        self.directory.close().map_err(failed)
+        if fs::remove_dir(self.path()).is_ok() {
+            return Ok(());
+        }
+        remove_tree(self.path()).map_err(failed)
     }
 }
 
+/// Removes a directory and all that is in it, also where directories are closed to their owner.
+pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_directories(directory)?;
+            fs::remove_dir_all(directory)
+        }
+        removed => removed,
+    }
+}
+
+fn open_directories(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_directories(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes what nobody uses any more.
-fn sweep(directory: &Path) {
+fn sweep(directory: &Path, of: Use) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_ours = entry.file_name().to_string_lossy().starts_with(of.prefix());
         if is_ours && let Ok(Owner::Dead(_lock)) = LockedRecord::take_over(&entry.path()) {
-            // What is not empty, or mounted at, is somebody else's.
-            fs::remove_dir(entry.path()).unwrap_or_default();
+            let removed = match of {
+                // What is not empty, or mounted at, is somebody else's.
+                Use::Mounts => fs::remove_dir(entry.path()),
+                Use::Files => remove_tree(&entry.path()),
+            };
+            removed.unwrap_or_default();
         }
     }
 }
@@ -57,6 +113,20 @@ fn sweep(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_a_killed_process_go_and_those_of_a_living_one_stay() {
+        let place = tempfile::tempdir().unwrap();
+        let in_use = MountPoint::scratch(place.path()).unwrap();
+        fs::write(in_use.path().join("file"), "x").unwrap();
+        let left = place.path().join("plumb-scratch-left");
+        fs::create_dir_all(left.join("closed/within")).unwrap();
+        fs::set_permissions(left.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        MountPoint::scratch(place.path()).unwrap().close().unwrap();
+        assert_eq!([left.exists(), in_use.path().join("file").exists()], [false, true]);
+        in_use.close().unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn what_a_killed_process_has_left_goes_and_what_is_in_use_or_not_empty_stays() {

@@ -20,6 +20,8 @@ use std::process::{Command, Stdio};
 use plumb_linux::extents;
 
 use crate::file_system::FileSystem;
+use crate::posix::{Inode, Layout, Spot};
+use crate::recording::{Event, Recording};
 
 /// Where btrfs keeps its superblocks, and how long each is.
 const BTRFS_SUPERBLOCKS: ([u64; 2], u64) = ([64 << 10, 64 << 20], 4096);
@@ -38,7 +40,7 @@ impl Roles {
         let mut roles = Self::default();
         let mut chunks = Vec::new();
         match file_system {
-            FileSystem::None => return roles,
+            FileSystem::None | FileSystem::Posix | FileSystem::PosixGarbage => return roles,
             FileSystem::Ext4 => roles.ext4(device),
             // Without a readable superblock nothing is known of it.
             FileSystem::Xfs => roles.xfs(device).unwrap_or_default(),
@@ -69,6 +71,41 @@ impl Roles {
             begin = begin.max(end);
         }
         longest
+    }
+
+    /// Returns the roles of the blocks of a [`Layout`] before an event of its recording: files by the names that
+    /// they had then, or last.
+    pub fn of_layout(layout: &Layout, recording: &Recording, event: usize) -> Self {
+        let mut names: BTreeMap<Inode, (Inode, PathBuf)> = BTreeMap::new();
+        for (_, happened) in recording.events.iter().take(event) {
+            let Event::Submitted(id) = happened else { continue };
+            let command = &recording.commands[id.0 as usize];
+            let Some(Spot::Entry(directory, name)) = layout.spots.get(command.range.lba.0 as usize) else { continue };
+            if let Some(inode) = layout.inode_in(&recording.contents, command.content(command.range.lba.0)) {
+                names.insert(inode, (*directory, name.into()));
+            }
+        }
+        let path = |inode: Inode| {
+            let (mut path, mut at) = (PathBuf::new(), inode);
+            // A directory that was moved beneath another one has only one name at a time.
+            for _ in 0..names.len() {
+                let Some((directory, name)) = names.get(&at) else { break };
+                path = if path.as_os_str().is_empty() { name.clone() } else { name.join(path) };
+                at = *directory;
+            }
+            path
+        };
+        let mut roles = Self::default();
+        let block = recording.logical_block.0;
+        for (place, spot) in (0..).zip(&layout.spots) {
+            let (file, role) = match spot {
+                Spot::Data(inode, _) => (path(*inode), "data"),
+                Spot::Size(inode) => (path(*inode), "size"),
+                Spot::Entry(directory, name) => (path(*directory).join(name), "name"),
+            };
+            roles.add(place * block, block, Some(&file), role);
+        }
+        roles
     }
 
     fn add(&mut self, start: u64, length: u64, file: Option<&Path>, role: &str) {

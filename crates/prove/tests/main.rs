@@ -47,6 +47,10 @@ fn recorded_whole(recording: Recording) -> Recorded {
         cache: None,
         missing_syncs: Vec::new(),
         syncs: Vec::new(),
+        layout: None,
+        unseen: Vec::new(),
+        seen_in_part: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -77,18 +77,25 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
     };
     let on = match document.file_system.as_str() {
         "none" => "without a file system".to_owned(),
+        _ if is_by_calls(document) => format!("on {}", document.model),
         system => format!("on {system}"),
     };
+    let drive = match is_by_calls(document) {
+        true => String::new(),
+        false => format!(", on a drive of the profile {}", document.drive),
+    };
     let mut meaning = format!(
-        "{} {on}, on a drive of the profile {}: {} states that a power cut may leave, {} of them distinct; {} fail.",
+        "{} {on}{drive}: {} states that a power cut may leave, {} of them distinct; {} fail.",
         document.subject,
-        document.drive,
         count(states.explored),
         count(states.distinct),
         if states.failing == 0 { "none".to_owned() } else { count(states.failing) },
     );
     if document.proved {
-        meaning.push_str(" This holds for this recording, this drive profile and this checker.");
+        meaning.push_str(match is_by_calls(document) {
+            true => " This holds for this recording, this model and this checker.",
+            false => " This holds for this recording, this drive profile and this checker.",
+        });
     }
     Headline {
         severity,
@@ -98,6 +105,11 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
         quality: coverage(document),
         incomplete: incomplete(document.complete, document.incomplete_because.as_deref()),
     }
+}
+
+/// Returns true if the work was recorded by its system calls alone, so that there is no drive.
+fn is_by_calls(document: &ProofDocument) -> bool {
+    document.recording.attached_by == "system calls"
 }
 
 /// The minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
@@ -154,7 +166,10 @@ fn words_of(group: &[&CommandRole]) -> String {
     };
     let op = if group.len() == 1 { one.to_owned() } else { format!("{} {several}", group.len()) };
     let size = bytes(group.iter().map(|command| command.length as f64).sum());
+    // A name and a size of the POSIX model have no length.
+    let is_name_or_size = group.iter().all(|command| command.length == 0);
     let what = match (&first.file, &first.role) {
+        (Some(file), Some(role)) if is_name_or_size => format!("{file} ({role})"),
         (Some(file), Some(role)) => format!("{file} ({role}, {size})"),
         (Some(file), None) => format!("{file} ({size})"),
         (None, Some(role)) => format!("the {role} ({size})"),
@@ -325,18 +340,20 @@ pub(crate) fn facts(document: &ProofDocument) -> Vec<Fact> {
     let serialised = kept.serialised_because.as_ref();
     let together = serialised.map_or_else(|| "yes, by the self-test".to_owned(), |why| format!("no: {why}"));
     let by = kept.acknowledged_by.as_deref().unwrap_or(NONE);
+    let by_calls = is_by_calls(document);
+    let of_drive = |fact: String| if by_calls { String::new() } else { fact };
     let own = [
         ("Subject", document.subject.clone()),
         ("File system", document.file_system.clone()),
         ("Model", document.model.clone()),
-        ("Drive profile", document.drive.clone()),
-        ("Drive", format!("{}, attached by {attached}", size(kept.size))),
+        ("Drive profile", of_drive(document.drive.clone())),
+        ("Drive", of_drive(format!("{}, attached by {attached}", size(kept.size)))),
         ("Recorded", duration(kept.seconds)),
         ("Writes", format!("{} ({})", count(kept.writes), size(kept.write_bytes))),
-        ("Flushes", count(kept.flushes)),
-        ("Discards", count(kept.discards)),
+        (if by_calls { "Sync calls" } else { "Flushes" }, count(kept.flushes)),
+        ("Discards", of_drive(count(kept.discards))),
         ("Acknowledgements", format!("{}, by {by}", kept.acknowledgements)),
-        ("Requests recorded together", together),
+        ("Requests recorded together", of_drive(together)),
     ];
     let mut facts = facts_of(own, &document.environment, document.run_directory.as_ref());
     facts.retain(|fact| !fact.value.is_empty());

@@ -11,12 +11,14 @@ use plumb_linux::{apart, block_ioctl, pagecache};
 use plumb_serve::attach::{AttachOptions, Attachment};
 use plumb_targets::cache::CacheOnOneDrive;
 
+use super::directory::StateDirectory;
 use super::parameters::Judge;
 use super::switched::Switched;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::explore::{Choice, OwnedState};
 use crate::file_system::{FileSystem, Mounted};
 use crate::mount_point::MountPoint;
+use crate::posix::Index;
 use crate::recording::Recording;
 use crate::session::attach;
 use crate::state_device::StateDevice;
@@ -46,10 +48,12 @@ pub(super) struct Place {
     size: Bytes,
 }
 
-/// A state that is mounted. Dropping it takes it away as far as nobody uses it.
-pub struct Held {
-    mounted: Option<Mounted>,
-    attached: Attached,
+/// A state that is mounted, or made in a directory. Dropping it takes it away as far as nobody uses it.
+pub struct Held(HeldAs);
+
+enum HeldAs {
+    Mounted { mounted: Option<Mounted>, attached: Box<Attached> },
+    Directory(StateDirectory),
 }
 
 impl Judge<'_> {
@@ -61,7 +65,29 @@ impl Judge<'_> {
         self.may_mount()?;
         let state = self.explorer().show(choice, &mut |state| state.to_owned());
         let state = state.ok_or_else(|| self.no_such_state())?;
+        if let Some(layout) = &self.recorded.layout {
+            let directory = StateDirectory::new(self, layout)?;
+            directory.site.make(&state)?;
+            return Ok(Held(HeldAs::Directory(directory)));
+        }
         Attached::new(self)?.hold(state)
+    }
+}
+
+impl Judge<'_> {
+    /// Makes a state of the POSIX model in an empty directory, where it stays.
+    ///
+    /// # Errors
+    /// If there is no such state, it is one of a drive, or it cannot be made.
+    pub fn make_in(&self, choice: &Choice, directory: &Path) -> Result<()> {
+        let layout = self.recorded.layout.as_ref().ok_or_else(|| self.no_such_state())?;
+        let recording = &*self.recorded.recording;
+        let index = Index::new(layout.clone());
+        let tree = self.explorer().show(choice, &mut |state| {
+            index.tree(&recording.contents, recording.logical_block, &mut |lba| state.content(lba))
+        });
+        let made = tree.ok_or_else(|| self.no_such_state())?.make_in(directory, &recording.contents);
+        made.map_err(cannot(format!("make the state in {}", directory.display())))
     }
 }
 
@@ -101,7 +127,7 @@ impl Attached {
         let place = &self.place;
         let mounted = apart::run(|| place.put(state).and_then(|drive| place.mount(&drive)));
         let mounted = mounted.map_err(cannot("start a thread"))??;
-        Ok(Held { mounted: Some(mounted), attached: self })
+        Ok(Held(HeldAs::Mounted { mounted: Some(mounted), attached: Box::new(self) }))
     }
 
     /// Takes it away.
@@ -180,23 +206,35 @@ impl Place {
 }
 
 impl Held {
-    /// Where it is mounted; the block device where there is no file system.
+    /// Where it is mounted or made; the block device where there is no file system.
     pub fn path(&self) -> &Path {
-        self.mounted.as_ref().map_or(&self.attached.place.block_device, Mounted::path)
+        match &self.0 {
+            HeldAs::Mounted { mounted, attached } => {
+                mounted.as_ref().map_or(&attached.place.block_device, Mounted::path)
+            }
+            HeldAs::Directory(directory) => directory.path(),
+        }
     }
 
-    /// The block device that holds it.
+    /// Returns the block device that holds it; its directory where there is none.
     pub fn block_device(&self) -> &Path {
-        &self.attached.place.block_device
+        match &self.0 {
+            HeldAs::Mounted { attached, .. } => &attached.place.block_device,
+            HeldAs::Directory(directory) => directory.path(),
+        }
     }
 
     /// Unmounts it and takes the device away.
     ///
     /// # Errors
     /// If somebody uses it. It goes with the last who does.
-    pub fn release(mut self) -> Result<()> {
-        let mounted = self.mounted.take();
-        apart::run(|| mounted.map_or(Ok(()), Mounted::unmount)).map_err(cannot("start a thread"))??;
-        self.attached.detach()
+    pub fn release(self) -> Result<()> {
+        match self.0 {
+            HeldAs::Directory(directory) => directory.close(),
+            HeldAs::Mounted { mounted, attached } => {
+                apart::run(|| mounted.map_or(Ok(()), Mounted::unmount)).map_err(cannot("start a thread"))??;
+                attached.detach()
+            }
+        }
     }
 }

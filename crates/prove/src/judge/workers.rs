@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,7 @@ use rustix::fs::OFlags;
 use rustix::mount::UnmountFlags;
 
 use super::attached::{Attached, Place};
+use super::directory::{DirectorySite, StateDirectory};
 use super::parameters::Judge;
 use super::results::Checked;
 use crate::error::{Error, ErrorKind, Result, cannot};
@@ -37,10 +39,65 @@ type Answer = std::result::Result<Checked, String>;
 /// Pending result of a state. Tickets are to be waited for in the order in which they were given.
 pub(super) struct Ticket(Receiver<Answer>);
 
+/// Where states are put: a drive, or a directory.
+enum Bench {
+    Drive(Box<Attached>),
+    Directory(StateDirectory),
+}
+
+/// A [`Bench`] for a thread that has no descriptors of others.
+enum Site {
+    Drive(Box<Place>),
+    Directory(DirectorySite),
+}
+
+impl Bench {
+    fn new(judge: &Judge<'_>) -> Result<Self> {
+        match &judge.recorded.layout {
+            Some(layout) => StateDirectory::new(judge, layout).map(Self::Directory),
+            None => Attached::new(judge).map(|attached| Self::Drive(Box::new(attached))),
+        }
+    }
+
+    fn site(&self) -> Site {
+        match self {
+            Self::Drive(attached) => Site::Drive(Box::new(attached.place.clone())),
+            Self::Directory(directory) => Site::Directory(directory.site.clone()),
+        }
+    }
+
+    /// Takes it away.
+    fn close(self) -> Result<()> {
+        match self {
+            Self::Drive(attached) => attached.detach(),
+            Self::Directory(directory) => directory.close(),
+        }
+    }
+
+    /// Takes it away from a thread that does not end.
+    fn abandon(self) -> Result<()> {
+        let Self::Drive(attached) = self else { return Ok(()) };
+        // Out of sight; without its device all that uses it fails.
+        let point = &attached.place.mount_point;
+        let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        let unmounted = apart::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
+        unmounted.map_err(cannot(format!("unmount {}", point.display())))
+    }
+}
+
+impl Site {
+    fn checked(&self, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
+        match self {
+            Self::Drive(place) => checked(place, subject, state),
+            Self::Directory(site) => site.checked(subject, &state),
+        }
+    }
+}
+
 /// The threads.
 pub(super) struct Workers {
     tasks: Sender<Task>,
-    threads: Vec<(Apart<()>, Attached)>,
+    threads: Vec<(Apart<()>, Bench)>,
     timeout: Duration,
 }
 
@@ -51,20 +108,20 @@ impl Workers {
         let received = Arc::new(Mutex::new(received));
         let mut threads = Vec::new();
         for _ in 0..count {
-            let attached = Attached::new(judge)?;
-            let (place, subject) = (attached.place.clone(), Arc::clone(judge.subject));
+            let bench = Bench::new(judge)?;
+            let (site, subject) = (bench.site(), Arc::clone(judge.subject));
             let received = Arc::clone(&received);
             let thread = apart::start(move |ended| {
                 let next = || received.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 while let Ok((state, answer)) = next() {
                     // Whoever asked may have left.
-                    let checked = checked(&place, &*subject, state).map_err(|error| error.to_string());
+                    let checked = site.checked(&*subject, state).map_err(|error| error.to_string());
                     drop(answer.send(checked));
                 }
                 ended(());
                 Ok(())
             });
-            threads.push((thread.map_err(cannot("start a thread"))?, attached));
+            threads.push((thread.map_err(cannot("start a thread"))?, bench));
         }
         Ok(Self { tasks, threads, timeout: judge.timeout })
     }
@@ -105,16 +162,12 @@ impl Workers {
         drop(self.tasks);
         let until = Instant::now() + GRACE;
         let mut outcome = Ok(());
-        for (thread, attached) in self.threads {
+        for (thread, bench) in self.threads {
             if thread.within(until.saturating_duration_since(Instant::now())).is_some() {
-                outcome = outcome.and(attached.detach());
+                outcome = outcome.and(bench.close());
                 continue;
             }
-            // Out of sight; without its device all that uses it fails.
-            let point = &attached.place.mount_point;
-            let unmount = || rustix::mount::unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-            let unmounted = apart::run(|| unmount().map_err(std::io::Error::from)).and_then(|done| done);
-            outcome = outcome.and(unmounted.map_err(cannot(format!("unmount {}", point.display()))));
+            outcome = outcome.and(bench.abandon());
         }
         outcome
     }
@@ -122,6 +175,12 @@ impl Workers {
 
 /// Why no more is judged after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
+
+/// Lets the subject look at what is at `path`.
+pub(super) fn outcome(subject: &dyn Subject, path: &Path, required: Option<u64>) -> Result<Outcome> {
+    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
+    checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))?
+}
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
 fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {
@@ -140,10 +199,10 @@ fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Ch
     let before = mounted.take_if(|_| subject.is_checked_unmounted());
     before.map_or(Ok(()), Mounted::unmount)?;
     let path = mounted.as_ref().map_or(&*place.block_device, Mounted::path);
-    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
+    let outcome = outcome(subject, path, required);
     let read = drive.read();
     let unmounted = mounted.map_or(Ok(()), Mounted::unmount);
-    let outcome = checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))??;
+    let outcome = outcome?;
     unmounted?;
     let outcome = match outcome {
         Outcome::Failed { class, words } => Outcome::Failed { class, words: place.without_names(&words) },

@@ -62,6 +62,11 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Returns the inode that the content of an entry names; `None` if it names none.
+    pub fn inode_in(&self, contents: &Contents, content: Content) -> Option<Inode> {
+        Some(Inode(number(contents, content))).filter(|inode| self.object(*inode).is_some())
+    }
+
     /// Returns the kind of an inode; `None` if there is no such inode.
     pub fn object(&self, inode: Inode) -> Option<&Object> {
         self.objects.get((inode.0 as usize).checked_sub(1)?)
@@ -135,11 +140,11 @@ impl Index {
         let mut open = vec![(Inode::ROOT, PathBuf::new())];
         while let Some((directory, path)) = open.pop() {
             for (name, place) in self.entries(directory) {
-                let inode = Inode(number(contents, content(place)));
-                let Some(object) = self.layout.object(inode) else { continue };
+                let Some(inode) = self.layout.inode_in(contents, content(place)) else { continue };
                 let path = path.join(name);
                 visit(&path, inode, content)?;
-                if matches!(object, Object::Directory(_)) && path.components().count() <= depth_max {
+                let is_directory = matches!(self.layout.object(inode), Some(Object::Directory(_)));
+                if is_directory && path.components().count() <= depth_max {
                     open.push((inode, path));
                 }
             }

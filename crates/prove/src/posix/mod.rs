@@ -25,10 +25,12 @@
 //!
 //! Limitations: owners, permissions, times and extended attributes are never lost. Special files are not seen.
 
+mod follow;
 mod layout;
 mod model;
 mod tree;
 
+pub(crate) use follow::{Followed, Follower};
 pub use layout::{ContentOf, Index, Inode, Layout, Object, Spot};
 pub use model::{Model, Name, Unwritten};
 pub use tree::{Contained, Node, Tree};

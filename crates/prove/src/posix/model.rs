@@ -97,6 +97,18 @@ impl Model {
         &self.recording
     }
 
+    /// Returns the recording, and gives the model up.
+    pub fn into_recording(self) -> Recording {
+        self.recording
+    }
+
+    /// Sets the kind and the permissions of an inode, which no cut changes.
+    pub fn set_object(&mut self, inode: Inode, object: Object) {
+        if let Some(known) = self.index.layout.objects.get_mut((inode.0 as usize).wrapping_sub(1)) {
+            *known = object;
+        }
+    }
+
     /// Returns the meaning of the blocks of the recording.
     pub const fn layout(&self) -> &Layout {
         &self.index.layout

@@ -87,6 +87,9 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
 /// be queried.
 fn roles_at(request: &Request<'_>, event: usize) -> Roles {
     let judge = &request.judge;
+    if let Some(layout) = &judge.recorded.layout {
+        return Roles::of_layout(layout, &judge.recorded.recording, event);
+    }
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
     let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
     let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
@@ -112,6 +115,8 @@ impl Case<'_> {
             0 => self.roles.role(offset),
             _ => (None, Some("log of the cache")),
         };
+        // The blocks of these are of no drive.
+        let is_name_or_size = self.recorded.layout.is_some() && role != Some("data");
         let op = match command.op {
             Op::Discard => "discard",
             Op::WriteZeroes { .. } => "write-zeroes",
@@ -121,7 +126,7 @@ impl Case<'_> {
             command: u64::from(id.0),
             op: op.to_owned(),
             offset,
-            length: command.range.nlb * block,
+            length: if is_name_or_size { 0 } else { command.range.nlb * block },
             file: file.map(|file| file.display().to_string()),
             role: role.map(str::to_owned),
             caused_by: self.cause(id),
@@ -199,7 +204,7 @@ impl Case<'_> {
         };
         TimelineItem {
             lane: if command.contents.is_empty() { Lane::Discard } else { Lane::Write },
-            label: format!("{what}, {}", Bytes(role.length)),
+            label: if role.length == 0 { what } else { format!("{what}, {}", Bytes(role.length)) },
             fate: Some(fates.get(&id).copied().unwrap_or(Fate::Durable)),
             ..TimelineItem::default()
         }

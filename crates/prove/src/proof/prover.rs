@@ -75,7 +75,10 @@ fn explored(
     let Request { profiles, judge, .. } = request;
     let profile = &profiles[document.profiles.len()];
     let mut kept = Instant::now();
-    let doing = format!("exploring what a {} drive may leave", profile.name);
+    let doing = match judge.file_system.is_posix() {
+        true => "exploring what a file system may leave".to_owned(),
+        false => format!("exploring what a {} drive may leave", profile.name),
+    };
     request.explore(judge.recorded, profile, judge.limits, &doing, &mut |doing, done| {
         watch(doing, done);
         let Some(Done { progress, .. }) = done.filter(|_| kept.elapsed() >= KEEP_EVERY) else { return };

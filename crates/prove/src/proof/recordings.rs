@@ -55,7 +55,7 @@ impl Request<'_> {
     pub(super) fn put_recordings(&self, document: &mut ProofDocument, watch: Watch<'_>) -> Result<bool> {
         let (Some(further), Some(again)) = (&self.further, self.again) else { return Ok(false) };
         let Judge { recorded, file_system, seed, .. } = self.judge;
-        if file_system == FileSystem::None || recorded.untraced_because.is_some() {
+        if !file_system.is_mounted() || recorded.untraced_because.is_some() {
             return Ok(false);
         }
         let (plans, systematic) = plans(file_system, &recorded.syncs, seed);

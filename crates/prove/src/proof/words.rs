@@ -17,11 +17,16 @@ pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
         drive: request.profiles[0].name.clone(),
         recording: recorded.facts.clone(),
         seed: request.judge.seed,
-        incomplete_because: recorded.ended_because.clone().map(|why| format!("the work ended early: {why}")),
+        incomplete_because: match (&recorded.ended_because, recorded.unseen.first()) {
+            (Some(why), _) => Some(format!("the work ended early: {why}")),
+            (None, Some(why)) => Some(format!("not all that the program did could be seen: {why}")),
+            (None, None) => None,
+        },
         notes: recorded
             .untraced_because
             .iter()
             .map(|why| format!("no system calls are shown: {why}"))
+            .chain(recorded.notes.iter().cloned())
             .collect(),
         environment: request.environment.clone(),
         run_directory: request.run_directory.clone(),
@@ -79,6 +84,7 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
         ));
     }
     reasons.extend(request.target.iter().map(|target| format!("power was cut only in {target}")));
+    reasons.extend(request.judge.recorded.seen_in_part.iter().cloned());
     let facts = &document.recording;
     reasons.extend(match facts.acknowledged_by.as_deref() {
         Some("control-file") => None,
@@ -98,6 +104,8 @@ fn not_proved_because(document: &ProofDocument, request: &Request<'_>) -> Vec<St
 fn model(document: &ProofDocument) -> String {
     let system = match document.file_system.as_str() {
         "none" => "the bare drive",
+        "posix" => return "the POSIX model".to_owned(),
+        "posix:garbage" => return "the POSIX model with other bytes in blocks that were not written".to_owned(),
         system => system,
     };
     match document.recordings.len() {

@@ -9,40 +9,60 @@ use crate::error::Error;
 use crate::recording::{Event, Recorder};
 use crate::subject::{AckBy, Lines};
 
-/// Acknowledgements of an application. After something wrong nothing counts any more.
+/// Acknowledgements of an application.
 pub(super) struct Acknowledgements {
     recorder: Recorder,
-    state: Mutex<State>,
+    numbers: Mutex<Numbers>,
 }
 
-#[derive(Default)]
-struct State {
+/// Numbers that an application acknowledged. After something wrong nothing counts any more.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
     last: Option<u64>,
     problem: Option<String>,
+}
+
+impl Numbers {
+    /// Takes a line. Returns its number if that counts.
+    pub(crate) fn take(&mut self, line: &std::result::Result<u64, String>) -> Option<u64> {
+        if self.problem.is_some() {
+            return None;
+        }
+        match (line, self.last) {
+            (Err(why), _) => self.problem = Some(why.clone()),
+            (Ok(number), Some(last)) if *number <= last => {
+                self.problem = Some(format!("{number} was acknowledged after {last}: the numbers must rise"));
+            }
+            (Ok(number), _) => {
+                self.last = Some(*number);
+                return Some(*number);
+            }
+        }
+        None
+    }
+
+    /// Returns the last number.
+    pub(crate) const fn last(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// Returns the error for what was wrong with an acknowledgement, if anything was.
+    pub(crate) fn problem(&self) -> Option<Error> {
+        Some(Error::failed("the acknowledgements", self.problem.as_ref()?))
+    }
 }
 
 impl Acknowledgements {
     /// None yet.
     pub(super) fn of(recorder: Recorder) -> Self {
-        Self { recorder, state: Mutex::default() }
+        Self { recorder, numbers: Mutex::default() }
     }
 
     /// Puts down one, unless it is none, or its number does not rise.
     pub(super) fn take(&self, line: &std::result::Result<u64, String>) {
-        let mut state = self.lock();
-        if state.problem.is_some() {
-            return;
-        }
-        match (line, state.last) {
-            (Err(why), _) => state.problem = Some(why.clone()),
-            (Ok(number), Some(last)) if *number <= last => {
-                state.problem =
-                    Some(format!("{number} was acknowledged after {last}: the numbers must rise"));
-            }
-            (Ok(number), _) => {
-                state.last = Some(*number);
-                self.recorder.happened(Event::Acknowledged(*number));
-            }
+        let mut numbers = self.lock();
+        if let Some(number) = numbers.take(line) {
+            self.recorder.happened(Event::Acknowledged(number));
         }
     }
 
@@ -64,10 +84,10 @@ impl Acknowledgements {
 
     /// Returns the error for what was wrong with an acknowledgement, if anything was.
     pub(super) fn problem(&self) -> Option<Error> {
-        Some(Error::failed("the acknowledgements", self.lock().problem.as_ref()?))
+        self.lock().problem()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

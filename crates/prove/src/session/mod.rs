@@ -13,13 +13,16 @@
 mod acknowledged;
 mod drive;
 mod here;
+mod posix;
 mod recorded;
 mod recording_run;
 mod self_test;
 mod strace;
 mod traced;
 
+pub(crate) use acknowledged::Numbers;
 pub(crate) use drive::attach;
+pub use posix::BY_SYSTEM_CALLS;
 pub use recorded::{RecordOptions, Recorded};
 pub use recording_run::record;
 pub(crate) use strace::Trace;

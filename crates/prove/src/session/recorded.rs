@@ -10,6 +10,7 @@ use plumb_targets::cache::CacheOnOneDrive;
 use serde::{Deserialize, Serialize};
 
 use crate::file_system::FileSystem;
+use crate::posix::Layout;
 use crate::recording::Recording;
 use crate::trace::Injection;
 
@@ -61,6 +62,18 @@ pub struct Recorded {
     /// Numbers of the sync calls of the work after which it changes something, from 1.
     #[serde(default)]
     pub syncs: Vec<u64>,
+    /// Meaning of the blocks where the work was recorded by its system calls; `None` for a drive.
+    #[serde(default)]
+    pub layout: Option<Layout>,
+    /// Reasons why something that the work did is not in the recording.
+    #[serde(default)]
+    pub unseen: Vec<String>,
+    /// Ways to write of which only a part is in the recording.
+    #[serde(default)]
+    pub seen_in_part: Vec<String>,
+    /// Remarks for the report.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 fn no_recording() -> Arc<Recording> {

@@ -82,11 +82,15 @@ pub(super) fn work_recorded(
         cache: options.cache,
         missing_syncs: Vec::new(),
         syncs: Vec::new(),
+        layout: None,
+        unseen: Vec::new(),
+        seen_in_part: Vec::new(),
+        notes: Vec::new(),
     };
     Ok((recorded, traced))
 }
 
-fn interrupted() -> Error {
+pub(super) fn interrupted() -> Error {
     Error::new(ErrorKind::NotMeasured, "interrupted before the work began: nothing was recorded")
 }
 
@@ -175,7 +179,7 @@ impl Steps<'_> {
     }
 }
 
-fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
+pub(super) fn facts(recording: &Recording, from: usize, until: usize) -> RecordingFacts {
     let mut facts = RecordingFacts {
         seconds: recording.events.last().map_or(0.0, |(at, _)| at.as_secs_f64()),
         ..RecordingFacts::default()

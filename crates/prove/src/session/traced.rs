@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use plumb_block::Nanos;
 
+use super::posix::record_system_calls;
 use super::recorded::{RecordOptions, Recorded};
 use super::recording_run::{record, work_recorded};
 use super::strace::Trace;
@@ -27,7 +28,7 @@ pub fn record_with_calls(
 ) -> Result<Recorded> {
     let trace = Trace { line: &program.line, injections: &[], writeback: None };
     match record_traced(subject, trace, options, stop) {
-        Err(error) if error.kind == ErrorKind::NotTraced => {
+        Err(error) if error.kind == ErrorKind::NotTraced && !options.file_system.is_posix() => {
             let untraced_because = Some(error.to_string());
             Ok(Recorded { untraced_because, ..record(subject, options, stop)? })
         }
@@ -46,7 +47,10 @@ pub(crate) fn record_traced(
     options: &RecordOptions,
     stop: &AtomicBool,
 ) -> Result<(Recorded, Traced)> {
-    let (mut recorded, traced) = work_recorded(subject, options, Some(trace), stop)?;
+    let (mut recorded, traced) = match options.file_system.is_posix() {
+        true => record_system_calls(subject, options, trace, stop)?,
+        false => work_recorded(subject, options, Some(trace), stop)?,
+    };
     let began = recorded.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
     recorded.calls = lane(&traced, began);
     let events = recorded.recording.events.iter();

@@ -266,14 +266,15 @@ fn written_to(call: &Call) -> Option<&Path> {
     }
 }
 
-fn has_flag(call: &Call, flag: &str) -> bool {
+/// Returns true if a call was given a flag.
+pub(crate) fn has_flag(call: &Call, flag: &str) -> bool {
     // Those of openat2(2) stand in a structure.
     let is_flag = |word: &str| word.split(['|', '=', ',']).any(|word| word == flag);
     call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if is_flag(word)))
 }
 
 /// Returns true if opening it may give a new file its name.
-fn may_create(call: &Call) -> bool {
+pub(crate) fn may_create(call: &Call) -> bool {
     (has_flag(call, "O_CREAT") || call.name == "creat") && !has_flag(call, "O_TMPFILE")
 }
 

@@ -11,10 +11,12 @@ mod traced;
 mod writeback;
 
 pub use audit::{Audit, Finding, Lapse};
+pub(crate) use audit::{has_flag, may_create};
 pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub use run::Tracer;
+pub(crate) use strace::kind;
 pub use strace::{Argument, Call, Lines};
 pub use traced::Traced;
 pub(crate) use writeback::syncs_before_changes;

@@ -28,13 +28,19 @@ use super::strace::{CALLS, Lines};
 use super::writeback::Chosen;
 use super::{Audit, Call, Injection, Sync, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
+use crate::posix::Follower;
 
 /// Capacity of the FIFO: the least there is, which is a page.
 const PIPE: usize = 4096;
 /// The column of the result, in FIFOs. With arguments of up to half of that strace still waits.
 const PADDED: usize = 6;
+/// Ways to write that no call tells of, as strace(1) is told to refuse them.
+const REFUSED: &str = "inject=io_uring_setup,io_setup:error=ENOSYS";
 /// Number of blanks that end the part of a line that tells of a call which has returned.
 const BLANKS: usize = 64;
+
+/// Calls of a program that has ended, and what followed them.
+type Read = (Traced, Option<Follower>);
 
 /// A trace in progress. Dropping it gives the trace up.
 #[derive(Debug)]
@@ -42,7 +48,9 @@ pub struct Tracer {
     directory: TempDir,
     /// The column of the result if threads are held after their calls.
     column: Option<usize>,
-    reader: Option<JoinHandle<Result<Traced>>>,
+    /// True if ways to write that no call tells of are refused to the program.
+    refuses: bool,
+    reader: Option<JoinHandle<Result<Read>>>,
 }
 
 impl Tracer {
@@ -53,6 +61,24 @@ impl Tracer {
     /// # Errors
     /// If strace is missing, or nothing can be made in the directory for temporary files.
     pub fn start(root: &Path, injections: Vec<Injection>, writeback: Option<Writeback>) -> Result<Self> {
+        Self::begin(root, injections, writeback, None)
+    }
+
+    /// Gets ready as [`start`](Self::start) does, and hands each call to `follower` while its thread is held. What
+    /// the program would write by io_uring or aio is refused to it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn following(root: &Path, injections: Vec<Injection>, follower: Follower) -> Result<Self> {
+        Self::begin(root, injections, None, Some(follower))
+    }
+
+    fn begin(
+        root: &Path,
+        injections: Vec<Injection>,
+        writeback: Option<Writeback>,
+        follower: Option<Follower>,
+    ) -> Result<Self> {
         let root = root.canonicalize().map_err(cannot(format!("find {}", root.display())))?;
         let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
@@ -65,18 +91,21 @@ impl Tracer {
         let directory = tempfile::tempdir().map_err(cannot("make a directory for temporary files"))?;
         let path = directory.path().join("trace");
         let (fifo, held) = open_fifo(&path).map_err(cannot("make a FIFO"))?;
-        let column = (!injections.is_empty() || writeback.is_some()).then_some(PADDED * held);
+        let refuses = follower.is_some();
+        let holds = !injections.is_empty() || writeback.is_some() || refuses;
+        let column = holds.then_some(PADDED * held);
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into();
         let reader = Reader {
             audit: Audit::beneath(&root),
             lines: Lines::default(),
             injections,
             chosen: writeback.map(|plan| Chosen::new(plan, &root)),
+            follower,
             traced: Traced { root, began, ..Traced::default() },
         };
         let thread = std::thread::Builder::new().name("strace".to_owned());
         let reader = thread.spawn(move || reader.read(fifo)).map_err(cannot("start a thread"))?;
-        Ok(Self { directory, column, reader: Some(reader) })
+        Ok(Self { directory, column, refuses, reader: Some(reader) })
     }
 
     /// The command that runs `command` traced, with its arguments, variables and directory. Its descriptors
@@ -87,6 +116,9 @@ impl Tracer {
         let calls: Vec<&str> = CALLS.iter().map(|(_, names)| *names).collect();
         traced.args("-f --seccomp-bpf -y -ttt -T -q -s 0 -e signal=none -e".split(' '));
         traced.arg(format!("trace={}", calls.join(",")));
+        if self.refuses {
+            traced.arg("-e").arg(REFUSED);
+        }
         if let Some(column) = self.column {
             traced.arg("-a").arg(column.to_string());
         }
@@ -107,9 +139,23 @@ impl Tracer {
     ///
     /// # Errors
     /// If the trace cannot be read, or a sync call made in place of the program failed.
-    pub fn finish(mut self) -> Result<Traced> {
+    pub fn finish(self) -> Result<Traced> {
+        self.read().map(|(traced, _)| traced)
+    }
+
+    /// Returns the calls and what followed them, once the program has ended.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub(crate) fn finish_followed(self) -> Result<(Traced, Follower)> {
+        let (traced, follower) = self.read()?;
+        let follower = follower.ok_or_else(|| Error::failed("strace", "its calls were not followed"))?;
+        Ok((traced, follower))
+    }
+
+    fn read(mut self) -> Result<Read> {
         self.wake();
-        let Some(reader) = self.reader.take() else { return Ok(Traced::default()) };
+        let Some(reader) = self.reader.take() else { return Ok((Traced::default(), None)) };
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
@@ -146,13 +192,14 @@ fn open_fifo(path: &Path) -> rustix::io::Result<(File, usize)> {
 struct Reader {
     injections: Vec<Injection>,
     chosen: Option<Chosen>,
+    follower: Option<Follower>,
     audit: Audit,
     lines: Lines,
     traced: Traced,
 }
 
 impl Reader {
-    fn read(mut self, mut fifo: File) -> Result<Traced> {
+    fn read(mut self, mut fifo: File) -> Result<Read> {
         let mut pending = Vec::new();
         // How many sync calls belong to the line that is being read.
         let mut synced = None;
@@ -175,6 +222,9 @@ impl Reader {
                     let Traced { injected, injected_after_failures, .. } = &mut self.traced;
                     *(if call.result.is_ok() { injected } else { injected_after_failures }) += synced;
                     self.audit.take(&call);
+                    if let Some(follower) = &mut self.follower {
+                        follower.ended(&call);
+                    }
                     self.traced.calls.push(call);
                 }
             }
@@ -187,7 +237,7 @@ impl Reader {
                 }
             }
         }
-        failed.map_or(Ok(self.traced), Err)
+        failed.map_or(Ok((self.traced, self.follower)), Err)
     }
 
     /// Acts after a call that has returned, with or without success, and whose thread is held. Returns how
@@ -195,9 +245,12 @@ impl Reader {
     fn returned(&mut self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
         let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
+        if let Some(follower) = &mut self.follower {
+            follower.returned(&call);
+        }
         let injected = self.inject(&call)?;
         let written = self.chosen.as_mut().map_or(Ok(false), |chosen| chosen.returned(&call, &self.audit))?;
-        if (injected > 0 || written) && !is_held(call.thread) {
+        if (injected > 0 || written || self.follower.is_some()) && !is_held(call.thread) {
             let what = format!("strace did not hold thread {} after its system call", call.thread);
             return Err(Error::missing(what, "this version of strace cannot be used here"));
         }
@@ -205,7 +258,7 @@ impl Reader {
     }
 
     /// Makes the sync calls that belong to a call, and returns how many.
-    fn inject(&self, call: &Call) -> Result<u64> {
+    fn inject(&mut self, call: &Call) -> Result<u64> {
         let Some((after, path)) = self.audit.changed(call) else { return Ok(0) };
         let Ok(named) = path.strip_prefix(&self.traced.root) else { return Ok(0) };
         let mut synced_count = 0;
@@ -222,7 +275,12 @@ impl Reader {
                     let what = format!("fsync of {} in place of the program", synced.display());
                     return Err(Error::failed(what, error));
                 }
-                Ok(()) => synced_count += 1,
+                Ok(()) => {
+                    synced_count += 1;
+                    if let Some(follower) = &mut self.follower {
+                        follower.synced_in_place(synced);
+                    }
+                }
             }
         }
         Ok(synced_count)

@@ -33,7 +33,7 @@ impl Call {
 
     /// Returns the path that the call syncs beneath `root`; an empty path for all that there is. `None` if it
     /// syncs nothing there.
-    pub(super) fn synced(&self, root: &Path) -> Option<PathBuf> {
+    pub(crate) fn synced(&self, root: &Path) -> Option<PathBuf> {
         match (kind(self), self.arguments.first()) {
             ("sync", _) => Some(PathBuf::new()),
             ("fsync" | "syncfs", Some(Argument::Descriptor(_, path))) if path.starts_with(root) => {
@@ -57,7 +57,7 @@ pub enum Argument {
 
 /// The calls of which an audit makes something, as strace(1) is asked for them (`?`: not all processors have
 /// it), after the plainest name of a call of their kind.
-pub(super) const CALLS: [(&str, &str); 15] = [
+pub(super) const CALLS: [(&str, &str); 17] = [
     ("execve", "execve"),
     ("open", "?open,openat,?openat2,?creat"),
     ("rename", "?rename,?renameat,renameat2"),
@@ -66,7 +66,9 @@ pub(super) const CALLS: [(&str, &str); 15] = [
     ("unlink", "?unlink,unlinkat"),
     ("rmdir", "?rmdir"),
     ("write", "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,fallocate,ftruncate"),
+    ("truncate", "truncate"),
     ("fsync", "fsync,fdatasync"),
+    ("msync", "msync"),
     ("sync", "sync"),
     ("syncfs", "syncfs"),
     ("chdir", "chdir,fchdir"),
@@ -76,7 +78,7 @@ pub(super) const CALLS: [(&str, &str); 15] = [
 ];
 
 /// The plainest name of a call of this kind; empty if an audit makes nothing of it.
-pub(super) fn kind(call: &Call) -> &'static str {
+pub(crate) fn kind(call: &Call) -> &'static str {
     let is_one = |names: &str| names.split(',').any(|name| name.trim_start_matches('?') == call.name);
     CALLS.iter().find(|(_, names)| is_one(names)).map_or("", |(kind, _)| kind)
 }

@@ -13,6 +13,7 @@ use plumb_prove::file_system::FileSystem;
 use plumb_prove::judge::Judge;
 use plumb_prove::proof::{Again, Further, Kept, Request, SubjectWords, prove};
 use plumb_prove::session::{RecordOptions, Recorded, record, record_with_calls};
+use plumb_prove::subject::AckBy;
 use plumb_report::{Format, Kind, ProofDocument, render};
 use plumb_targets::cache::CacheOnOneDrive;
 use plumb_trial::environment;
@@ -32,14 +33,16 @@ const EXAMPLES: &str = "\
 Examples:
   plumb prove app --subject sqlite:journal=delete,synchronous=full --fs ext4
   plumb prove app --run './write.sh' --check './check.sh' --fs xfs --drive volatile,lying:8 --mount-here
+  plumb prove app --run './write.sh' --check './check.sh' --fs posix
 
 --run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE. The
 program acknowledges what it promises by a number in the file that PLUMB_ACK names: echo 3 > $PLUMB_ACK. The checker finds
 the last acknowledgement before the cut in PLUMB_REQUIRED, and exits with 0 (intact), 1 (acknowledged data is lost) or 2 (data
 is corrupt); anything else says that the check itself failed.
 
-A cut of the power is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device. Exit codes: 0
-no state fails, proved or not; 1 a state fails; 3 not all could be judged.";
+A cut of the power is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device, or
+with --fs posix strace alone. Exit codes: 0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or
+seen.";
 
 /// What `plumb prove app` takes.
 #[derive(Debug, Args)]
@@ -74,7 +77,9 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', default_value = "volatile")]
     drive: Vec<String>,
 
-    /// The file system: ext4, xfs, btrfs or none
+    /// The file system: ext4, xfs, btrfs or none; or posix: any that promises only what POSIX does, by the
+    /// system calls of the program, without root, mount and drive. With posix:garbage a block that was not
+    /// written may hold other bytes than zeroes
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
@@ -175,7 +180,11 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
         [&typed.keep, &typed.junit].map(|path| path.as_deref().map(|path| typed.writing.file(path)));
     files::check(keep)?;
     files::check(junit)?;
-    judging::private_mounts()?;
+    if typed.fs.is_posix() {
+        check_posix(&typed)?;
+    } else {
+        judging::private_mounts()?;
+    }
     let stop = stop::on_signals()?;
     let mut shown = Shown::of(Bar::on_stderr());
     let (kept, again) = match &typed.recording {
@@ -288,6 +297,19 @@ fn recorded(
         recorded: recorded?,
     };
     Ok((kept, program.map(|program| Again { options, program, writeback: None })))
+}
+
+/// Checks that nothing is asked of the POSIX model that it does not have.
+fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
+    let fs = typed.fs;
+    if typed.drive != ["volatile"] {
+        return Err(Refusal::new(Exit::Usage, format!("--fs {fs} has no drive: leave --drive out")));
+    }
+    if typed.ack != AckBy::ControlFile.name() {
+        let message = format!("--ack {}: with --fs {fs} the program acknowledges through the control file", typed.ack);
+        return Err(Refusal::new(Exit::Usage, message));
+    }
+    Ok(())
 }
 
 /// Returns how the work of an earlier run can be recorded again; `None` if it cannot be.

@@ -29,7 +29,7 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 1 the state fails as it did, 0 with --mount, 3 the checker says something else now. It takes root, FUSE \
-                        and a loop device. What is written to a mounted state is forgotten."
+                        and a loop device, except for a proof with --fs posix, whose state is made in DIR. What is written to a mounted state is forgotten."
 )]
 pub(crate) struct ReplayArguments {
     /// The directory of a `plumb prove app`
@@ -40,7 +40,8 @@ pub(crate) struct ReplayArguments {
     #[arg(value_name = "FAILURE")]
     failure: Option<String>,
 
-    /// Mount the state at DIR for a look, and run no checker; until Enter or Ctrl-C
+    /// Mount the state at DIR for a look, and run no checker; until Enter or Ctrl-C. A state of --fs posix is
+    /// made in DIR, which is empty, and stays there
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "format"])]
     mount: Option<PathBuf>,
 
@@ -68,9 +69,12 @@ pub(crate) fn run(typed: &ReplayArguments) -> anyhow::Result<Exit> {
     let ready = Ready::of(kept, std::slice::from_ref(&document.drive), typed.mount_here, &stop)?;
     let choice = Choice::from(&failure.minimal);
     match &typed.mount {
+        Some(directory) if ready.kept.file_system.is_posix() => copy(&ready, &choice, directory),
         Some(directory) => look(&ready, &choice, directory, &stop),
         None => {
-            judging::private_mounts()?;
+            if !ready.kept.file_system.is_posix() {
+                judging::private_mounts()?;
+            }
             said(failure, &ready.judge().outcome(&choice)?, format)
         }
     }
@@ -110,6 +114,18 @@ fn said(failure: &Failure, outcome: &Outcome, format: Format) -> anyhow::Result<
     };
     terminal::show_status(&replayed, format)?;
     Ok(if reproduced { Exit::Finding } else { Exit::NotMeasured })
+}
+
+/// Makes the state in a directory, which is empty.
+fn copy(ready: &Ready, choice: &Choice, at: &Path) -> anyhow::Result<Exit> {
+    let is_empty = std::fs::read_dir(at).is_ok_and(|mut entries| entries.next().is_none());
+    if !is_empty {
+        let message = format!("--mount {}: expected an existing, empty directory", at.display());
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
+    ready.judge().make_in(choice, at)?;
+    terminal::print(&format!("The state is in {}.\n", at.display()))?;
+    Ok(Exit::Done)
 }
 
 /// Mounts the state, and waits.

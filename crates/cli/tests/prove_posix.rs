@@ -1,0 +1,156 @@
+//! `plumb prove app --fs posix`: known kinds of crash bugs, wrong and mended, without root.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{document, entries, plumb, said, scratch};
+
+const PROGRAM: &str = include_str!("posix_kinds.py");
+/// User without any right: nobody.
+const NOBODY: u32 = 65534;
+
+/// A directory for anybody with the program, a copy of plumb and a directory for temporary files.
+fn place() -> Option<TempDir> {
+    let there = |program: &str| {
+        Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success())
+    };
+    if let Some(missing) = ["strace", "python3", "setpriv"].into_iter().find(|program| !there(program)) {
+        plumb_testkit::skip(&format!("{missing} is missing"));
+        return None;
+    }
+    let place = scratch();
+    std::fs::write(place.path().join("kinds.py"), PROGRAM).unwrap();
+    std::fs::copy(plumb().get_program(), place.path().join("plumb")).unwrap();
+    std::fs::create_dir(place.path().join("temporary")).unwrap();
+    for (path, mode) in [("", 0o755), ("kinds.py", 0o755), ("plumb", 0o755), ("temporary", 0o777)] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(place.path().join(path), mode).unwrap();
+    }
+    Some(place)
+}
+
+/// Runs plumb as nobody. Nothing may stay in the directory for temporary files.
+fn as_nobody(place: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new("setpriv");
+    if rustix::process::geteuid().is_root() {
+        command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
+    }
+    let temporary = place.join("temporary");
+    command.arg(place.join("plumb")).arg("prove").args(arguments);
+    let output = command.current_dir("/").env("TMPDIR", &temporary).env("HOME", &temporary).output().unwrap();
+    assert_eq!(entries(&temporary), Vec::<String>::new(), "left behind by {arguments:?}: {}", said(&output));
+    output
+}
+
+fn proved(place: &Path, kind: &str, how: &str, file_system: &str, code: i32) -> Value {
+    let step = |step: &str| format!("python3 {}/kinds.py {kind} {how} {step}", place.display());
+    let [setup, run, check] = ["setup", "run", "check"].map(step);
+    let output = as_nobody(
+        place,
+        &[
+            "app", "--json", "--no-record", "--seed", "7", "--fs", file_system, "--budget", "20m", "--setup", &setup,
+            "--run", &run, "--check", &check,
+        ],
+    );
+    assert_eq!(output.status.code(), Some(code), "{kind} {how}: {}", said(&output));
+    document(&output)
+}
+
+fn classes(document: &Value) -> Vec<&str> {
+    let failures = document["failures"].as_array().unwrap();
+    failures.iter().map(|failure| failure["class"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn known_kinds_of_bugs_are_found_and_their_mended_programs_are_proved() {
+    let Some(place) = place() else { return };
+    for (kind, expected) in [
+        ("rename", "corrupt"),
+        ("create", "lost-acknowledged"),
+        ("append", "corrupt"),
+        ("two_files", "corrupt"),
+        ("link", "corrupt"),
+        ("dsync", "lost-acknowledged"),
+        ("mapped", "lost-acknowledged"),
+        ("truncate", "corrupt"),
+        ("header", "corrupt"),
+        ("directory", "corrupt"),
+        ("undo", "corrupt"),
+    ] {
+        let bad = proved(place.path(), kind, "bad", "posix", 1);
+        assert_eq!(classes(&bad), [expected], "{kind}: {bad:#}");
+        let good = proved(place.path(), kind, "good", "posix", 0);
+        assert_eq!(classes(&good), Vec::<&str>::new(), "{kind}: {good:#}");
+        assert_eq!(good["model"], "the POSIX model");
+        // What a mapping holds between calls is not seen.
+        assert_eq!(good["proved"], kind != "mapped", "{kind}: {good:#}");
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_is_refused_to_the_program_or_is_not_measured() {
+    let Some(place) = place() else { return };
+    let ring = proved(place.path(), "ring", "good", "posix", 0);
+    assert!(ring["notes"].to_string().contains("io_uring was refused"), "{ring:#}");
+    let closed = proved(place.path(), "closed", "good", "posix", 3);
+    assert_eq!((closed["proved"].as_bool(), closed["level"].as_str()), (Some(false), Some("warning")));
+    assert!(closed["incomplete_because"].to_string().contains("cannot be read"), "{closed:#}");
+}
+
+#[test]
+fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() {
+    let Some(place) = place() else { return };
+    // Of an append zeroes may be left, which a check may take for none.
+    let check = "tr -d '\\0' < log | grep -q '[^0-9]' && exit 2; exit 0";
+    let run = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
+    for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
+        let arguments = ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
+        let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{file_system}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_failing_state_is_shown_again_and_made_in_a_directory() {
+    let Some(place) = place() else { return };
+    let temporary = place.path().join("temporary");
+    let (run, out) = (place.path().join("out"), place.path().join("state"));
+    for directory in [&run, &out] {
+        std::fs::create_dir(directory).unwrap();
+        std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let (run, out) = (run.join("run").display().to_string(), out.display().to_string());
+    let step = |step: &str| format!("python3 {}/kinds.py rename bad {step}", place.path().display());
+    let [setup, work, check] = ["setup", "run", "check"].map(step);
+    let arguments =
+        ["app", "--fs", "posix", "--out", &run, "--setup", &setup, "--run", &work, "--check", &check];
+    let output = as_nobody(place.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    // The remedy is a sync call, verified by a new run.
+    let text = said(&output);
+    assert!(text.contains("fsync of the file after write(tmp)"), "{text}");
+    let output = as_nobody(place.path(), &["replay", &run]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let output = as_nobody(place.path(), &["replay", &run, "--mount", &out]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let doc = std::fs::read(Path::new(&out).join("doc")).unwrap();
+    assert!(doc.iter().all(|byte| *byte == 0), "{doc:?}");
+    assert_eq!(entries(&temporary), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_model_does_not_have_is_told_before_anything_is_done() {
+    let Some(place) = place() else { return };
+    let both = ["app", "--fs", "posix", "--run", "true", "--check", "true"];
+    for (more, why) in [
+        (&["--drive", "lying"][..], "has no drive"),
+        (&["--ack", "stdout"], "through the control file"),
+    ] {
+        let output = as_nobody(place.path(), &[&both[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
+    }
+}

@@ -1,0 +1,87 @@
+//! A directory of this machine that holds one state after the other, where a state is a tree of files.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::parameters::Judge;
+use super::results::Checked;
+use crate::error::{Result, cannot};
+use crate::explore::OwnedState;
+use crate::mount_point::{MountPoint, remove_tree};
+use crate::posix::{Index, Layout};
+use crate::recording::{Content, Recording};
+use crate::subject::{Outcome, Subject};
+
+/// A directory in which states are made.
+pub(super) struct StateDirectory {
+    pub(super) site: DirectorySite,
+    scratch: MountPoint,
+}
+
+/// What a thread needs that makes states in a directory and checks them.
+#[derive(Clone)]
+pub(super) struct DirectorySite {
+    recording: Arc<Recording>,
+    index: Arc<Index>,
+    varied: Arc<HashSet<u64>>,
+    path: PathBuf,
+}
+
+impl StateDirectory {
+    /// Makes the directory.
+    pub(super) fn new(judge: &Judge<'_>, layout: &Layout) -> Result<Self> {
+        let scratch = MountPoint::scratch(judge.directory)?;
+        let site = DirectorySite {
+            recording: Arc::clone(&judge.recorded.recording),
+            index: Arc::new(Index::new(layout.clone())),
+            varied: Arc::new(judge.explorer().varied()),
+            path: scratch.path().join("state"),
+        };
+        Ok(Self { site, scratch })
+    }
+
+    /// Returns where the state is.
+    pub(super) fn path(&self) -> &Path {
+        &self.site.path
+    }
+
+    /// Removes the directory with the state in it.
+    pub(super) fn close(self) -> Result<()> {
+        self.scratch.close()
+    }
+}
+
+impl DirectorySite {
+    /// Makes a state. Returns the blocks that were looked up for it, of those that may differ between states, in
+    /// the order in which they were: another state that holds the same in these is the same tree.
+    pub(super) fn make(&self, state: &OwnedState) -> Result<Vec<(u64, Content)>> {
+        let (mut looked_up, mut seen) = (Vec::new(), HashSet::new());
+        let Recording { contents, logical_block, .. } = &*self.recording;
+        let tree = self.index.tree(contents, *logical_block, &mut |lba| {
+            let content = state.content(lba);
+            if self.varied.contains(&lba) && seen.insert(lba) {
+                looked_up.push((lba, content));
+            }
+            content
+        });
+        let made = fs::create_dir(&self.path).and_then(|()| tree.make_in(&self.path, contents));
+        made.map_err(cannot(format!("make a state in {}", self.path.display())))?;
+        Ok(looked_up)
+    }
+
+    /// Makes the state, lets the subject look, and removes it.
+    pub(super) fn checked(&self, subject: &dyn Subject, state: &OwnedState) -> Result<Checked> {
+        let read = self.make(state)?;
+        let outcome = super::workers::outcome(subject, &self.path, state.required);
+        remove_tree(&self.path).map_err(cannot(format!("remove {}", self.path.display())))?;
+        let outcome = match outcome? {
+            Outcome::Failed { class, words } => {
+                Outcome::Failed { class, words: words.replace(&self.path.display().to_string(), ".") }
+            }
+            Outcome::Intact => Outcome::Intact,
+        };
+        Ok(Checked { outcome, read })
+    }
+}

@@ -1,0 +1,715 @@
+//! The system calls of a program, told to the [`Model`]: each after it has returned and while its thread is
+//! held, so that what it changed is read from the files themselves.
+//!
+//! A call says where to look; what has changed there is found by comparing names and contents with those that
+//! the model has. So the result of a call, which is not known yet, does not matter, and what a call did in
+//! part is seen as it is. Mapped files are compared at each call. At the end the whole tree is compared: what
+//! differs then was changed in a way that no call told of.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use plumb_block::Nanos;
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::layout::{Inode, Layout, Object};
+use super::model::{Model, Name};
+use crate::error::{Result, cannot};
+use crate::recording::{Event, Recording};
+use crate::session::Numbers;
+use crate::subject::{AckBy, Lines};
+use crate::trace::{Argument, Call, has_flag, kind, may_create};
+
+/// A file as the file system knows it. Its number may be used again, but not with the same time of birth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Identity {
+    number: u64,
+    born: Option<SystemTime>,
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self { number: metadata.ino(), born: metadata.created().ok() }
+    }
+}
+
+/// File that is mapped so that stores change it.
+struct Mapped {
+    inode: Inode,
+    number: u64,
+    file: File,
+}
+
+/// A sync call that has returned, and whose result is not known yet.
+enum Sync {
+    Everything,
+    Inode(Inode),
+    Range(Inode, Range<u64>),
+}
+
+/// Place of a name that a call was given.
+struct Place {
+    directory: Inode,
+    path: PathBuf,
+    name: OsString,
+}
+
+/// True for a name that a call has just created unless it was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct IsNew(bool);
+
+/// All that was learnt of a program.
+pub(crate) struct Followed {
+    pub(crate) recording: Recording,
+    pub(crate) layout: Layout,
+    /// Events at which the work begins and has ended.
+    pub(crate) from: usize,
+    pub(crate) until: usize,
+    /// Acknowledgements of the program.
+    pub(crate) numbers: Numbers,
+    /// Reasons why something that the program did is not in the recording.
+    pub(crate) unseen: Vec<String>,
+    /// Ways to write of which only a part is seen.
+    pub(crate) seen_in_part: Vec<String>,
+    /// Remarks for the report.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Follows the calls of one program and its children.
+pub(crate) struct Follower {
+    model: Model,
+    root: PathBuf,
+    device: u64,
+    inodes: HashMap<Identity, Inode>,
+    mapped: Vec<Mapped>,
+    /// Sync calls of the line that is being read, with the time at which they began.
+    pending: Vec<(Sync, Nanos)>,
+    control: File,
+    control_path: PathBuf,
+    numbers: Numbers,
+    began: SystemTime,
+    from: usize,
+    unseen: BTreeSet<String>,
+    seen_in_part: BTreeSet<String>,
+    notes: BTreeSet<String>,
+}
+
+impl Follower {
+    /// Takes what is beneath `root` for durable, and makes the FIFO at `control` through which the program
+    /// acknowledges. Times count from `began`.
+    ///
+    /// # Errors
+    /// If something beneath cannot be read.
+    pub(crate) fn start(
+        root: &Path,
+        control: &Path,
+        model: Model,
+        began: SystemTime,
+    ) -> Result<Self> {
+        let failed = cannot(format!("read {}", root.display()));
+        let root = root.canonicalize().map_err(&failed)?;
+        let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
+        let metadata = fs::metadata(&root).map_err(&failed)?;
+        let mut follower = Self {
+            model,
+            device: metadata.dev(),
+            inodes: HashMap::from([(Identity::of(&metadata), Inode::ROOT)]),
+            mapped: Vec::new(),
+            pending: Vec::new(),
+            control: fifo,
+            control_path: control.canonicalize().map_err(&failed)?,
+            numbers: Numbers::default(),
+            began,
+            from: 0,
+            unseen: BTreeSet::new(),
+            seen_in_part: BTreeSet::new(),
+            notes: BTreeSet::new(),
+            root,
+        };
+        let root = follower.root.clone();
+        follower.compare_directory(Inode::ROOT, &root);
+        follower.model.sync(Nanos(u64::MAX));
+        follower.set_time(follower.now());
+        follower.from = follower.model.happened(Event::Marked("the work begins".to_owned()));
+        Ok(follower)
+    }
+
+    /// Takes a call that has returned, whose thread is held. Its result is not known.
+    pub(crate) fn returned(&mut self, call: &Call) {
+        let at = self.time(call);
+        self.set_time(at);
+        self.compare_mapped();
+        self.set_time(self.now());
+        self.pending.clear();
+        match kind(call) {
+            "open" => self.opened(call),
+            "rename" => self.renamed(call),
+            "link" => self.compare_named(call, 1, IsNew(call.name.starts_with("symlink"))),
+            "mkdir" => self.compare_named(call, 0, IsNew(true)),
+            "unlink" | "rmdir" => self.compare_named(call, 0, IsNew(false)),
+            "write" => self.wrote(call),
+            "truncate" => self.truncated(call),
+            "fsync" => self.synced(call),
+            "sync" => self.pending.push((Sync::Everything, at)),
+            "syncfs" => self.synced_all(call),
+            "mmap" => self.mapped(call),
+            "msync" => self.msynced(call),
+            _ => {}
+        }
+    }
+
+    /// Takes the call that [`returned`](Self::returned) took last with its result.
+    pub(crate) fn ended(&mut self, call: &Call) {
+        let syncs = std::mem::take(&mut self.pending);
+        match (kind(call), &call.result) {
+            (way @ ("io_uring" | "aio"), _) => {
+                let name = if way == "aio" { "Linux AIO" } else { "io_uring" };
+                self.notes.insert(format!("{name} was refused to the program, since no call tells what it writes"));
+            }
+            (_, Ok(_)) => syncs.into_iter().for_each(|(sync, until)| self.persist(sync, until)),
+            _ => {}
+        }
+    }
+
+    /// Takes a sync call that was made in place of the program.
+    pub(crate) fn synced_in_place(&mut self, path: &Path) {
+        let inode = fs::metadata(path).ok().and_then(|found| self.inodes.get(&Identity::of(&found)).copied());
+        if let Some(inode) = inode {
+            let now = self.now();
+            self.set_time(now);
+            self.persist(Sync::Inode(inode), now);
+        }
+    }
+
+    /// Takes the end of the program.
+    pub(crate) fn finish(mut self) -> Followed {
+        self.set_time(self.now());
+        self.compare_mapped();
+        self.acknowledged();
+        let until = self.model.happened(Event::Marked("the work has ended".to_owned()));
+        let commands = self.model.recording().commands.len();
+        let root = self.root.clone();
+        self.compare_directory(Inode::ROOT, &root);
+        self.compare_files();
+        if let Some(command) = self.model.recording().commands.get(commands) {
+            let spot = self.model.layout().spots.get(command.range.lba.0 as usize);
+            let paths = self.model.paths();
+            let path = spot.and_then(|spot| paths.get(&spot.inode())).map_or(Path::new("."), |path| path);
+            self.unseen.insert(format!(
+                "{} was changed in a way that no traced system call tells of, such as by a program that ran before",
+                path.display()
+            ));
+        }
+        Followed {
+            layout: self.model.layout().clone(),
+            from: self.from,
+            until,
+            numbers: self.numbers,
+            unseen: self.unseen.into_iter().collect(),
+            seen_in_part: self.seen_in_part.into_iter().collect(),
+            notes: self.notes.into_iter().collect(),
+            recording: self.model.into_recording(),
+        }
+    }
+
+    /// Returns when a call began, by the clock of the recording.
+    fn time(&self, call: &Call) -> Nanos {
+        call.at.since(self.epoch())
+    }
+
+    /// Returns the time now, in whole microseconds as strace(1) tells times.
+    fn now(&self) -> Nanos {
+        let now = Nanos::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+        Nanos(now.0 - now.0 % 1000).since(self.epoch())
+    }
+
+    fn epoch(&self) -> Nanos {
+        self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
+    }
+
+    fn set_time(&mut self, at: Nanos) {
+        self.model.set_time(at);
+    }
+
+    fn persist(&mut self, sync: Sync, until: Nanos) {
+        match sync {
+            Sync::Everything => self.model.sync(until),
+            Sync::Inode(inode) => self.model.fsync(inode, until),
+            Sync::Range(inode, range) => self.model.fsync_range(inode, range, until),
+        }
+    }
+
+    /// Reads what was acknowledged.
+    fn acknowledged(&mut self) {
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 4096];
+        while let Ok(read @ 1..) = self.control.read(&mut chunk) {
+            bytes.extend_from_slice(&chunk[..read]);
+        }
+        let mut lines = Lines::of(AckBy::ControlFile);
+        for line in lines.take(&bytes).into_iter().chain(lines.end()) {
+            if let Some(number) = self.numbers.take(&line) {
+                self.model.happened(Event::Acknowledged(number));
+            }
+        }
+    }
+
+    fn opened(&mut self, call: &Call) {
+        let is_truncated = has_flag(call, "O_TRUNC") || call.name == "creat";
+        if !may_create(call) && !is_truncated {
+            return;
+        }
+        let Some(place) = self.place(call, 0, true) else { return };
+        self.compare_entry(&place, IsNew(may_create(call)));
+        if is_truncated {
+            self.compare_path(&place.path.join(&place.name));
+        }
+    }
+
+    fn truncated(&mut self, call: &Call) {
+        if let Some(place) = self.place(call, 0, true) {
+            self.compare_path(&place.path.join(&place.name));
+        }
+    }
+
+    fn renamed(&mut self, call: &Call) {
+        let (from, to) = (self.place(call, 0, false), self.place(call, 1, false));
+        if let (Some(from), Some(to)) = (&from, &to) {
+            let names = [from, to].map(|place| Name { directory: place.directory, name: &place.name });
+            let known = names.map(|name| self.model.entry(name));
+            let real = [from, to].map(|place| self.inode_at(&place.path.join(&place.name)));
+            match (known, real) {
+                ([Some(moved), _], [None, Some(found)]) if moved == found => {
+                    self.model.rename(names[0], names[1]);
+                }
+                ([Some(one), Some(other)], [Some(first), Some(second)])
+                    if (one, other) == (second, first) && one != other =>
+                {
+                    self.model.exchange(names[0], names[1]);
+                }
+                _ => {}
+            }
+        }
+        // The rest, and what came from elsewhere or went there.
+        for place in from.into_iter().chain(to) {
+            self.compare_entry(&place, IsNew(false));
+        }
+    }
+
+    fn compare_named(&mut self, call: &Call, number: usize, is_new: IsNew) {
+        if let Some(place) = self.place(call, number, false) {
+            self.compare_entry(&place, is_new);
+        }
+    }
+
+    fn wrote(&mut self, call: &Call) {
+        let place = if matches!(call.name.as_str(), "copy_file_range" | "splice") { 2 } else { 0 };
+        let Some(Argument::Descriptor(number, path)) = call.arguments.get(place) else { return };
+        if *path == self.control_path {
+            return self.acknowledged();
+        }
+        let Some((inode, file)) = self.descriptor(call, place) else { return };
+        let state = DescriptorState::read(call.thread, *number);
+        let written = written_range(call, &state);
+        let offered = written.clone().filter(|_| matches!(call.name.as_str(), "write" | "pwrite64"));
+        self.compare_file(inode, &file, offered);
+        let is_durable = state.flags & OFlags::DSYNC.bits() != 0;
+        let is_durable = is_durable && !matches!(call.name.as_str(), "ftruncate" | "fallocate");
+        if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
+            match written {
+                // What was written before the call is there, too.
+                Some(range) => self.pending.push((Sync::Range(inode, range), self.now())),
+                None => {
+                    let what = format!("{} through a descriptor with O_DSYNC or O_SYNC", call.name);
+                    self.unseen.insert(format!("which bytes {what} made durable is not known"));
+                }
+            }
+        }
+    }
+
+    fn synced(&mut self, call: &Call) {
+        if let Some((inode, _)) = self.descriptor(call, 0) {
+            self.pending.push((Sync::Inode(inode), self.time(call)));
+        }
+    }
+
+    fn synced_all(&mut self, call: &Call) {
+        let Some(Argument::Descriptor(number, _)) = call.arguments.first() else { return };
+        let found = fs::metadata(format!("/proc/{}/fd/{number}", call.thread));
+        if found.is_ok_and(|found| found.dev() == self.device) {
+            self.pending.push((Sync::Everything, self.time(call)));
+        }
+    }
+
+    fn mapped(&mut self, call: &Call) {
+        let is_shared = has_flag(call, "MAP_SHARED") || has_flag(call, "MAP_SHARED_VALIDATE");
+        let Some(Argument::Descriptor(number, _)) = call.arguments.get(4).filter(|_| is_shared) else { return };
+        let state = DescriptorState::read(call.thread, *number);
+        let is_writable = state.flags & (OFlags::WRONLY | OFlags::RDWR).bits() != 0;
+        let Some((inode, file)) = self.descriptor(call, 4).filter(|_| is_writable) else { return };
+        let Ok(metadata) = file.metadata() else { return };
+        if !self.mapped.iter().any(|mapped| mapped.inode == inode) {
+            self.mapped.push(Mapped { inode, number: metadata.ino(), file });
+        }
+        self.seen_in_part.insert(
+            "mapped memory was compared with its file at each system call: what it held between is not seen".to_owned(),
+        );
+    }
+
+    fn msynced(&mut self, call: &Call) {
+        let word = |place: usize| match call.arguments.get(place) {
+            Some(Argument::Word(word)) => number(word),
+            _ => None,
+        };
+        let (Some(start), Some(length)) = (word(0), word(1)) else { return };
+        if !has_flag(call, "MS_SYNC") {
+            return;
+        }
+        let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
+        let at = self.time(call);
+        for Mapping { memory, offset, inode } in maps.lines().filter_map(Mapping::parse) {
+            let within = memory.start.max(start)..memory.end.min(start.saturating_add(length));
+            let Some(mapped) = self.mapped.iter().find(|mapped| mapped.number == inode) else { continue };
+            if !within.is_empty() {
+                let from = offset + (within.start - memory.start);
+                let range = from..from + (within.end - within.start);
+                let end = self.model.size(mapped.inode).min(range.end);
+                self.pending.push((Sync::Range(mapped.inode, range.start..end.max(range.start)), at));
+            }
+        }
+    }
+
+    /// Returns the file or directory behind a descriptor of a call, if it is beneath the root.
+    fn descriptor(&mut self, call: &Call, place: usize) -> Option<(Inode, File)> {
+        let Some(Argument::Descriptor(number, path)) = call.arguments.get(place) else { return None };
+        if !path.starts_with(&self.root) {
+            return None;
+        }
+        let opened = File::open(format!("/proc/{}/fd/{number}", call.thread));
+        let opened = opened.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+        let (file, metadata) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // A descriptor that is closed already was none that the call could use.
+                if error.kind() != ErrorKind::NotFound {
+                    self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
+                }
+                return None;
+            }
+        };
+        let known = self.inodes.get(&Identity::of(&metadata)).copied();
+        let inode = known.or_else(|| {
+            // Nameless, as a file of O_TMPFILE.
+            let inode = (metadata.nlink() == 0 && metadata.is_file()).then(|| self.make(&metadata, None))?;
+            self.compare_file(inode, &file, None);
+            Some(inode)
+        })?;
+        Some((inode, file))
+    }
+
+    /// Returns the place of the path with this number that a call was given, if it is beneath the root.
+    fn place(&mut self, call: &Call, number: usize, follows: bool) -> Option<Place> {
+        let mut texts = call.arguments.iter().enumerate().filter_map(|(place, argument)| match argument {
+            Argument::Text(path) => Some((place, path)),
+            Argument::Descriptor(..) | Argument::Word(_) => None,
+        });
+        let (place, path) = texts.nth(number)?;
+        let base = match place.checked_sub(1).and_then(|before| call.arguments.get(before)) {
+            Some(Argument::Descriptor(_, base)) => base.clone(),
+            _ if path.is_absolute() => PathBuf::new(),
+            _ => fs::read_link(format!("/proc/{}/cwd", call.thread)).ok()?,
+        };
+        let mut path = base.join(path);
+        if follows {
+            path = path.canonicalize().unwrap_or(path);
+        }
+        let directory = path.parent()?.canonicalize().ok().filter(|path| path.starts_with(&self.root))?;
+        let name = path.file_name()?.to_owned();
+        match self.inode_at(&directory) {
+            Some(inode) => Some(Place { directory: inode, path: directory, name }),
+            None => {
+                self.unseen.insert(format!("{} was made by no traced system call", directory.display()));
+                None
+            }
+        }
+    }
+
+    /// Returns the known inode at a path, whose last part is not followed.
+    fn inode_at(&self, path: &Path) -> Option<Inode> {
+        self.inodes.get(&Identity::of(&fs::symlink_metadata(path).ok()?)).copied()
+    }
+
+    /// Makes the model have what a name is of.
+    fn compare_entry(&mut self, place: &Place, is_new: IsNew) {
+        let path = place.path.join(&place.name);
+        let name = Name { directory: place.directory, name: &place.name };
+        let visible = self.model.entry(name);
+        let metadata = match fs::symlink_metadata(&path) {
+            Ok(metadata) if is_followed(&metadata) => metadata,
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
+                return;
+            }
+            _ => {
+                if visible.is_some() {
+                    self.model.unlink(name);
+                }
+                return;
+            }
+        };
+        let known = self.inodes.get(&Identity::of(&metadata)).copied();
+        let known = known.filter(|_| !is_new.0 || visible.is_some());
+        match known {
+            Some(inode) if visible == Some(inode) => {}
+            Some(inode) => self.model.link(inode, name),
+            None => {
+                let inode = self.make(&metadata, Some(&path));
+                self.model.link(inode, name);
+                if metadata.is_dir() {
+                    self.compare_directory(inode, &path);
+                } else if metadata.is_file() {
+                    self.compare_path(&path);
+                }
+            }
+        }
+    }
+
+    /// Makes an inode for a file that is new.
+    fn make(&mut self, metadata: &Metadata, path: Option<&Path>) -> Inode {
+        let object = object(metadata, path);
+        let inode = self.model.make(object);
+        self.inodes.insert(Identity::of(metadata), inode);
+        inode
+    }
+
+    /// Makes the model have all names beneath a directory.
+    fn compare_directory(&mut self, directory: Inode, path: &Path) {
+        let found = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
+                return;
+            }
+        };
+        let mut names: BTreeSet<OsString> = found.iter().map(fs::DirEntry::file_name).collect();
+        names.extend(self.model.names(directory).into_iter().map(OsStr::to_owned));
+        for name in names {
+            let place = Place { directory, path: path.to_owned(), name };
+            let path = place.path.join(&place.name);
+            let was_known = self.inode_at(&path).is_some();
+            self.compare_entry(&place, IsNew(false));
+            let is_directory = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+            if let (true, true, Some(inode)) = (was_known, is_directory, self.inode_at(&path)) {
+                self.compare_directory(inode, &path);
+            }
+        }
+    }
+
+    /// Makes the model have the contents and the permissions of all files.
+    fn compare_files(&mut self) {
+        for (inode, path) in self.model.paths() {
+            let path = self.root.join(path);
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            self.model.set_object(inode, object(&metadata, Some(&path)));
+            if metadata.is_file() {
+                self.compare_path(&path);
+            }
+        }
+    }
+
+    /// Makes the model have the contents of the file at a path, if there is one.
+    fn compare_path(&mut self, path: &Path) {
+        let opened = File::open(path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+        match opened {
+            Ok((file, metadata)) if metadata.is_file() => {
+                if let Some(inode) = self.inodes.get(&Identity::of(&metadata)).copied() {
+                    self.compare_file(inode, &file, None);
+                }
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
+            }
+            _ => {}
+        }
+    }
+
+    fn compare_mapped(&mut self) {
+        let mapped = std::mem::take(&mut self.mapped);
+        mapped.iter().for_each(|mapped| self.compare_file(mapped.inode, &mapped.file, None));
+        self.mapped = mapped;
+    }
+
+    /// Makes the model have the size of a file and its contents, of all of it or where a call wrote.
+    fn compare_file(&mut self, inode: Inode, file: &File, written: Option<Range<u64>>) {
+        if let Err(error) = self.compare_contents(inode, file, written) {
+            self.unseen.insert(format!("a file cannot be read: {error}"));
+        }
+    }
+
+    fn compare_contents(&mut self, inode: Inode, file: &File, written: Option<Range<u64>>) -> io::Result<()> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(());
+        }
+        let (old, size) = (self.model.size(inode), metadata.len());
+        if size < old {
+            self.model.set_size(inode, size);
+        }
+        let block = self.model.recording().logical_block.0;
+        let mut numbers = BTreeSet::new();
+        match written {
+            Some(range) => numbers.extend(range.start / block..range.end.min(size).div_ceil(block)),
+            None => {
+                let known = self.model.blocks(inode, 0).take_while(|number| number * block < size);
+                numbers.extend(known);
+                for data in data_ranges(file, size)? {
+                    numbers.extend(data.start / block..data.end.div_ceil(block));
+                }
+            }
+        }
+        let mut bytes = vec![0; block as usize];
+        for number in numbers {
+            bytes.fill(0);
+            read_full(file, number * block, &mut bytes)?;
+            if bytes != self.model.block(inode, number) {
+                self.model.write(inode, number, &bytes);
+            }
+        }
+        self.model.set_size(inode, size);
+        Ok(())
+    }
+}
+
+/// State of an open descriptor: proc_pid_fdinfo(5).
+struct DescriptorState {
+    position: u64,
+    flags: u32,
+}
+
+impl DescriptorState {
+    fn read(thread: u32, descriptor: i64) -> Self {
+        let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let position = value("pos:").and_then(|value| value.parse().ok()).unwrap_or(0);
+        let flags = value("flags:").and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0);
+        Self { position, flags }
+    }
+}
+
+/// Line of proc_pid_maps(5).
+struct Mapping {
+    memory: Range<u64>,
+    offset: u64,
+    inode: u64,
+}
+
+impl Mapping {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
+        let memory = hexadecimal(start)?..hexadecimal(end)?;
+        let offset = hexadecimal(words.nth(1)?)?;
+        Some(Self { memory, offset, inode: words.nth(1)?.parse().ok()? })
+    }
+}
+
+/// Returns the bytes that a call may have written, as far as its arguments tell.
+fn written_range(call: &Call, state: &DescriptorState) -> Option<Range<u64>> {
+    let word = |place: usize| match call.arguments.get(place) {
+        Some(Argument::Word(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let is_appended = state.flags & OFlags::APPEND.bits() != 0;
+    let vectors = || {
+        let words = word(1)?;
+        let lengths: Vec<u64> = words.split("iov_len=").skip(1).filter_map(leading_number).collect();
+        (lengths.len() as u64 == number(word(2)?)?).then(|| lengths.iter().sum::<u64>())
+    };
+    let (length, offset) = match call.name.as_str() {
+        "write" => (number(word(2)?)?, None),
+        "pwrite64" => (number(word(2)?)?, Some(number(word(3)?)?)),
+        "writev" => (vectors()?, None),
+        "pwritev" | "pwritev2" => (vectors()?, word(3).and_then(number)),
+        _ => return None,
+    };
+    match offset {
+        Some(offset) if !is_appended => Some(offset..offset.checked_add(length)?),
+        Some(_) => None,
+        None => Some(state.position.saturating_sub(length)..state.position),
+    }
+}
+
+/// Returns the number that a word is: decimal, or hexadecimal after `0x`.
+fn number(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x") {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
+        None => word.parse().ok(),
+    }
+}
+
+/// Returns the number with which a text begins.
+fn leading_number(text: &str) -> Option<u64> {
+    text.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Returns true for what the model has: files, directories and symbolic links.
+fn is_followed(metadata: &Metadata) -> bool {
+    metadata.is_file() || metadata.is_dir() || metadata.is_symlink()
+}
+
+fn object(metadata: &Metadata, path: Option<&Path>) -> Object {
+    let mode = metadata.permissions().mode() & 0o7777;
+    if metadata.is_dir() {
+        Object::Directory(mode)
+    } else if metadata.is_symlink() {
+        Object::Link(path.and_then(|path| fs::read_link(path).ok()).unwrap_or_default())
+    } else {
+        Object::File(mode)
+    }
+}
+
+fn make_fifo(path: &Path) -> rustix::io::Result<File> {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+/// Returns the ranges of a file that are not holes; all of it where the file system does not tell holes.
+fn data_ranges(file: &File, size: u64) -> io::Result<Vec<Range<u64>>> {
+    let (mut ranges, mut at) = (Vec::new(), 0);
+    while at < size {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(size);
+        ranges.push(start..end.min(size));
+        at = end.max(start + 1);
+    }
+    Ok(ranges)
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_full(file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+    let mut read = 0;
+    while read < into.len() {
+        match file.read_at(&mut into[read..], at + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

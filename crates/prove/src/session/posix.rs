@@ -1,0 +1,99 @@
+//! A work recorded by its system calls alone, in a directory of this machine, for the POSIX model.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use plumb_block::in_one_line;
+
+use super::recorded::{RecordOptions, Recorded};
+use super::recording_run::{facts, interrupted};
+use super::strace::Trace;
+use crate::error::{Error, ErrorKind, Result, cannot};
+use crate::file_system::FileSystem;
+use crate::mount_point::MountPoint;
+use crate::posix::{Followed, Follower, Model, Unwritten};
+use crate::subject::Subject;
+use crate::trace::{Traced, Tracer};
+
+/// Name in a report of the way in which the work was recorded.
+pub const BY_SYSTEM_CALLS: &str = "system calls";
+
+/// Records the work of `subject` in a directory.
+///
+/// # Errors
+/// If nothing could be recorded. A program that fails after an acknowledgement, or a `stop` during the work, is
+/// not an error: what was recorded until then is returned.
+pub(super) fn record_system_calls(
+    subject: &dyn Subject,
+    options: &RecordOptions,
+    trace: Trace<'_>,
+    stop: &AtomicBool,
+) -> Result<(Recorded, Traced)> {
+    if subject.is_checked_unmounted() {
+        let what = format!("{} is checked on a drive: choose ext4, xfs or btrfs with --fs", subject.name());
+        return Err(Error::usage(what));
+    }
+    let scratch = MountPoint::scratch(&options.directory)?;
+    let (root, control) = (scratch.path().join("work"), scratch.path().join("acknowledge"));
+    fs::create_dir(&root).map_err(cannot(format!("make {}", root.display())))?;
+    subject.set_up(&root)?;
+    if stop.load(Ordering::Acquire) {
+        return Err(interrupted());
+    }
+    let unwritten = match options.file_system {
+        FileSystem::PosixGarbage => Unwritten::Garbage,
+        _ => Unwritten::Zeroes,
+    };
+    let began = SystemTime::now();
+    let model = Model::new(options.logical_block, unwritten);
+    let follower = Follower::start(&root, &control, model, began)?;
+    let tracer = Tracer::following(&root, trace.injections.to_vec(), follower)?;
+    let program = trace.program(&tracer);
+    let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
+    let (traced, follower) = tracer.finish_followed()?;
+    let followed = follower.finish();
+    let failed = followed.numbers.problem().or(worked.err());
+    let ended_because = match failed {
+        Some(error) if traced.calls.is_empty() => {
+            let what = format!("its system calls cannot be traced: {error}");
+            return Err(Error::new(ErrorKind::NotTraced, what));
+        }
+        Some(error) if followed.numbers.last().is_none() => return Err(error),
+        failed => failed.map(|error| in_one_line(&error)),
+    };
+    scratch.close()?;
+    Ok((recorded(followed, &traced, began, ended_because), traced))
+}
+
+fn recorded(
+    followed: Followed,
+    traced: &Traced,
+    began: SystemTime,
+    ended_because: Option<String>,
+) -> Recorded {
+    let Followed { recording, layout, from, until, unseen, seen_in_part, notes, .. } = followed;
+    let mut facts = facts(&recording, from, until);
+    facts.size = recording.size.0;
+    facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;
+    facts.attached_by = BY_SYSTEM_CALLS.to_owned();
+    facts.acknowledged_by = (facts.acknowledgements > 0).then(|| "control-file".to_owned());
+    Recorded {
+        recording: Arc::new(recording),
+        from,
+        until,
+        facts,
+        began,
+        ended_because,
+        calls: Vec::new(),
+        untraced_because: None,
+        cache: None,
+        missing_syncs: Vec::new(),
+        syncs: Vec::new(),
+        layout: Some(layout),
+        unseen,
+        seen_in_part,
+        notes,
+    }
+}
