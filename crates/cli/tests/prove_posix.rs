@@ -14,9 +14,8 @@ const NOBODY: u32 = 65534;
 
 /// A directory for anybody with the program, a copy of plumb and a directory for temporary files.
 fn place() -> Option<TempDir> {
-    let there = |program: &str| {
-        Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success())
-    };
+    let there =
+        |program: &str| Command::new(program).arg("-V").output().is_ok_and(|output| output.status.success());
     if let Some(missing) = ["strace", "python3", "setpriv"].into_iter().find(|program| !there(program)) {
         plumb_testkit::skip(&format!("{missing} is missing"));
         return None;
@@ -51,8 +50,21 @@ fn proved(place: &Path, kind: &str, how: &str, file_system: &str, code: i32) -> 
     let output = as_nobody(
         place,
         &[
-            "app", "--json", "--no-record", "--seed", "7", "--fs", file_system, "--budget", "20m", "--setup", &setup,
-            "--run", &run, "--check", &check,
+            "app",
+            "--json",
+            "--no-record",
+            "--seed",
+            "7",
+            "--fs",
+            file_system,
+            "--budget",
+            "20m",
+            "--setup",
+            &setup,
+            "--run",
+            &run,
+            "--check",
+            &check,
         ],
     );
     assert_eq!(output.status.code(), Some(code), "{kind} {how}: {}", said(&output));
@@ -145,10 +157,9 @@ fn a_failing_state_is_shown_again_and_made_in_a_directory() {
 fn what_the_model_does_not_have_is_told_before_anything_is_done() {
     let Some(place) = place() else { return };
     let both = ["app", "--fs", "posix", "--run", "true", "--check", "true"];
-    for (more, why) in [
-        (&["--drive", "lying"][..], "has no drive"),
-        (&["--ack", "stdout"], "through the control file"),
-    ] {
+    for (more, why) in
+        [(&["--drive", "lying"][..], "has no drive"), (&["--ack", "stdout"], "through the control file")]
+    {
         let output = as_nobody(place.path(), &[&both[..], more].concat());
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(why), "{}", said(&output));

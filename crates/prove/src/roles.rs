@@ -80,7 +80,9 @@ impl Roles {
         for (_, happened) in recording.events.iter().take(event) {
             let Event::Submitted(id) = happened else { continue };
             let command = &recording.commands[id.0 as usize];
-            let Some(Spot::Entry(directory, name)) = layout.spots.get(command.range.lba.0 as usize) else { continue };
+            let Some(Spot::Entry(directory, name)) = layout.spots.get(command.range.lba.0 as usize) else {
+                continue;
+            };
             if let Some(inode) = layout.inode_in(&recording.contents, command.content(command.range.lba.0)) {
                 names.insert(inode, (*directory, name.into()));
             }

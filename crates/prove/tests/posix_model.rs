@@ -108,11 +108,18 @@ impl Oracle {
     fn dsync(&mut self, file: usize) {
         self.fsync(|key| key == Key::Block(file, 0));
         let durable = self.values(|number| self.changes[number].is_durable);
-        if durable.get(&Key::Size(file)).copied().flatten().unwrap_or(0) < BLOCK {
-            let reaches = |value: &Value| value.0 == Key::Size(file) && value.1 >= Some(BLOCK);
-            let first = self.changes.iter().position(|one| !one.is_durable && one.values.iter().any(reaches));
-            first.into_iter().for_each(|number| self.persist(number));
+        if durable.get(&Key::Size(file)).copied().flatten().unwrap_or(0) >= BLOCK {
+            return;
         }
+        let sizes = |change: &Change| {
+            let size = change.values.iter().find(|(key, _)| *key == Key::Size(file));
+            size.map(|(_, size)| size.unwrap_or(0))
+        };
+        let is_durable_size = |change: &Change| change.is_durable && sizes(change).is_some();
+        let newer = self.changes.iter().rposition(is_durable_size).map_or(0, |last| last + 1);
+        let reaches = |number: &usize| sizes(&self.changes[*number]) >= Some(BLOCK);
+        let first = (newer..self.changes.len()).find(reaches);
+        first.into_iter().for_each(|number| self.persist(number));
     }
 
     /// Adds all trees that a cut may leave now.
@@ -148,8 +155,8 @@ fn name(name: &'static str) -> Name<'static> {
     Name { directory: Inode::ROOT, name: OsStr::new(name) }
 }
 
-/// Makes a call in both. Returns false where it would fail.
-fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle) -> bool {
+/// Makes a call in both, and adds the trees of a cut during the call. Returns false where it would fail.
+fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle, trees: &mut Trees) -> bool {
     let (a, b) = (oracle.visible(Key::Name("a")), oracle.visible(Key::Name("b")));
     let inode = model.entry(name("a"));
     assert_eq!((inode.is_some(), model.entry(name("b")).is_some()), (a.is_some(), b.is_some()));
@@ -167,6 +174,7 @@ fn call(call: Call, version: usize, model: &mut Model, oracle: &mut Oracle) -> b
                 oracle.change(vec![(Key::Size(file), Some(new))]);
             }
             if call == Call::WriteDsync {
+                oracle.put_trees(trees);
                 model.fsync_range(inode, 0..BLOCK as u64, now);
                 oracle.dsync(file);
             }
@@ -271,14 +279,20 @@ fn compare(trace: &[Call]) -> bool {
     let mut expected = Trees::new();
     oracle.put_trees(&mut expected);
     for (number, one) in trace.iter().enumerate() {
-        if !call(*one, number + 1, &mut model, &mut oracle) {
+        if !call(*one, number + 1, &mut model, &mut oracle, &mut expected) {
             return false;
         }
         oracle.put_trees(&mut expected);
     }
     // Without an event nothing is explored; what is durable is left.
     model.happened(plumb_prove::recording::Event::Acknowledged(1));
-    assert_eq!(explored(&model, from), expected, "{trace:?}");
+    let brief = |trees: &Trees| {
+        let brief = |contents: &Vec<u8>| (contents.len(), contents.iter().copied().collect::<BTreeSet<u8>>());
+        let brief = |tree: &BTreeMap<String, Vec<u8>>| tree.values().map(brief).collect::<Vec<_>>();
+        trees.iter().map(brief).collect::<Vec<_>>()
+    };
+    let found = explored(&model, from);
+    assert!(found == expected, "{trace:?}: {:?}, expected {:?}", brief(&found), brief(&expected));
     true
 }
 
@@ -311,9 +325,9 @@ fn a_block_that_was_allocated_and_not_written_holds_garbage_only_where_that_is_w
 #[test]
 fn a_sync_covers_what_had_changed_when_it_was_called() {
     let (mut model, file) = begun(Unwritten::Zeroes);
-    model.set_time(Nanos(5));
+    model.set_time(Nanos(5), Nanos(5));
     model.write(file, 0, &[1; BLOCK]);
-    model.set_time(Nanos(7));
+    model.set_time(Nanos(7), Nanos(7));
     model.write(file, 0, &[2; BLOCK]);
     model.fsync(file, Nanos(5));
     let trees = explored(&model, model.recording().events.len());

@@ -83,9 +83,8 @@ impl Pass {
             Self::Pairs if count <= PAIRS_MAX => pairs(&mut cursor, count, show)?,
             Self::Drawn => drawn(&mut cursor, cut, seed, show)?,
             Self::Subsets if count <= limits.commands as usize => {
-                let has_all = subsets(&mut cursor, count, &mut |cursor| {
-                    cursor.each_order(ORDERS_MAX, true, show)
-                })?;
+                let has_all =
+                    subsets(&mut cursor, count, &mut |cursor| cursor.each_order(ORDERS_MAX, true, show))?;
                 if has_all {
                     return ControlFlow::Continue(Coverage::Bounded);
                 }

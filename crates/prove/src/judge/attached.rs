@@ -232,7 +232,8 @@ impl Held {
         match self.0 {
             HeldAs::Directory(directory) => directory.close(),
             HeldAs::Mounted { mounted, attached } => {
-                apart::run(|| mounted.map_or(Ok(()), Mounted::unmount)).map_err(cannot("start a thread"))??;
+                apart::run(|| mounted.map_or(Ok(()), Mounted::unmount))
+                    .map_err(cannot("start a thread"))??;
                 attached.detach()
             }
         }

@@ -61,11 +61,11 @@ struct Place {
     name: OsString,
 }
 
-/// True for a name that a call has just created unless it was there.
+/// Mark of a name that a call has just created unless it was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IsNew(bool);
 
-/// All that was learnt of a program.
+/// Recording of a program, and what is known about it.
 pub(crate) struct Followed {
     pub(crate) recording: Recording,
     pub(crate) layout: Layout,
@@ -107,12 +107,7 @@ impl Follower {
     ///
     /// # Errors
     /// If something beneath cannot be read.
-    pub(crate) fn start(
-        root: &Path,
-        control: &Path,
-        model: Model,
-        began: SystemTime,
-    ) -> Result<Self> {
+    pub(crate) fn start(root: &Path, control: &Path, model: Model, began: SystemTime) -> Result<Self> {
         let failed = cannot(format!("read {}", root.display()));
         let root = root.canonicalize().map_err(&failed)?;
         let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
@@ -136,7 +131,7 @@ impl Follower {
         let root = follower.root.clone();
         follower.compare_directory(Inode::ROOT, &root);
         follower.model.sync(Nanos(u64::MAX));
-        follower.set_time(follower.now());
+        follower.model.set_time(follower.now(), follower.now());
         follower.from = follower.model.happened(Event::Marked("the work begins".to_owned()));
         Ok(follower)
     }
@@ -144,9 +139,10 @@ impl Follower {
     /// Takes a call that has returned, whose thread is held. Its result is not known.
     pub(crate) fn returned(&mut self, call: &Call) {
         let at = self.time(call);
-        self.set_time(at);
+        // Stores were made before the call.
+        self.model.set_time(at, at);
         self.compare_mapped();
-        self.set_time(self.now());
+        self.model.set_time(at, self.now());
         self.pending.clear();
         match kind(call) {
             "open" => self.opened(call),
@@ -171,7 +167,8 @@ impl Follower {
         match (kind(call), &call.result) {
             (way @ ("io_uring" | "aio"), _) => {
                 let name = if way == "aio" { "Linux AIO" } else { "io_uring" };
-                self.notes.insert(format!("{name} was refused to the program, since no call tells what it writes"));
+                self.notes
+                    .insert(format!("{name} was refused to the program, since no call tells what it writes"));
             }
             (_, Ok(_)) => syncs.into_iter().for_each(|(sync, until)| self.persist(sync, until)),
             _ => {}
@@ -182,15 +179,13 @@ impl Follower {
     pub(crate) fn synced_in_place(&mut self, path: &Path) {
         let inode = fs::metadata(path).ok().and_then(|found| self.inodes.get(&Identity::of(&found)).copied());
         if let Some(inode) = inode {
-            let now = self.now();
-            self.set_time(now);
-            self.persist(Sync::Inode(inode), now);
+            self.persist(Sync::Inode(inode), Nanos(u64::MAX));
         }
     }
 
     /// Takes the end of the program.
     pub(crate) fn finish(mut self) -> Followed {
-        self.set_time(self.now());
+        self.model.set_time(self.now(), self.now());
         self.compare_mapped();
         self.acknowledged();
         let until = self.model.happened(Event::Marked("the work has ended".to_owned()));
@@ -232,10 +227,6 @@ impl Follower {
 
     fn epoch(&self) -> Nanos {
         self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
-    }
-
-    fn set_time(&mut self, at: Nanos) {
-        self.model.set_time(at);
     }
 
     fn persist(&mut self, sync: Sync, until: Nanos) {
@@ -350,7 +341,9 @@ impl Follower {
 
     fn mapped(&mut self, call: &Call) {
         let is_shared = has_flag(call, "MAP_SHARED") || has_flag(call, "MAP_SHARED_VALIDATE");
-        let Some(Argument::Descriptor(number, _)) = call.arguments.get(4).filter(|_| is_shared) else { return };
+        let Some(Argument::Descriptor(number, _)) = call.arguments.get(4).filter(|_| is_shared) else {
+            return;
+        };
         let state = DescriptorState::read(call.thread, *number);
         let is_writable = state.flags & (OFlags::WRONLY | OFlags::RDWR).bits() != 0;
         let Some((inode, file)) = self.descriptor(call, 4).filter(|_| is_writable) else { return };
@@ -359,7 +352,8 @@ impl Follower {
             self.mapped.push(Mapped { inode, number: metadata.ino(), file });
         }
         self.seen_in_part.insert(
-            "mapped memory was compared with its file at each system call: what it held between is not seen".to_owned(),
+            "mapped memory was compared with its file at each system call: what it held between is not seen"
+                .to_owned(),
         );
     }
 
@@ -392,18 +386,9 @@ impl Follower {
         if !path.starts_with(&self.root) {
             return None;
         }
-        let opened = File::open(format!("/proc/{}/fd/{number}", call.thread));
-        let opened = opened.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
-        let (file, metadata) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                // A descriptor that is closed already was none that the call could use.
-                if error.kind() != ErrorKind::NotFound {
-                    self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
-                }
-                return None;
-            }
-        };
+        let link = PathBuf::from(format!("/proc/{}/fd/{number}", call.thread));
+        // A descriptor that is closed already was none that the call could use.
+        let (file, metadata) = self.open(&link, path)?;
         let known = self.inodes.get(&Identity::of(&metadata)).copied();
         let inode = known.or_else(|| {
             // Nameless, as a file of O_TMPFILE.
@@ -527,17 +512,28 @@ impl Follower {
 
     /// Makes the model have the contents of the file at a path, if there is one.
     fn compare_path(&mut self, path: &Path) {
-        let opened = File::open(path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
-        match opened {
-            Ok((file, metadata)) if metadata.is_file() => {
-                if let Some(inode) = self.inodes.get(&Identity::of(&metadata)).copied() {
-                    self.compare_file(inode, &file, None);
+        let Some((file, metadata)) = self.open(path, path) else { return };
+        if let Some(inode) = self.inodes.get(&Identity::of(&metadata)).copied() {
+            self.compare_file(inode, &file, None);
+        }
+    }
+
+    /// Opens a file or directory to read it; `None` if it is gone, something else, or cannot be read, which is
+    /// told of its name.
+    fn open(&mut self, path: &Path, name: &Path) -> Option<(File, Metadata)> {
+        let opened = fs::metadata(path).and_then(|found| match found.is_file() || found.is_dir() {
+            true => File::open(path).map(Some),
+            false => Ok(None),
+        });
+        match opened.and_then(|file| file.map(|file| Ok((file.metadata()?, file))).transpose()) {
+            Ok(opened) => opened.map(|(metadata, file)| (file, metadata)),
+            Err(error) => {
+                if error.kind() != ErrorKind::NotFound {
+                    let name = name.strip_prefix(&self.root).unwrap_or(name);
+                    self.unseen.insert(format!("{} cannot be read: {error}", name.display()));
                 }
+                None
             }
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                self.unseen.insert(format!("{} cannot be read: {error}", path.display()));
-            }
-            _ => {}
         }
     }
 

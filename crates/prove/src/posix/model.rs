@@ -46,7 +46,10 @@ pub struct Model {
     places: Vec<Place>,
     /// By command.
     fates: Vec<Fate>,
+    /// Time of the next events.
     now: Nanos,
+    /// Time by which the next changes are complete.
+    complete: Nanos,
 }
 
 /// State of one spot.
@@ -67,8 +70,8 @@ struct Place {
 /// State of one command.
 #[derive(Debug, Clone, Copy)]
 struct Fate {
-    /// Time of the change.
-    at: Nanos,
+    /// Time by which the change was complete.
+    complete: Nanos,
     is_durable: bool,
 }
 
@@ -89,6 +92,7 @@ impl Model {
             places: Vec::new(),
             fates: Vec::new(),
             now: Nanos(0),
+            complete: Nanos(0),
         }
     }
 
@@ -114,9 +118,10 @@ impl Model {
         &self.index.layout
     }
 
-    /// Sets the time of what comes next. Times do not fall.
-    pub fn set_time(&mut self, now: Nanos) {
-        self.now = now.max(self.now);
+    /// Sets when the call began that is told next, and when it was complete. The times of events do not fall.
+    pub fn set_time(&mut self, began: Nanos, complete: Nanos) {
+        self.now = began.max(self.now);
+        self.complete = complete;
     }
 
     /// Puts an event down that changes nothing, and returns the number of events.
@@ -255,7 +260,7 @@ impl Model {
 
     fn persist(&mut self, places: &[u64], until: Nanos) {
         let of = |place: &u64| self.places[*place as usize].at_risk.clone();
-        let had_changed = |id: &CommandId| self.fates[id.0 as usize].at <= until;
+        let had_changed = |id: &CommandId| self.fates[id.0 as usize].complete <= until;
         self.persist_commands(places.iter().flat_map(of).filter(had_changed).collect());
     }
 
@@ -294,7 +299,7 @@ impl Model {
             let range = LbaRange::new(Lba(place), 1);
             let id = self.recording.submit(self.now, Op::Write { fua: false }, range, &bytes);
             self.places.resize(self.index.layout.spots.len(), Place::default());
-            self.fates.push(Fate { at: self.now, is_durable: false });
+            self.fates.push(Fate { complete: self.complete, is_durable: false });
             let place = &mut self.places[place as usize];
             let command = &mut self.recording.commands[id.0 as usize];
             command.group = group;

@@ -105,7 +105,9 @@ fn model(document: &ProofDocument) -> String {
     let system = match document.file_system.as_str() {
         "none" => "the bare drive",
         "posix" => return "the POSIX model".to_owned(),
-        "posix:garbage" => return "the POSIX model with other bytes in blocks that were not written".to_owned(),
+        "posix:garbage" => {
+            return "the POSIX model with other bytes in blocks that were not written".to_owned();
+        }
         system => system,
     };
     match document.recordings.len() {

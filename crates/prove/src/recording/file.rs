@@ -166,7 +166,9 @@ impl Recording {
 
     const fn command_of(&self, event: &Event) -> Option<super::CommandId> {
         match event {
-            Event::Submitted(id) | Event::Completed(id) | Event::Failed(id) | Event::Persisted(id) => Some(*id),
+            Event::Submitted(id) | Event::Completed(id) | Event::Failed(id) | Event::Persisted(id) => {
+                Some(*id)
+            }
             Event::Acknowledged(_) | Event::Marked(_) => None,
         }
     }

@@ -306,7 +306,8 @@ fn check_posix(typed: &AppArguments) -> Result<(), Refusal> {
         return Err(Refusal::new(Exit::Usage, format!("--fs {fs} has no drive: leave --drive out")));
     }
     if typed.ack != AckBy::ControlFile.name() {
-        let message = format!("--ack {}: with --fs {fs} the program acknowledges through the control file", typed.ack);
+        let message =
+            format!("--ack {}: with --fs {fs} the program acknowledges through the control file", typed.ack);
         return Err(Refusal::new(Exit::Usage, message));
     }
     Ok(())
