@@ -233,7 +233,7 @@ pub(crate) fn profiles(document: &ProofDocument) -> Option<Table> {
         Cell::inked(ink, printable(&result))
     };
     // Without a drive there is one row, which says what the headline does.
-    let profiles = if is_by_calls(document) { &[] } else { document.profiles.as_slice() };
+    let profiles: &[ProfileResult] = if is_by_calls(document) { &[] } else { &document.profiles };
     Table::of(profiles)
         .left("profile", |profile| printable(&profile.name))
         .right("states", |profile| or_dash(profile.failing.map(|_| profile.explored), count))
