@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{document, entries, plumb, said, scratch};
+use crate::common::{document, entries, plumb, said};
 
 const PROGRAM: &str = include_str!("posix_kinds.py");
 /// User without any right: nobody.
@@ -20,7 +20,8 @@ fn place() -> Option<TempDir> {
         plumb_testkit::skip(&format!("{missing} is missing"));
         return None;
     }
-    let place = scratch();
+    // The directory of the build may be closed to others.
+    let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("kinds.py"), PROGRAM).unwrap();
     std::fs::copy(plumb().get_program(), place.path().join("plumb")).unwrap();
     std::fs::create_dir(place.path().join("temporary")).unwrap();
