@@ -62,6 +62,7 @@ mod prove_app;
 mod prove_campaign;
 mod prove_posix;
 mod prove_trace;
+mod quoted_commands;
 mod restore;
 mod schemas;
 mod sqlio_command;

@@ -20,6 +20,7 @@
 
 use std::collections::BTreeMap;
 
+use plumb_block::shell_word;
 use plumb_measure::{ApplicationSide, Latency, Quality, StorageSide};
 use plumb_report::document::{
     CpuSeconds, DirectionResult, Environment, RunDocument, RunJob, RunSpan, RunTarget, Sides,
@@ -278,8 +279,11 @@ pub fn read(text: &str, file: &str, number: Option<usize>) -> Result<RunDocument
             Some(number) => format!("it has no result {number}; its results are:{list}\n"),
             None => format!("it holds {count} results, and none is added to another:{list}\n"),
         };
-        let remedy =
-            format!("choose one: `plumb report --result N {file}`, or `{file}#N` where runs are compared");
+        let remedy = format!(
+            "choose one: `plumb report --result N {}`, or `{}` where runs are compared",
+            shell_word(file),
+            shell_word(&format!("{file}#N"))
+        );
         return Err(Error::new(file, problem).remedy(remedy));
     };
     let place = if count == 1 { file.to_owned() } else { format!("{file}#{}", index + 1) };

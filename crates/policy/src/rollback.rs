@@ -13,7 +13,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use plumb_block::Nanos;
+use plumb_block::{Nanos, shell_word};
 
 use crate::apply::{DiskReport, DiskResult, Ended, Event, Report, Session, StepsEnded, Worker};
 use crate::device::Reader;
@@ -75,7 +75,7 @@ pub fn rollback(session: &Session<'_>, mut journal: Journal) -> Result<Report, P
     let ended = ended(&disks);
     journal.record(ended.record(Phase::Rollback))?;
     let go_on = (ended != Ended::Complete)
-        .then(|| format!("`plumb policy rollback {}` tries again", place.display()));
+        .then(|| format!("`plumb policy rollback {}` tries again", shell_word(&place.to_string_lossy())));
     Ok(Report { schema: Report::SCHEMA.to_owned(), journal: place, disks, ended, go_on })
 }
 

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use plumb_block::shell_word;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
@@ -295,7 +296,10 @@ impl Mounted {
         if self.is_mounted {
             once_free(|| unmount(&self.path, UnmountFlags::NOFOLLOW)).map_err(|errno| {
                 let at = self.path.display();
-                let what = format!("{errno}; end what uses it, then `umount {at}`");
+                let what = format!(
+                    "{errno}; end what uses it, then `umount {}`",
+                    shell_word(&self.path.to_string_lossy())
+                );
                 Error::failed(format!("cannot unmount {at}"), what)
             })?;
             self.is_mounted = false;

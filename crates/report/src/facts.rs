@@ -151,7 +151,11 @@ fn load_figures(document: &RunDocument) -> Vec<Figure> {
 pub(crate) fn command(document: &RunDocument) -> String {
     match document.environment.argv.as_slice() {
         [] => {
-            format!("plumb {} {}", document.command(), shell_word(&document.names().join(" ")))
+            format!(
+                "plumb {} {}",
+                document.command(),
+                document.names().into_iter().map(shell_word).collect::<Vec<_>>().join(" ")
+            )
         }
         argv => shell_line(argv),
     }

@@ -154,7 +154,7 @@ fn judge_block(target: &str, block: &BlockFacts, intent: Intent, permission: &Pe
         // The kernel's names have no colon; an export is named by its URI.
         let remedy = match block.kernel_name.contains(':') {
             true => "let its server export it to be written, where it may be".to_owned(),
-            false => format!("`blockdev --setrw {}` where it may be written", block.node()),
+            false => format!("`blockdev --setrw {}` where it may be written", shell_word(&block.node())),
         };
         return Err(Error::refused(target, "the device is read-only", remedy));
     }
@@ -200,13 +200,20 @@ pub(crate) fn signs(contents: &Contents, uses: &[Use]) -> Vec<String> {
     signs
 }
 
+/// Returns the command that detaches the loop device `by` from its file.
+pub(crate) fn detaching(by: &str) -> String {
+    format!("losetup -d {}", shell_word(&format!("/dev/{by}")))
+}
+
 /// Refuses what `--destroy` cannot override: active swap space, and what a drive or a cache serves from.
 pub(crate) fn never_written(target: &str, uses: &[Use]) -> Result<()> {
     let remedy = |one: &Use| {
         match one {
         Use::Swap { device } if device == "the file" => Some("run swapoff on it first".to_owned()),
         Use::Swap { device } if device.starts_with('/') => Some(format!("run `swapoff {}` first", shell_word(device))),
-        Use::Swap { device } => Some(format!("run `swapoff /dev/{device}` first")),
+        Use::Swap { device } => {
+            Some(format!("run `swapoff {}` first", shell_word(&format!("/dev/{device}"))))
+        }
         Use::Locked { .. } => Some(
             "stop what has locked it (`plumb cache status`, `plumb drive status`); --destroy cannot override that"
                 .to_owned(),
@@ -235,7 +242,7 @@ pub(crate) fn how_to_destroy(uses: &[Use], contents: &Contents, identities: &[St
         Some(Use::Mounted { .. }) => "unmount it, or name another target",
         Some(Use::Swap { .. }) => "run swapoff, or name another target",
         Some(Use::Held { .. }) => "take apart what stands on it, or name another target",
-        Some(Use::Loop { by, .. }) => &format!("detach it (losetup -d /dev/{by}), or name another target"),
+        Some(Use::Loop { by, .. }) => &format!("detach it ({}), or name another target", detaching(by)),
         Some(Use::Locked { .. }) => "stop what has locked it, or name another target",
         None if contents.is_of_a_cache() => {
             "take the cache out first (`plumb cache status`, `plumb cache detach`), or name another target"

@@ -33,7 +33,7 @@ use crate::cache;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{FileFacts, Found, Missing, Use};
 use crate::guard::{
-    each_word_names_a_target, how_to_destroy, kernel_file, never_written, signs, unseen_words,
+    detaching, each_word_names_a_target, how_to_destroy, kernel_file, never_written, signs, unseen_words,
 };
 use crate::locate::{Located, locate_path};
 use crate::look::{Sight, facts, look, open_same};
@@ -259,7 +259,7 @@ fn judge(shown: &str, file: &FileFacts, state: &State, wanted: MediumWanted<'_>)
         found.extend(file.unseen.as_deref().map(unseen_words));
         let remedy = match file.uses.iter().find(|one| matches!(one, Use::Loop { .. })) {
             Some(Use::Loop { by, .. }) => {
-                format!("unmount what is on it and detach it (losetup -d /dev/{by}), or name a new file")
+                format!("unmount what is on it and detach it ({}), or name a new file", detaching(by))
             }
             _ => "name a new file".to_owned(),
         };

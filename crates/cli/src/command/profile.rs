@@ -103,7 +103,8 @@ fn refuse_devices(profile: &str, targets: &[String]) -> Result<(), Refusal> {
         Scheme::Sim => {
             let model = rest.split('?').next().unwrap_or_default();
             format!(
-                "serve the drive with `plumb drive serve {model} --attach`, make a file system on its device, mount it"
+                "serve the drive with `plumb drive serve {} --attach`, make a file system on its device, mount it",
+                shell_word(model)
             )
         }
         _ => "attach it as a block device (nbd-client), make a file system on it, mount it".to_owned(),

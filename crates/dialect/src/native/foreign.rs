@@ -1,6 +1,8 @@
 //! Words of other programs that people type by habit, and what plumb says instead: the table is
 //! `foreign.txt`.
 
+use plumb_block::shell_word;
+
 use super::table::{self, Takes};
 
 /// A word of another program.
@@ -21,7 +23,7 @@ pub fn translate(arguments: &[String]) -> (Vec<Foreign>, Vec<String>) {
     while let Some(typed) = arguments.next() {
         let next = arguments.peek().filter(|next| !next.starts_with('-')).map(|next| next.as_str());
         let Some((foreign, took_next)) = of(typed, next) else {
-            line.push(typed.clone());
+            line.push(shell_word(typed));
             continue;
         };
         arguments.next_if(|_| took_next);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use plumb_block::Nanos;
+use plumb_block::{Nanos, shell_word};
 
 use super::check::{Extent, among_agreed, as_agreed, same_cache, unchanged};
 use super::disk::{StepsEnded, Worker, in_words};
@@ -240,7 +240,7 @@ fn ended(results: &[DiskResult]) -> Ended {
 }
 
 fn how_to_go_on(place: &Path) -> String {
-    let place = place.display();
+    let place = shell_word(&place.to_string_lossy());
     format!(
         "`plumb policy rollback {place}` restores what was; `plumb policy apply --resume {place}` goes on"
     )

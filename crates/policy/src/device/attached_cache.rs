@@ -2,6 +2,7 @@
 //! mode of such a cache and by what is below it; the device that stands for it has no write cache of its own
 //! that could be switched.
 
+use plumb_block::shell_word;
 use plumb_linux::inventory::{Block, BlockKind};
 use plumb_path::{AttachedCache, Cache, LayerKind};
 
@@ -83,6 +84,6 @@ pub(super) fn describe(view: &mut DeviceView, cache: &AttachedCache, paths: &Pat
             "{} is the write-back cache {name} of plumb, {mode}: what is durable when is its mode, not a drive's write cache",
             view.name
         ),
-        format!("change the mode (`plumb cache mode {name} MODE`), or {beneath}"),
+        format!("change the mode (`plumb cache mode {} MODE`), or {beneath}", shell_word(name)),
     ));
 }

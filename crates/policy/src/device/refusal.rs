@@ -5,6 +5,7 @@ use super::drive::Drive;
 use crate::state::State;
 use crate::view::{DeviceView, ProtectionRank, Refusal};
 use crate::wire::sct::WriteCache;
+use plumb_block::shell_word;
 use plumb_linux::inventory::{Block, BlockKind, Inventory};
 
 /// Facts that a refusal is decided on.
@@ -200,7 +201,10 @@ fn shared(case: &Case<'_>) -> Option<Refusal> {
                     ("no other path is there now".to_owned(), "rescan every path that comes back".to_owned())
                 }
                 others => {
-                    let rescan = |other: &&str| format!("`echo 1 > /sys/block/{other}/device/rescan`");
+                    let rescan = |other: &&str| {
+                        let file = shell_word(&format!("/sys/block/{other}/device/rescan"));
+                        format!("`echo 1 > {file}`")
+                    };
                     let rescan: Vec<String> = others.iter().map(rescan).collect();
                     (format!("the other paths are {}", others.join(", ")), rescan.join(", "))
                 }
@@ -213,7 +217,7 @@ fn shared(case: &Case<'_>) -> Option<Refusal> {
                 format!(
                     "flush the map (`multipath -f {}`), change the disk over {name} alone, let the kernel read every other \
                      path again ({rescan}), and set the map up again (`multipath -r`)",
-                    above.name
+                    shell_word(&above.name)
                 ),
             );
         }
@@ -241,7 +245,8 @@ fn shared(case: &Case<'_>) -> Option<Refusal> {
                 "change it over each of them: {}",
                 names
                     .iter()
-                    .map(|name| format!("`nvme set-feature /dev/{name} -f 6 -V 0` (1 for on)"))
+                    .map(|name| shell_word(&format!("/dev/{name}")))
+                    .map(|node| format!("`nvme set-feature {node} -f 6 -V 0` (1 for on)"))
                     .collect::<Vec<_>>()
                     .join(", ")
             ),

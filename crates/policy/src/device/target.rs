@@ -1,6 +1,7 @@
 //! Meaning of a name that a user gives: a kernel name, a node of /dev or a link to one, or a path on a file
 //! system.
 
+use plumb_block::shell_word;
 use plumb_linux::tree::{FileKind, Tree};
 
 use crate::view::{DeviceSide, DeviceView, Refusal};
@@ -67,7 +68,8 @@ fn on_file_system(inventory: &Inventory, target: &str, path: &str) -> DeviceView
                 .to_owned()
         }
         disks => {
-            format!("name what it is on: {}; `plumb survey {target}` shows the way to it", disks.join(", "))
+            let word = shell_word(target);
+            format!("name what it is on: {}; `plumb survey {word}` shows the way to it", disks.join(", "))
         }
     };
     let refusal = Refusal::new(format!("{target} is a path on {kind}, not a disk"), remedy);

@@ -7,6 +7,7 @@
 //! one touches no other.
 
 use jiff::Timestamp;
+use plumb_block::shell_word;
 
 use super::document::Asked;
 use super::obstacle::judge;
@@ -40,7 +41,10 @@ pub(super) fn allow(
         )),
         Asked::On if sibling.kernel.write_cache.as_deref() != Some("write back") => Err(Refusal::new(
             format!("{one_cache}, and the kernel would send {other} no flushes once it is on"),
-            format!("`echo 'write back' > /sys/block/{other}/queue/write_cache`, and plan again"),
+            {
+                let file = shell_word(&format!("/sys/block/{other}/queue/write_cache"));
+                format!("`echo 'write back' > {file}`, and plan again")
+            },
         )),
         _ => judge(sibling, asked, words.0, words.1).map(|_| ()).map_err(|refusal| {
             Refusal::new(

@@ -1,6 +1,6 @@
 //! State of caches.
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_path::metrics::{Metrics, kind_of};
 
 use super::{Read, StatusDocument};
@@ -91,7 +91,8 @@ impl StatusDocument for CacheDetached {
 /// Returns why a cache does not serve any more though it is open, and what to do.
 pub fn not_serving(name: &str, why: &str) -> String {
     format!(
-        "{why}; mend that, then stop it (`plumb cache stop {name}`) and serve it again, which reads its log"
+        "{why}; mend that, then stop it (`plumb cache stop {}`) and serve it again, which reads its log",
+        shell_word(name)
     )
 }
 
@@ -100,7 +101,8 @@ fn created(page: &mut Page, cache: &CacheShown) {
     let mut facts: Vec<String> = cache.legs.iter().map(|leg| format!("log {}", leg.path)).collect();
     facts.push(format!("uuid {}", cache.uuid));
     facts.push(format!(
-        "`plumb cache serve {name} --attach` (or --nbd SOCKET) serves it; from now on {backing} needs it"
+        "`plumb cache serve {} --attach` (or --nbd SOCKET) serves it; from now on {backing} needs it",
+        shell_word(name)
     ));
     let title = format!("{name}: {} of log in front of {backing}", Bytes(cache.size));
     page.add(printable(&title), vec![Item::facts(facts)]);
@@ -109,7 +111,7 @@ fn created(page: &mut Page, cache: &CacheShown) {
 fn served(page: &mut Page, cache: &CacheShown) {
     let title = format!("{}: {} with {} in the log", cache.name, cache.backing.path, cache.only_in_log());
     let places = places(cache.device.as_ref(), &cache.nbd_uris);
-    let stop = Row::new("stop", &format!("plumb cache stop {}", cache.name));
+    let stop = Row::new("stop", &format!("plumb cache stop {}", shell_word(&cache.name)));
     page.add(printable(&title), vec![Item::Rows(places.chain([stop]).collect())]);
 }
 
@@ -124,7 +126,11 @@ fn add(page: &mut Page, cache: &CacheShown) {
     let title = format!("{}: {}{size}, {}", cache.name, cache.backing.path, cache.mode);
     let mut facts = match cache.dirty_bytes {
         Some(dirty) => contents(cache, dirty),
-        None => vec![format!("not served: `plumb cache serve {}`; log of {}", cache.name, Bytes(cache.size))],
+        None => vec![format!(
+            "not served: `plumb cache serve {}`; log of {}",
+            shell_word(&cache.name),
+            Bytes(cache.size)
+        )],
     };
     facts.extend(cache.legs.iter().map(|leg| format!("log {} ({})", leg.path, leg.state)));
     facts.extend(cache.warnings.iter().map(|why| format!("WARNING: {why}")));

@@ -1,6 +1,6 @@
 //! Simulated drives: the models that are shipped, and how drives are that are served.
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, shell_word};
 
 use super::cache::places;
 use super::{Read, StatusDocument};
@@ -139,7 +139,7 @@ fn add(page: &mut Page, drive: &DriveShown) {
     let title = printable(&format!("{}: {} of {}{gone}", drive.name, drive.model, Bytes(drive.size)));
     if drive.schema == "plumb/drive-serve/1" {
         let places = places(drive.device.as_ref(), &drive.nbd_uris);
-        let power = Row::new("power", &format!("plumb drive cut {}", drive.name));
+        let power = Row::new("power", &format!("plumb drive cut {}", shell_word(&drive.name)));
         return page.add(title, vec![Item::Rows(places.chain([power]).collect())]);
     }
     let mut facts = history(drive);

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use plumb_block::Nanos;
+use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{DiskResult, Ended, Report};
 use plumb_policy::enforce::Enforcement;
 use plumb_policy::observe::{Observation, ObservedSwitch};
@@ -167,7 +167,8 @@ impl Addition for PolicyClaim {
                         claim.who, claim.until
                     )),
                     Item::text(&format!(
-                        "`plumb policy plan protected {name}` shows what would be changed by it."
+                        "`plumb policy plan protected {}` shows what would be changed by it.",
+                        shell_word(name)
                     )),
                 ],
                 None => vec![Item::text(&format!("{}: taken back ({file})", self.identity))],

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use plumb_block::shell_word;
+
 use crate::error::ExportError;
 use crate::nbd::server::ServeError;
 
@@ -16,7 +18,8 @@ pub enum ServiceError {
     Name(String),
     /// There is a drive of this name.
     #[error(
-        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {0}`"
+        "there is a drive `{0}` already: name this one with --name, or take that one out with `plumb drive detach {word}`",
+        word = shell_word(.0)
     )]
     Taken(String),
     /// The control socket cannot be had.

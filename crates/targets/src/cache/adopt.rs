@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Payload, Pool, PoolShape, RealClock, Request, Tag, Time};
+use plumb_block::{Bytes, Payload, Pool, PoolShape, RealClock, Request, Tag, Time, shell_word};
 use plumb_cache::driver::carry_out;
 use plumb_cache::{Cache, Degraded, LOG_BLOCK, Leg, Mode, Uuid};
 
@@ -53,7 +53,8 @@ pub fn adopt(
         if CacheConfig::load(directory, &known).is_ok_and(|known| known.uuid == config.uuid) {
             let shown = format!("cache:{name}");
             let remedy = format!(
-                "use it by that name, also to say where its devices are: `plumb cache adopt --name {known}`"
+                "use it by that name, also to say where its devices are: `plumb cache adopt --name {}`",
+                shell_word(&known)
             );
             return Err(Error::refused(&shown, format!("this cache is known as {known}"), remedy));
         }

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumb_block::{Bytes, DeviceInfo, RealClock, Time};
+use plumb_block::{Bytes, DeviceInfo, RealClock, Time, shell_word};
 use plumb_cache::{Cache, LOG_BLOCK, Layout, Mode, Settings, Uuid, driver};
 use plumb_linux::FileOptions;
 use plumb_serve::named::registry;
@@ -156,7 +156,8 @@ pub(super) fn may_be_named(directory: &Path, name: &str) -> Result<()> {
         return Err(Error::usage(&shown, "this is not a name for a cache", remedy));
     }
     if CacheConfig::names(directory)?.iter().any(|known| known == name) {
-        let remedy = format!("take another name, or take that one out with `plumb cache detach {name}`");
+        let remedy =
+            format!("take another name, or take that one out with `plumb cache detach {}`", shell_word(name));
         return Err(Error::refused(&shown, "there is a cache of this name", remedy));
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumb_block::{Bytes, Device, Lba, Time};
+use plumb_block::{Bytes, Device, Lba, Time, shell_word};
 use plumb_cache::Uuid;
 use plumb_linux::FileOptions;
 use plumb_linux::probe::LiveProbe;
@@ -24,7 +24,7 @@ use super::marker::{BLOCK, InLastBlock, Marker, has_marker, last_block};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::facts::{Contents, Found, Use};
-use crate::guard::{judge_cached, kernel_file, never_written, signs, unseen_words};
+use crate::guard::{detaching, judge_cached, kernel_file, never_written, signs, unseen_words};
 use crate::locate::locate;
 use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
@@ -306,7 +306,10 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     let (uses, unseen) = match found {
         Found::File(file) => (&file.uses, &file.unseen),
         Found::Block(block) if block.read_only && intent.writes => {
-            let remedy = format!("`blockdev --setrw /dev/{}` where it may be written", block.kernel_name);
+            let remedy = format!(
+                "`blockdev --setrw {}` where it may be written",
+                shell_word(&format!("/dev/{}", block.kernel_name))
+            );
             return Err(Error::refused(shown, "the device is read-only", remedy));
         }
         Found::Block(block) => (&block.uses, &block.unseen),
@@ -327,7 +330,7 @@ fn judge(shown: &str, found: &Found, intent: Intent) -> Result<()> {
     let Some(first) = uses.first() else { return Ok(()) };
     let remedy = match first {
         Use::Mounted { .. } => "unmount it; what the cache serves is mounted in its place".to_owned(),
-        Use::Loop { by, .. } => format!("detach it (losetup -d /dev/{by})"),
+        Use::Loop { by, .. } => format!("detach it ({})", detaching(by)),
         _ => "take apart what stands on it".to_owned(),
     };
     Err(Error::refused(shown, signs(&Contents::BLANK, uses).join(", "), remedy))

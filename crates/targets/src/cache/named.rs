@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time};
+use plumb_block::{Bytes, Device as _, LbaRange, Pool, PoolShape, Time, shell_word};
 use plumb_cache::driver::{self, CachedDevice, Members};
 use plumb_cache::{BUFFER, Cache, Degraded, Identity, Mode, Options, State, WITNESSES_MAX};
 use plumb_linux::probe::LiveProbe;
@@ -304,7 +304,11 @@ impl NamedCache {
         let CacheConfig { name, uuid, backing, .. } = self.config().clone();
         let Some(first) = unreadable.first() else {
             let found = "not everything is on the backing device";
-            return Error::refused(shown, found, format!("do it again: `plumb cache detach {name}`"));
+            return Error::refused(
+                shown,
+                found,
+                format!("do it again: `plumb cache detach {}`", shell_word(&name)),
+            );
         };
         let block = self.device.info().logical_block.0;
         let (offset, length) = (first.lba.0 * block, Bytes(first.nlb * block));
@@ -317,7 +321,8 @@ impl NamedCache {
              there"
         );
         let remedy = format!(
-            "serve the cache and write these bytes again, or give them up with `plumb cache detach {name} --give-up-unreadable {uuid}`"
+            "serve the cache and write these bytes again, or give them up with `plumb cache detach {} --give-up-unreadable {uuid}`",
+            shell_word(&name)
         );
         Error::refused(shown, found, remedy)
     }
@@ -326,13 +331,15 @@ impl NamedCache {
 /// Returns the way out of a cache that cannot be opened.
 fn last_resort(CacheConfig { name, uuid, .. }: &CacheConfig) -> String {
     format!(
-        "only if what its log holds may be lost, give it up with `plumb cache detach {name} --discard-dirty {uuid}`"
+        "only if what its log holds may be lost, give it up with `plumb cache detach {} --discard-dirty {uuid}`",
+        shell_word(name)
     )
 }
 
 /// Returns the refusal of a cache whose backing device was written by somebody else, with the ways out.
 fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let (CacheConfig { name, uuid, .. }, shown) = (config, &backing.shown);
+    let (name, device) = (shell_word(name), shell_word(shown));
     let found = format!(
         "it was written by something else than its cache (mounted, perhaps) since that was served: {why}. What only the log holds would be \
          written over that"
@@ -340,7 +347,7 @@ fn beside(config: &CacheConfig, backing: &Member, why: &str) -> Error {
     let remedy = format!(
         "decide which of the two counts: the backing device, without what only the log holds: `plumb cache detach {name} --discard-dirty \
          {uuid}`; the log, written over what was written beside it: `plumb cache serve {name} --discard-backing-writes {uuid}`, then check \
-         the file system; to look at both before: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of {shown}, \
+         the file system; to look at both before: `plumb cache verify {name}`, and `mount -o ro,noload` (xfs: ro,norecovery) of {device}, \
          which changes nothing"
     );
     Error::refused(shown, found, remedy)
@@ -369,7 +376,7 @@ fn backing_of(config: &CacheConfig, intent: Intent, time: &Time) -> Result<(Memb
             );
             let remedy = format!(
                 "name the right devices, `plumb cache adopt --name {} --backing PATH --log PATH`; {}",
-                config.name,
+                shell_word(&config.name),
                 last_resort(config)
             );
             Err(Error::refused(&backing.shown, found, remedy))

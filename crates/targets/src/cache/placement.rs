@@ -1,6 +1,7 @@
 //! On what the devices of a cache lie: whether a log keeps what it acknowledges in the mode `protected`, and
 //! whether devices that are to fail apart are on one disk.
 
+use plumb_block::shell_word;
 use plumb_cache::{Layout, Mode};
 use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
@@ -41,7 +42,8 @@ pub(super) fn warnings(config: &CacheConfig) -> Vec<String> {
                 "the mode is protected, and log {leg} does not keep what it acknowledges ({why}): a power cut takes back what was acknowledged"
             )),
             UnflushedLog::Unknown(_) => warnings.push(format!(
-                "the mode is protected, and whether log {leg} keeps over a power cut what it acknowledges cannot be told (`plumb survey {leg}`)"
+                "the mode is protected, and whether log {leg} keeps over a power cut what it acknowledges cannot be told (`plumb survey {}`)",
+                shell_word(leg)
             )),
         }
     }

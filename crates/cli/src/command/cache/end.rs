@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{RealClock, Time};
+use plumb_block::{RealClock, Time, shell_word};
 use plumb_cache::Uuid;
 use plumb_report::Format;
 use plumb_report::document::cache::CacheDetached;
@@ -22,7 +22,8 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
     let Some(now) = order(name, &Order::Own(CacheOrder::Drain))? else {
         CacheConfig::load(&cache::directory(), name).map_err(refused)?;
         let message = format!(
-            "{name} is not served: serve it, or write everything back with `plumb cache detach {name}`"
+            "{name} is not served: serve it, or write everything back with `plumb cache detach {}`",
+            shell_word(name)
         );
         return Err(Refusal::new(Exit::Usage, message).into());
     };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumb_block::{Bytes, Nanos};
+use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_report::status::not_serving;
 use plumb_targets::cache::CacheStatus;
 
@@ -65,7 +65,8 @@ fn how_to_go_on(now: &CacheStatus) -> String {
     let CacheStatus { name, backing, .. } = now;
     match now.served {
         true => format!(
-            "its server goes on with it: `plumb cache status {name}` shows how far it is, the same command waits for it again"
+            "its server goes on with it: `plumb cache status {}` shows how far it is, the same command waits for it again",
+            shell_word(name)
         ),
         false => format!(
             "the same command goes on from there, or serve the cache: until it is done {} needs it",

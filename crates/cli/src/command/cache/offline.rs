@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::{RealClock, Time};
+use plumb_block::{RealClock, Time, shell_word};
 use plumb_cache::{Cache, Degraded, LegState, Uuid};
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
@@ -18,8 +18,10 @@ fn unserved(name: &str) -> anyhow::Result<CacheConfig> {
     match order(name, &Order::Status)? {
         None => Ok(config),
         Some(_) => {
-            let message =
-                format!("{name} is served, and its log changes: stop it first (`plumb cache stop {name}`)");
+            let message = format!(
+                "{name} is served, and its log changes: stop it first (`plumb cache stop {}`)",
+                shell_word(name)
+            );
             Err(Refusal::new(Exit::Refused, message).into())
         }
     }

@@ -1,6 +1,7 @@
 //! `plumb cache serve`: a cache that is served until it is stopped or this is interrupted.
 
 use anyhow::Context as _;
+use plumb_block::shell_word;
 use plumb_cache::Degraded;
 use plumb_report::Format;
 use plumb_serve::named::control::Order;
@@ -19,7 +20,10 @@ pub(super) fn run(arguments: &ServeArguments, format: Format) -> anyhow::Result<
     let service = service_options(&arguments.exports, "cache")?;
     let config = CacheConfig::load(&cache::directory(), name).map_err(refused)?;
     if order(name, &Order::Status)?.is_some() {
-        let message = format!("the cache {name} is served already: `plumb cache status {name}` says where");
+        let message = format!(
+            "the cache {name} is served already: `plumb cache status {}` says where",
+            shell_word(name)
+        );
         return Err(Refusal::new(Exit::Refused, message).into());
     }
     let directory = sockets();

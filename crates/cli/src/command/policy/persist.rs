@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plumb_block::shell_word;
 use plumb_policy::claims;
 use plumb_policy::error::PolicyError;
 use plumb_policy::persist::{self, DesiredState, InstallPaths, Ledger, Reading, Standing, means};
@@ -95,7 +96,7 @@ fn state(host: &Host, view: &DeviceView) -> Result<State, Refused> {
         },
         Found::None | Found::Unknown => Err(Refused::new(
             "which state it is in is unknown",
-            format!("`plumb policy show {}` says what cannot be read", view.name),
+            format!("`plumb policy show {}` says what cannot be read", shell_word(&view.name)),
         )),
     }
 }

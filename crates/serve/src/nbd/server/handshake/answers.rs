@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumb_block::Bytes;
+use plumb_block::{Bytes, shell_word};
 
 use super::{Encryption, Handshake, Session, Step, refuse};
 use crate::nbd::server::export::{Served, block_size_info, export_info};
@@ -97,7 +97,8 @@ impl Handshake {
         let known = KnownLosses::of(&*served.export.device);
         if !served.export.device.power().is_on {
             let name = &served.export.name;
-            let why = format!("the power of {name} is off: `plumb drive power-on {name}` turns it on");
+            let word = shell_word(name);
+            let why = format!("the power of {name} is off: `plumb drive power-on {word}` turns it on");
             return refusal(OptionReplyKind::ERR_POLICY, why);
         }
         let has_allocation = self.allocation_of.as_ref().is_some_and(|chosen| Arc::ptr_eq(chosen, served));
