@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use plumb_block::FailureKind;
 use plumb_path::{Finding, Severity};
 use plumb_report::printable::printable_text;
-use plumb_report::{ComparisonDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN};
+use plumb_report::{
+    ComparisonDocument, ObservationDocument, ProofDocument, RunDocument, StudyDocument, UNKNOWN,
+};
 use plumb_state::output::OutputError;
 use plumb_trial::TrialError;
 
@@ -88,6 +90,11 @@ pub(crate) fn of_run(document: &RunDocument, strictness: Strictness) -> Exit {
 /// Returns how a command ends where it is `unknown` what a sync is worth.
 pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
     if unknown && strictness.strict { Exit::NotMeasured } else { Exit::Done }
+}
+
+/// Returns how a command ends that shows an observation: with `strictness`, what was not seen is an unknown.
+pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictness) -> Exit {
+    of_unknown(document.is_partly_unseen(), strictness)
 }
 
 /// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not

@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use plumb_block::{Clock, RealClock};
 use plumb_linux::FileOptions;
 use plumb_path::DeviceKind;
@@ -24,9 +25,18 @@ pub(crate) struct Named {
 pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
     // What is no name of such a device is a path, whatever it looks like.
     let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
+    let opened = open_to_read(name)?;
+    Ok(opened.kind.device_kind().map(|kind| Named { kind, opened }))
+}
+
+/// Opens a target of any kind to be looked at. A simulated drive is in a world of its own.
+///
+/// # Errors
+/// [`Refusal`] if it cannot be opened.
+pub(crate) fn open_to_read(name: Name) -> anyhow::Result<Opened> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let time = time_of([&name], &clock);
     let wanted = Wanted { name, intent: Intent::READ, options: FileOptions::read_direct() };
     let opened = open_all(&[wanted], &Permission::default(), &time).map_err(Refusal::from)?;
-    Ok(opened.into_iter().next().and_then(|opened| Some(Named { kind: opened.kind.device_kind()?, opened })))
+    opened.into_iter().next().context("the target was not opened")
 }

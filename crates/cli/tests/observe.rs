@@ -88,6 +88,16 @@ fn does_it_again(place: &Place) {
     let said_words = place.run("observe --from seen --workload");
     assert_eq!(said_words.status.code(), Some(0), "{}", said(&said_words));
     File::create(place.path("same.toml")).unwrap().write_all(&said_words.stdout).unwrap();
+    // As it was printed it runs on a simulated drive, and never on the disk that was observed.
+    let printed = String::from_utf8(said_words.stdout).unwrap();
+    assert!(printed.contains("targets = [\"sim:nearline-4tb\"]"), "{printed}");
+    let again = document(&place.run("load --json same.toml"));
+    assert!(again["total"]["write"]["ios"].as_u64() > Some(0), "{again:#}");
+    // Of a target that is named the offsets are those that it has.
+    let small = place.run("observe --from seen --workload=sim:consumer-nvme-ssd?size=2M");
+    assert!(String::from_utf8_lossy(&small.stderr).contains("Offsets are scaled from"), "{}", said(&small));
+    File::create(place.path("small.toml")).unwrap().write_all(&small.stdout).unwrap();
+    assert_eq!(place.run("load --json small.toml").status.code(), Some(0));
     let again = document(&place.run("load --json same.toml sim:consumer-nvme-ssd?size=16M"));
     let total =
         |part: &str, key: &str| again["total"][part][key].as_f64().unwrap_or_else(|| panic!("{again:#}"));
@@ -134,7 +144,10 @@ fn the_syncs_of_processes_that_end_at_once_are_counted() {
     let of_dd = syncs.iter().filter(|sync| sync["name"] == "dd" && sync["counted"] == true);
     assert_eq!(of_dd.map(|sync| sync["count"].as_u64().unwrap()).sum::<u64>(), PROCESSES, "{document:#}");
     let headline = document["headline"].as_str().unwrap();
-    assert!(headline.contains(&format!("{PROCESSES} syncs, ")), "{headline}");
+    // A rate, as all figures of the sentence are.
+    let rate = PROCESSES as f64 / document["seconds"].as_f64().unwrap();
+    let said = plumb_report::quantity::rate(rate);
+    assert!(headline.contains(&format!("; {said} syncs/s")), "{said}: {headline}");
 }
 
 #[test]
@@ -218,7 +231,7 @@ fn instances_of(process: u32) -> Option<Vec<String>> {
 }
 
 #[test]
-fn what_a_killed_observation_leaves_is_removed_by_restore() {
+fn what_a_killed_observation_leaves_is_removed_by_the_next_command_that_acts() {
     let place = Place::new();
     let Some(device) = loop_device(&place) else { return };
     let mut observing = start(&mut place.command(&format!("observe --json --duration 5m {}", device.path)));
@@ -233,9 +246,27 @@ fn what_a_killed_observation_leaves_is_removed_by_restore() {
     }
     // The kernel closes the files of a killed process a moment after it has gone, and keeps an instance with
     // open files.
-    let is_removed = || {
-        crate::common::plumb().args(["restore", "--json"]).output().unwrap();
+    let is_removed = |words: &[&str]| {
+        crate::common::plumb().args(words).output().unwrap();
         instances_of(process).unwrap().is_empty()
     };
-    assert!((0..100).any(|_| is_removed()), "{before:?} is left");
+    let next: &[&str] = &["load", "--no-record", "--count", "1", "sim:consumer-nvme-ssd"];
+    assert!((0..100).any(|_| is_removed(next)), "{before:?} is left");
+}
+
+#[test]
+fn with_strict_what_was_not_seen_is_an_unknown() {
+    let place = Place::new();
+    let observed = |option: &str| {
+        let typed = format!("observe --counters --json --no-record --duration 1s {option} .");
+        let mut command = crate::common::plumb();
+        command.args(typed.split_whitespace()).current_dir(place.here.path()).output().unwrap()
+    };
+    let there = observed("");
+    if there.status.code() != Some(0) {
+        return plumb_testkit::skip(&format!("no disk is beneath the tests: {}", said(&there)));
+    }
+    let strict = observed("--strict");
+    assert_eq!(strict.status.code(), Some(3), "{}", said(&strict));
+    assert_eq!(document(&strict)["source"], "counters");
 }

@@ -62,8 +62,8 @@ impl Counted {
                 Some(OverTime {
                     at: at.as_secs_f64(),
                     seconds: length.as_secs_f64(),
-                    ios: of.reads + of.writes + of.discards,
-                    bytes: of.read_bytes.0 + of.write_bytes.0 + of.discard_bytes.0,
+                    ios: of.reads + of.writes,
+                    bytes: of.read_bytes.0 + of.write_bytes.0,
                     latency_mean: None,
                 })
             };
@@ -111,9 +111,51 @@ fn device(counters: &DeviceCounters, seconds: f64) -> ObservedDevice {
     }
 }
 
+/// Replaces what lost events make wrong by the `counters` of the device: counts, rates and depths. What was
+/// seen of single requests stays, as a sample; the time between them and the course over time do not.
+///
+/// The kernel counts an empty flush among the writes. `empty` completions without data were seen, and what was
+/// not seen is taken to hold as large a share of them.
+pub(crate) fn corrected(
+    seen: ObservedDevice,
+    empty: u64,
+    counters: &DeviceCounters,
+    seconds: f64,
+) -> ObservedDevice {
+    let all = (seen.write.ios + empty).max(1);
+    let writes = u128::from(counters.writes) * u128::from(all - empty.min(all)) / u128::from(all);
+    let counted = device(&DeviceCounters { writes: writes as u64, ..counters.clone() }, seconds);
+    let direction = |seen: ObservedDirection, counted: ObservedDirection| ObservedDirection {
+        sizes: seen.sizes,
+        from_byte: seen.from_byte,
+        until_byte: seen.until_byte,
+        depth_max: seen.depth_max,
+        queue_latency: seen.queue_latency,
+        latency: seen.latency,
+        ..counted
+    };
+    // The flushes of a device without requests are not counted.
+    let (flushes, flushes_per_second) = match seen.has_requests && counted.flushes.is_some() {
+        true => (counted.flushes, counted.flushes_per_second),
+        false => (seen.flushes, seen.flushes_per_second),
+    };
+    ObservedDevice {
+        has_requests: seen.has_requests,
+        read: direction(seen.read, counted.read),
+        write: direction(seen.write, counted.write),
+        trim: direction(seen.trim, counted.trim),
+        flushes,
+        flushes_per_second,
+        flush_latency: seen.flush_latency,
+        counters: Some(counters.clone()),
+        ..counted
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use plumb_block::Bytes;
+    use plumb_report::document::observation::{Arrivals, SizeCount};
 
     use super::*;
 
@@ -146,7 +188,55 @@ mod tests {
         let depth = device.queue_depth.unwrap();
         assert_eq!((depth.mean, depth.busy_mean, depth.busy), (0.5, 2.0, 0.25));
         assert!(device.write.sizes.is_empty() && device.write.latency.is_none());
+        let trimmed =
+            DeviceCounters { discards: 7, discard_bytes: Bytes(7 << 20), ..DeviceCounters::default() };
+        let part = StorageSnapshot {
+            at: Nanos::secs(6),
+            devices: vec![DeviceCounters { name: "sda".to_owned(), ..trimmed }],
+        };
+        let none = DeviceCounters { name: "sda".to_owned(), ..DeviceCounters::default() };
+        let mut trims = Counted::new(StorageSnapshot { at: Nanos::secs(5), devices: vec![none] });
+        trims.take(part).unwrap();
+        let watched = Watched { name: "sda".to_owned(), number: 1, has_requests: true };
+        let device = trims.finish(&[watched]).remove(0);
+        assert_eq!((device.trim.ios, device.over_time[0].ios, device.over_time[0].bytes), (7, 0, 0));
         let mut other = Counted::new(reading(5, 100));
         assert!(other.take(reading(6, 50)).is_err(), "another device took the name");
+    }
+    #[test]
+    fn with_lost_events_counts_are_the_kernels_and_a_sample_stays_one() {
+        // A hundred writes and as many empty flushes were handed to the device in ten seconds; events of a
+        // fifth of them were seen.
+        let write = ObservedDirection {
+            ios: 20,
+            iops: 2.0,
+            sizes: vec![SizeCount { bytes: 4096, ios: 20 }],
+            depth_max: 3,
+            arrivals: Some(Arrivals::default()),
+            ..ObservedDirection::default()
+        };
+        let seen = ObservedDevice {
+            has_requests: true,
+            write,
+            flushes: Some(20),
+            arrivals: Some(Arrivals::default()),
+            over_time: vec![OverTime::default()],
+            ..ObservedDevice::default()
+        };
+        let counters = DeviceCounters {
+            name: "sda".to_owned(),
+            writes: 200,
+            write_bytes: Bytes(100 * 4096),
+            flushes: Some(100),
+            ..DeviceCounters::default()
+        };
+        let device = corrected(seen, 20, &counters, 10.0);
+        assert_eq!(
+            (device.write.ios, device.write.iops, device.write.io_bytes_mean),
+            (100, 10.0, Some(4096.0))
+        );
+        assert_eq!((device.flushes, device.flushes_per_second), (Some(100), Some(10.0)));
+        assert_eq!((device.write.sizes.len(), device.write.depth_max), (1, 3));
+        assert!(device.arrivals.is_none() && device.write.arrivals.is_none() && device.over_time.is_empty());
     }
 }

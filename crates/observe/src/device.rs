@@ -254,7 +254,10 @@ impl Device {
         direction.bytes += bytes;
         *direction.sizes.entry(bytes).or_default() += 1;
         latency.iter().for_each(|latency| direction.latency.record(*latency));
-        self.series.record(SeriesEvent { at, bytes, latency: latency.unwrap_or_default() });
+        // A trim moves no data.
+        if request.op != Op::Trim {
+            self.series.record(SeriesEvent { at, bytes, latency: latency.unwrap_or_default() });
+        }
     }
 
     fn merged(&mut self, merge: Merge, request: &Request) {

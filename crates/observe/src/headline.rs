@@ -1,77 +1,126 @@
-//! An observation in one sentence.
+//! An observation in one sentence: rates of the busiest device, and of the syncs of what is observed.
 
 use plumb_report::document::ObservationDocument;
-use plumb_report::document::observation::ObservedDevice;
+use plumb_report::document::observation::{ObservedDevice, ObservedSync};
 use plumb_report::quantity::{count, duration, rate};
 
 use crate::event::SyncCall;
 
-/// The device that was asked for most, and the syncs of what is observed. Those that may be of it or not are
-/// told beside them.
+/// Returns the rates of the device with most requests, and those of the syncs. Syncs of which it is not known
+/// whether they are of the device are a part of their own.
 pub(crate) fn of(document: &ObservationDocument) -> String {
-    let busiest = document.devices.iter().max_by_key(|device| device.ios() + device.flushes.unwrap_or(0));
+    // The first of several that are equally busy: the target is directly on it.
+    let busiest = document.devices.iter().rev().max_by_key(|device| device.requests());
     let Some(device) = busiest else { return "no device was observed".to_owned() };
-    let mut parts = vec![moved(device)];
-    parts.extend(device.flushes.filter(|flushes| *flushes > 0).map(|flushes| {
-        let time = device.flush_latency.map(|latency| format!(" of {} at the median", duration(latency.p50)));
-        format!("{} flushes{}", count(flushes), time.unwrap_or_default())
-    }));
+    let lost = document.cost.events_lost;
+    let (bound, seen) = if lost > 0 { ("at least ", false) } else { ("", true) };
+    let mut parts = vec![rates(device)];
     let syncs = || document.syncs.iter().flatten();
-    let (all, slowest) = syncs().filter(|sync| sync.counted).fold((0, 0.0_f64), |(all, slowest), sync| {
-        (all + sync.count, slowest.max(sync.latency.and_then(|latency| latency.p99).unwrap_or(0.0)))
-    });
-    if all > 0 {
-        parts.push(format!(
-            "{} syncs, 99 of 100 of the slowest caller within {}",
-            count(all),
-            duration(slowest)
-        ));
+    let counted: Vec<&ObservedSync> = syncs().filter(|sync| sync.counted).collect();
+    if !counted.is_empty() {
+        let slowest = counted.iter().filter_map(|sync| sync.latency.and_then(|of| of.p99)).reduce(f64::max);
+        let time = slowest.filter(|_| seen);
+        let time = time.map(|p99| format!(" (99 % of the slowest caller's within {})", duration(p99)));
+        parts.push(format!("{bound}{} syncs/s{}", rate(sum(&counted)), time.unwrap_or_default()));
     }
-    let may_be = syncs().filter(|sync| !sync.counted && sync.call != SyncCall::Sync.name());
-    let more: u64 = may_be.map(|sync| sync.count).sum();
-    if more > 0 {
-        parts.push(format!("{} more syncs, of which it is not known on which device", count(more)));
+    let may_be: Vec<&ObservedSync> =
+        syncs().filter(|sync| !sync.counted && sync.call != SyncCall::Sync.name()).collect();
+    if !may_be.is_empty() {
+        parts.push(format!("{bound}{} syncs/s on a device that is not known", rate(sum(&may_be))));
+    }
+    if lost > 0 {
+        let rates = match device.counters {
+            Some(_) => "rates of the device are the kernel's counters",
+            None => "rates are lower bounds",
+        };
+        let all = document.cost.events + lost;
+        parts.push(format!("{} of {} events were lost, so {rates}", count(lost), count(all)));
     }
     parts.join("; ")
 }
 
-fn moved(device: &ObservedDevice) -> String {
-    let (reads, writes) = (device.read.iops, device.write.iops);
-    match device.ios() + device.flushes.unwrap_or(0) {
-        0 => format!("nothing was asked of {} in this time", device.name),
-        _ => format!(
-            "each second {} was asked for {} reads and {} writes",
-            device.name,
-            rate(reads),
-            rate(writes)
-        ),
+fn sum(syncs: &[&ObservedSync]) -> f64 {
+    syncs.iter().map(|sync| sync.per_second).sum()
+}
+
+/// Returns what the device did each second.
+fn rates(device: &ObservedDevice) -> String {
+    if device.requests() == 0 {
+        return format!("{}: no requests in this time", device.name);
     }
+    let mut parts =
+        vec![format!("{} reads/s", rate(device.read.iops)), format!("{} writes/s", rate(device.write.iops))];
+    parts.extend((device.trim.ios > 0).then(|| format!("{} trims/s", rate(device.trim.iops))));
+    let flushes = device.flushes_per_second.filter(|flushes| *flushes > 0.0);
+    parts.extend(flushes.map(|flushes| {
+        let time = device.flush_latency.map(|latency| format!(" (median {})", duration(latency.p50)));
+        format!("{} flushes/s{}", rate(flushes), time.unwrap_or_default())
+    }));
+    format!("{}: {}", device.name, parts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use plumb_report::document::observation::ObservedSync;
+    use plumb_block::DeviceCounters;
+    use plumb_report::document::observation::{ObservationCost, ObservedDirection};
 
     use super::*;
 
-    #[test]
-    fn syncs_that_may_be_of_the_device_are_told_beside_those_that_are() {
-        let sync = |call: SyncCall, count, counted| ObservedSync {
-            call: call.name().to_owned(),
-            count,
-            counted,
-            ..ObservedSync::default()
+    fn sync(call: SyncCall, per_second: f64, counted: bool) -> ObservedSync {
+        ObservedSync { call: call.name().to_owned(), per_second, counted, ..ObservedSync::default() }
+    }
+
+    fn document() -> ObservationDocument {
+        let direction = |ios, iops| ObservedDirection { ios, iops, ..ObservedDirection::default() };
+        let busy = ObservedDevice {
+            name: "vda".to_owned(),
+            read: direction(7490, 749.0),
+            write: direction(120, 12.0),
+            flushes: Some(1890),
+            flushes_per_second: Some(189.0),
+            ..ObservedDevice::default()
         };
+        let idle = ObservedDevice { name: "loop0".to_owned(), ..ObservedDevice::default() };
         let syncs = vec![
-            sync(SyncCall::Fsync, 5, true),
-            sync(SyncCall::Fdatasync, 3, false),
+            sync(SyncCall::Fsync, 5.0, true),
+            sync(SyncCall::Fdatasync, 3.0, false),
             // It is of all devices.
-            sync(SyncCall::Sync, 1, false),
+            sync(SyncCall::Sync, 1.0, false),
         ];
-        let devices = vec![ObservedDevice { name: "loop0".to_owned(), ..ObservedDevice::default() }];
-        let document = ObservationDocument { devices, syncs: Some(syncs), ..ObservationDocument::default() };
+        ObservationDocument {
+            devices: vec![idle, busy],
+            syncs: Some(syncs),
+            ..ObservationDocument::default()
+        }
+    }
+
+    #[test]
+    fn every_figure_is_a_rate_of_the_busiest_device() {
+        assert_eq!(
+            of(&document()),
+            "vda: 749 reads/s, 12 writes/s, 189 flushes/s; 5 syncs/s; 3 syncs/s on a device that is not known"
+        );
+        assert!(!of(&ObservationDocument { syncs: None, ..document() }).contains("syncs"));
+        let idle = document().devices.remove(0);
+        let document = ObservationDocument { devices: vec![idle], ..ObservationDocument::default() };
+        assert_eq!(of(&document), "loop0: no requests in this time");
+    }
+
+    #[test]
+    fn trims_are_no_transfers_and_have_a_rate_of_their_own() {
+        let mut document = document();
+        document.devices[1].trim = ObservedDirection { ios: 20, iops: 2.0, ..ObservedDirection::default() };
+        assert!(of(&document).starts_with("vda: 749 reads/s, 12 writes/s, 2 trims/s, 189"), "{document:?}");
+    }
+
+    #[test]
+    fn lost_events_are_in_the_sentence_and_their_syncs_are_lower_bounds() {
+        let mut document = document();
+        document.cost = ObservationCost { events: 900, events_lost: 100, ..ObservationCost::default() };
         let said = of(&document);
-        assert!(said.contains("5 syncs, ") && said.contains("3 more syncs, of which"), "{said}");
-        assert!(!of(&ObservationDocument { syncs: None, ..document }).contains("syncs"));
+        assert!(said.contains("at least 5 syncs/s") && !said.contains("within"), "{said}");
+        assert!(said.ends_with("100 of 1,000 events were lost, so rates are lower bounds"), "{said}");
+        document.devices[1].counters = Some(DeviceCounters::default());
+        assert!(of(&document).ends_with("so rates of the device are the kernel's counters"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use plumb_block::Nanos;
 use plumb_report::document::observation::{ObservedDevice, ObservedSync};
 
+use crate::counted;
 use crate::device::Device;
 use crate::event::{Event, Request, What};
 use crate::syncs::{Processes, Scope, Syncs};
@@ -125,9 +126,17 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Puts down what the counters say, and whether the events say the same; `None` if they cannot be
-    /// compared.
-    pub fn with_counters(mut self, counters: Option<plumb_block::DeviceCounters>) -> ObservedDevice {
+    /// Adds what the counters say, and whether the events say the same; `None` if they cannot be compared. If
+    /// `is_partial`, events were lost, and counts and rates are those of the counters, over `seconds`.
+    pub fn with_counters(
+        mut self,
+        counters: Option<plumb_block::DeviceCounters>,
+        is_partial: bool,
+        seconds: f64,
+    ) -> ObservedDevice {
+        if let Some(counters) = counters.as_ref().filter(|_| is_partial) {
+            return counted::corrected(self.device, self.empty, counters, seconds);
+        }
         let device = &self.device;
         let agree = |counters: &plumb_block::DeviceCounters| {
             // The kernel counts an empty flush among the writes, and the end of a flush with data is a
@@ -276,12 +285,12 @@ mod tests {
         };
         let of = || observed(true, &events, 10);
         assert_eq!((of().device.flushes, of().device.flush_latency.unwrap().mean), (Some(1), 0.002));
-        let agree = |counters| of().with_counters(Some(counters)).counters_agree;
+        let agree = |counters| of().with_counters(Some(counters), false, 1.0).counters_agree;
         assert_eq!(
             (agree(counters(1)), agree(counters(2)), agree(counters(3))),
             (Some(true), Some(true), Some(false))
         );
-        let without = of().with_counters(None);
+        let without = of().with_counters(None, false, 1.0);
         assert_eq!((without.counters, without.counters_agree), (None, None));
     }
 
@@ -292,7 +301,7 @@ mod tests {
         assert!(!of.is_idle);
         assert_eq!((of.device.read.ios, of.device.read.latency), (1, None));
         assert_eq!(
-            of.with_counters(Some(DeviceCounters::default())).counters_agree,
+            of.with_counters(Some(DeviceCounters::default()), false, 1.0).counters_agree,
             None,
             "it cannot be told"
         );

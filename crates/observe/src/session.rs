@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plumb_block::{Clock, DeviceCounters, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
+use plumb_block::{Clock, Nanos, Result, StorageCounters as _, StorageSnapshot, in_one_line};
 use plumb_linux::BlockCounters;
 use plumb_linux::thread::cpu_times;
 use plumb_measure::storage::delta;
@@ -87,8 +87,16 @@ pub fn observe(
     let spent = (after_cpu.user + after_cpu.system).since(before_cpu.user + before_cpu.system);
     document.cost.cpu_seconds = spent.as_secs_f64();
     document.cost.cpu_share = spent.as_secs_f64() / f64::max(document.seconds, 1e-9);
+    in_order(target, &mut document.devices);
     document.headline = crate::headline::of(&document);
     Ok(document)
+}
+
+/// Puts the busiest device first where all are observed; else those stay first that the target is directly on.
+fn in_order(target: &Target, devices: &mut [ObservedDevice]) {
+    if target.is_all() {
+        devices.sort_by_key(|device| std::cmp::Reverse(device.requests()));
+    }
 }
 
 /// Returns a tracer, or why nothing can trace.
@@ -144,7 +152,9 @@ fn by_events(
         processes.refresh();
         progress(at.since(start), observer.so_far(), &mut || {
             let (devices, syncs) = observer.finish(start, at);
-            (devices.into_iter().map(|finished| finished.device).collect(), syncs)
+            let mut devices: Vec<_> = devices.into_iter().map(|finished| finished.device).collect();
+            in_order(target, &mut devices);
+            (devices, syncs)
         });
     }
     tracer.turn(false)?;
@@ -155,10 +165,15 @@ fn by_events(
     let (devices, syncs) = observer.finish(start, end);
     let so_far = observer.so_far();
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
+    let (seconds, is_partial) = (end.since(start).as_secs_f64(), so_far.lost > 0);
+    let with_counters = |finished: Finished| {
+        let own = counted.iter().flatten().find(|of| of.name == finished.device.name).cloned();
+        finished.with_counters(own, is_partial, seconds)
+    };
     let mut document = ObservationDocument {
-        seconds: end.since(start).as_secs_f64(),
+        seconds,
         source: Source::Events,
-        devices: devices.into_iter().map(|device| with_counters(device, counted.as_deref())).collect(),
+        devices: devices.into_iter().map(with_counters).collect(),
         syncs: tracer.no_syncs.is_none().then_some(syncs),
         sync_latency: observer.sync_latency(),
         syncs_unknown_because: tracer.no_syncs.clone(),
@@ -180,11 +195,6 @@ fn by_events(
     Ok(document)
 }
 
-fn with_counters(finished: Finished, counted: Option<&[DeviceCounters]>) -> ObservedDevice {
-    let name = finished.device.name.clone();
-    finished.with_counters(counted.and_then(|all| all.iter().find(|of| of.name == name)).cloned())
-}
-
 fn by_counters(
     target: &Target,
     options: &Options<'_>,
@@ -203,7 +213,11 @@ fn by_counters(
         if is_whole || counted.is_due(clock.now()) || stop.load(Ordering::Acquire) {
             counted.take(snapshot(target, clock)?)?;
         }
-        progress(elapsed, SoFar::default(), &mut || (counted.finish(&target.devices), Vec::new()));
+        progress(elapsed, SoFar::default(), &mut || {
+            let mut devices = counted.finish(&target.devices);
+            in_order(target, &mut devices);
+            (devices, Vec::new())
+        });
     }
     let interrupted = (!is_whole).then(|| "interrupted".to_owned());
     let not_kept = options.requests.is_some().then(|| format!("no request was recorded: {why}"));
@@ -226,6 +240,29 @@ mod tests {
 
     use super::*;
     use crate::syncs::Scope;
+
+    #[test]
+    fn of_all_disks_the_busiest_is_first_and_of_a_path_the_nearest() {
+        let device = |name: &str, flushes| ObservedDevice {
+            name: name.to_owned(),
+            flushes: Some(flushes),
+            ..ObservedDevice::default()
+        };
+        let target = |scope| Target {
+            shown: String::new(),
+            devices: Vec::new(),
+            scope,
+            process: None,
+            notes: Vec::new(),
+        };
+        let order = |scope| {
+            let mut devices = [device("loop0", 0), device("sda", 5), device("vda", 90)];
+            in_order(&target(scope), &mut devices);
+            devices.map(|device| device.name)
+        };
+        assert_eq!(order(Scope::All), ["vda", "sda", "loop0"]);
+        assert_eq!(order(Scope::Process(1)), ["loop0", "sda", "vda"]);
+    }
 
     /// Returns whether an observation by counters is complete, and why not.
     fn observed<'a>(requests: Option<&'a mut Keep<'a>>) -> (bool, Option<String>) {

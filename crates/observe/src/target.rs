@@ -44,6 +44,13 @@ pub struct Target {
     pub notes: Vec<String>,
 }
 
+impl Target {
+    /// Returns true if every disk is observed.
+    pub fn is_all(&self) -> bool {
+        matches!(self.scope, Scope::All)
+    }
+}
+
 /// Error of a target that cannot be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoTarget {

@@ -40,25 +40,77 @@ const DEPTH_MAX: u64 = 1024;
 const RANDOM_MIN: f64 = 1000.0;
 /// Pauses are a little shorter, so that bursts keep up with the rate.
 const PAUSE_SHARE: f64 = 0.9;
+/// Offsets that are scaled are whole multiples of so many bytes: no logical block is larger.
+const GRID: u64 = 4096;
+
+/// Target that a workload is made for unless another is named: a simulated drive, so that nothing is
+/// overwritten by a workload that is run as it was printed.
+pub const DESTINATION: &str = "sim:nearline-4tb";
+
+/// Target of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// Name as typed.
+    pub name: String,
+    /// Size of the target.
+    pub size: Bytes,
+    /// True if it takes trims.
+    pub takes_trims: bool,
+}
+
+impl Destination {
+    /// Returns the part of the target that stands for the bytes from `from` until `until` of a device that was
+    /// touched until `end`: all ranges of a device that reaches further than the target are scaled alike. At
+    /// least `longest` bytes long.
+    fn range(&self, (from, until, end): (u64, u64, u64), longest: u64) -> ByteRange {
+        let whole = |bytes: u64| bytes - bytes % GRID;
+        let scaled = |byte: u64| match end > self.size.0 {
+            true => whole((u128::from(byte) * u128::from(self.size.0) / u128::from(end)) as u64),
+            false => byte,
+        };
+        let length = (scaled(until) - scaled(from)).max(longest);
+        let offset = scaled(from).min(whole(self.size.0.saturating_sub(length)));
+        ByteRange { offset: Bytes(offset), length: Bytes(length) }
+    }
+}
 
 /// Builds a workload for `target` that reproduces what was observed on `device` in `seconds`; `None` if
-/// nothing was observed. What cannot be said in a workload is in the notes.
-pub fn scenario(device: &ObservedDevice, seconds: f64, target: &str) -> Option<(Scenario, Vec<String>)> {
+/// nothing was observed. What the workload leaves out is in the notes.
+pub fn scenario(
+    device: &ObservedDevice,
+    seconds: f64,
+    target: &Destination,
+) -> Option<(Scenario, Vec<String>)> {
     let mut notes = Vec::new();
     let mut jobs = Vec::new();
+    let end = device.directions().iter().filter_map(|(_, of)| of.until_byte).max().unwrap_or(0);
+    if end > target.size.0 {
+        notes.push(format!(
+            "Offsets are scaled from {} to the {} of {}.",
+            Bytes(end),
+            target.size,
+            target.name
+        ));
+    }
     for (name, direction) in device.directions() {
-        let all = direction.ios.max(1) as f64;
+        if name == "trim" && !target.takes_trims && direction.ios > 0 {
+            notes.push(format!("{} trims are left out: {} takes none.", direction.ios, target.name));
+            continue;
+        }
+        // Fewer than there were requests, if events were lost.
+        let all = direction.sizes.iter().map(|size| size.ios).sum::<u64>().max(1) as f64;
         let (mut ios, mut flushed) = (0, 0);
         for class in classes(&direction.sizes, 0) {
-            let of = Of { name, direction, seconds, share: class.ios as f64 / all, class: &class };
+            let of = Of { name, direction, seconds, share: class.ios as f64 / all, class: &class, end };
             if name == "write" {
                 // Each class has its share of the flushes, all together all of them.
                 ios += class.ios;
                 let due = (device.flushes.unwrap_or(0) as f64 * ios as f64 / all).round() as u64;
                 let flushes = due - std::mem::replace(&mut flushed, due);
-                let every = |fua: u64| NonZeroU32::new((all / fua as f64).round() as u32);
+                let every = |fua: u64| NonZeroU32::new((direction.ios as f64 / fua as f64).round() as u32);
                 let fua_every = device.fua_writes.filter(|fua| *fua > 0).and_then(every);
-                let (parts, missing) = flush_parts(class.ios, flushes);
+                let writes = (direction.ios as f64 * of.share).round() as u64;
+                let (parts, missing) = flush_parts(writes, flushes);
                 if missing > 0 {
                     notes.push(format!("{missing} flushes without a write before them are left out."));
                 }
@@ -84,15 +136,17 @@ struct Of<'a> {
     /// Share of the direction's requests.
     share: f64,
     class: &'a Class,
+    /// End of what was touched of the device.
+    end: u64,
 }
 
 impl Of<'_> {
-    fn job(&self, target: &str, number: usize, durability: Durability) -> Job {
+    fn job(&self, target: &Destination, number: usize, durability: Durability) -> Job {
         let direction = self.direction;
-        let (from, until) = (direction.from_byte.unwrap_or(0), direction.until_byte.unwrap_or(u64::MAX));
+        let (from, until) = (direction.from_byte.unwrap_or(0), direction.until_byte.unwrap_or(self.end));
         let split = BlockSplit(self.class.percents.clone());
         let longest = split.max().0;
-        let range = ByteRange { offset: Bytes(from), length: Bytes((until - from).max(longest)) };
+        let range = target.range((from, until, self.end), longest);
         // As many operations, not the same time: random arrivals differ in number.
         let ios = direction.ios as f64 * self.share;
         let rate = ios / self.seconds;
@@ -110,7 +164,7 @@ impl Of<'_> {
             burst,
             ..Workload::over(range, Bytes(longest))
         };
-        Job { name: format!("{}-{number}", self.name), ..Job::on(target, workload) }
+        Job { name: format!("{}-{number}", self.name), ..Job::on(&target.name, workload) }
     }
 
     /// Bursts if there were any; otherwise as regular as they came, and regularly if there are few.
@@ -217,6 +271,46 @@ mod tests {
 
     use super::*;
 
+    fn to(name: &str) -> Destination {
+        Destination { name: name.to_owned(), size: Bytes(1 << 40), takes_trims: true }
+    }
+
+    #[test]
+    fn offsets_are_scaled_to_a_smaller_target_and_trims_go_where_it_takes_none() {
+        let read = direction(&[(65536, 1000)]);
+        let write =
+            ObservedDirection { from_byte: Some(0), until_byte: Some(4 << 30), ..direction(&[(4096, 1000)]) };
+        let trim = direction(&[(1 << 20, 3)]);
+        let device = ObservedDevice { read, write, trim, ..ObservedDevice::default() };
+        let small = Destination { name: "sim:x".to_owned(), size: Bytes(1 << 30), takes_trims: false };
+        let (scenario, notes) = scenario(&device, 10.0, &small).unwrap();
+        scenario.validate().unwrap();
+        let ranges: Vec<(u64, u64)> = scenario.spans[0]
+            .jobs
+            .iter()
+            .map(|job| (job.workload.range.offset.0, job.workload.range.length.0))
+            .collect();
+        // Both a quarter of what they were.
+        assert_eq!(ranges, [(1 << 18, (1 << 28) - (1 << 18)), (0, 1 << 30)]);
+        assert!(notes[0].contains("scaled from 4 GiB to the 1 GiB"), "{notes:?}");
+        assert!(notes[1].starts_with("3 trims are left out"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_range_at_the_end_of_a_small_target_holds_the_longest_request() {
+        let write = ObservedDirection {
+            from_byte: Some((1 << 40) - (1 << 20)),
+            until_byte: Some(1 << 40),
+            ..direction(&[(1 << 20, 10)])
+        };
+        let device = ObservedDevice { write, ..ObservedDevice::default() };
+        let small = Destination { name: "sim:x".to_owned(), size: Bytes(8 << 20), takes_trims: false };
+        let (scenario, _) = scenario(&device, 10.0, &small).unwrap();
+        let workload = &scenario.spans[0].jobs[0].workload;
+        workload.within(small.size).unwrap();
+        assert_eq!(workload.range, ByteRange { offset: Bytes(7 << 20), length: Bytes(1 << 20) });
+    }
+
     fn direction(sizes: &[(u64, u64)]) -> ObservedDirection {
         let sizes: Vec<SizeCount> =
             sizes.iter().map(|(bytes, ios)| SizeCount { bytes: *bytes, ios: *ios }).collect();
@@ -260,7 +354,7 @@ mod tests {
                     flushes: Some(flushes),
                     ..ObservedDevice::default()
                 };
-                let (scenario, notes) = scenario(&device, 10.0, "sim:x").unwrap();
+                let (scenario, notes) = scenario(&device, 10.0, &to("sim:x")).unwrap();
                 scenario.validate().unwrap();
                 let (ios, bytes, flushed) = done(&scenario);
                 let near = |one: f64, other: u64| (one - other as f64).abs() <= 0.07 * other as f64 + 1e-6;
@@ -281,9 +375,9 @@ mod tests {
             flushes: Some(25),
             ..ObservedDevice::default()
         };
-        let (_, notes) = scenario(&device, 1.0, "sim:x").unwrap();
+        let (_, notes) = scenario(&device, 1.0, &to("sim:x")).unwrap();
         assert!(notes[0].starts_with("15 flushes"), "{notes:?}");
-        assert!(scenario(&ObservedDevice::default(), 1.0, "sim:x").is_none(), "nothing was seen");
+        assert!(scenario(&ObservedDevice::default(), 1.0, &to("sim:x")).is_none(), "nothing was seen");
     }
 
     #[test]
@@ -300,7 +394,7 @@ mod tests {
             ..direction(&[(8192, 3000)])
         };
         let device = ObservedDevice { read, write, ..ObservedDevice::default() };
-        let (scenario, _) = scenario(&device, 10.0, "/dev/x").unwrap();
+        let (scenario, _) = scenario(&device, 10.0, &to("/dev/x")).unwrap();
         scenario.validate().unwrap();
         let [read, write] = &scenario.spans[0].jobs[..] else { panic!("two jobs") };
         let (read, write) = (&read.workload, &write.workload);
@@ -320,7 +414,7 @@ mod tests {
             ..direction(&[(4096, 1640), (1 << 20, 2)])
         };
         let device = ObservedDevice { write, flushes: Some(1640), ..ObservedDevice::default() };
-        let (scenario, _) = scenario(&device, 14.0, "/dev/x").unwrap();
+        let (scenario, _) = scenario(&device, 14.0, &to("/dev/x")).unwrap();
         let [common, rare] = &scenario.spans[0].jobs[..] else { panic!("{scenario:#?}") };
         let of = |job: &Job| (job.workload.stop.operations.unwrap(), job.workload.rate);
         let (count, Rate::Scheduled { arrival, .. }) = of(common) else { panic!("{common:?}") };

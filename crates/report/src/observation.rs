@@ -15,6 +15,8 @@ use crate::terminal::Table;
 
 /// Maximum number of sizes shown for a direction.
 const SIZES_MAX: usize = 6;
+/// Cost of recording events, which no counter shows. The figures are of `cargo xtask bench observe`.
+const COST: &str = "What the kernel needs to record events comes on top, in the programs that are observed: see `plumb observe --help`.";
 /// Maximum number of callers of syncs shown to everybody.
 const CALLERS_MAX: usize = 12;
 
@@ -67,8 +69,8 @@ fn headline(document: &ObservationDocument) -> Headline {
 fn figures(document: &ObservationDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(device) = document.devices.first() {
-        let iops: f64 = device.directions().iter().map(|(_, of)| of.iops).sum();
-        let moved: f64 = device.directions().iter().map(|(_, of)| of.bytes_per_second).sum();
+        let iops: f64 = device.transfers().iter().map(|of| of.iops).sum();
+        let moved: f64 = device.transfers().iter().map(|of| of.bytes_per_second).sum();
         let note = format!("{} MiB/s at {}", mebibytes(moved), printable(&device.name));
         figures.push(Figure::new("The device was asked", rate(iops), "IOPS", note));
         if let Some(flushes) = device.flushes_per_second {
@@ -102,8 +104,14 @@ fn asked(document: &ObservationDocument) -> Table {
         .right("p99", |(.., of)| at(of.queue_latency, |of| of.p99))
         .right("at device p50", |(.., of)| at(of.latency, |of| of.p50))
         .right("p99", |(.., of)| at(of.latency, |of| of.p99))
-        .right("max", |(.., of)| at(of.latency, |of| Some(of.max)))
+        .right("max", |(.., of)| maximum(document, of.latency))
         .table()
+}
+
+/// Returns the longest latency; a lower bound if events were lost.
+fn maximum(document: &ObservationDocument, latency: Option<Latency>) -> String {
+    let bound = if document.cost.events_lost > 0 { "≥ " } else { "" };
+    or_dash(latency, |latency| format!("{bound}{}", duration(latency.max)))
 }
 
 /// Each direction in which a device was asked for something; of a device that was asked for nothing, its
@@ -125,7 +133,7 @@ fn flushes(document: &ObservationDocument) -> Table {
         .right("per second", |device| or_dash(device.flushes_per_second, rate))
         .right("p50", |device| at(device.flush_latency, |of| of.p50))
         .right("p99", |device| at(device.flush_latency, |of| of.p99))
-        .right("max", |device| at(device.flush_latency, |of| Some(of.max)))
+        .right("max", |device| maximum(document, device.flush_latency))
         .right("FUA writes", |device| or_dash(device.fua_writes, count))
         .right("merged", |device| count(device.merges))
         .table()
@@ -149,8 +157,9 @@ fn depths(document: &ObservationDocument) -> Table {
 /// and for the first callers of syncs.
 pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<String> {
     let device = |device: &ObservedDevice| {
-        let (ios, bytes_all) =
-            (device.ios(), device.directions().iter().map(|(_, of)| of.bytes).sum::<u64>());
+        let transfers = device.transfers();
+        let ios: u64 = transfers.iter().map(|of| of.ios).sum();
+        let bytes_all: u64 = transfers.iter().map(|of| of.bytes).sum();
         let mut parts = vec![
             format!("{} of requests write", percent(device.write.ios as f64 / ios as f64)),
             format!("{} on average", bytes(bytes_all as f64 / ios as f64)),
@@ -174,7 +183,8 @@ pub fn standing(devices: &[ObservedDevice], syncs: &[ObservedSync]) -> Vec<Strin
         let (name, times) = (printable(&sync.name), times.unwrap_or_default());
         format!("{name} ({}): {} {} a second{times}", sync.process, rate(sync.per_second), sync.call)
     };
-    let asked = devices.iter().filter(|device| device.ios() > 0).map(device);
+    let moves = |device: &&ObservedDevice| device.transfers().iter().any(|of| of.ios > 0);
+    let asked = devices.iter().filter(moves).map(device);
     asked.chain(syncs.iter().take(CALLERS_MAX).map(sync)).collect()
 }
 
@@ -243,7 +253,7 @@ fn syncs(document: &ObservationDocument, most: usize) -> Vec<Item> {
         .right("per second", |sync| rate(sync.per_second))
         .right("p50", |sync| at(sync.latency, |of| of.p50))
         .right("p99", |sync| at(sync.latency, |of| of.p99))
-        .right("max", |sync| at(sync.latency, |of| Some(of.max)))
+        .right("max", |sync| maximum(document, sync.latency))
         .left("file", |sync| file(sync));
     let mut items = vec![Item::Table(table.table())];
     if syncs.iter().take(most).any(|sync| sync.call == NO_CALL) {
@@ -278,7 +288,7 @@ fn how(document: &ObservationDocument) -> Vec<String> {
     let mut lines = Vec::new();
     match document.source {
         Source::Counters => lines.push(format!(
-            "By the counters of /proc/diskstats, for events could not be had: {}.",
+            "By the counters of /proc/diskstats, which count an empty flush among the writes too: no events ({}).",
             document.source_because.as_deref().unwrap_or("unknown")
         )),
         Source::Events => {
@@ -287,13 +297,17 @@ fn how(document: &ObservationDocument) -> Vec<String> {
             }
             let lost = match cost.events_lost {
                 0 => "none was lost".to_owned(),
-                lost => format!("{} were lost, so all counts are lower bounds", count(lost)),
+                lost => format!(
+                    "{} were lost. Counts and rates of devices are therefore the kernel's counters; sizes and latencies are those of the \
+                     requests that were seen, syncs are lower bounds, and bursts and the course over time are left out",
+                    count(lost)
+                ),
             };
             lines.push(format!("{} events were read, and {lost}.", count(cost.events)));
         }
     }
     lines.push(format!(
-        "Observing took {} of processor time, {} of one processor, beside what the kernel needed to put events down.",
+        "Observing took {} of processor time, {} of one processor. {COST}",
         duration(cost.cpu_seconds),
         percent(cost.cpu_share)
     ));

@@ -24,7 +24,7 @@ pub struct ObservationDocument {
     pub source: Source,
     /// Why not by events; null if it was.
     pub source_because: Option<String>,
-    /// The devices, those first that the target is directly on.
+    /// The devices, those first that the target is directly on; of all disks the busiest first.
     pub devices: Vec<ObservedDevice>,
     /// The calls that made files durable, by process and call; null if they were not seen.
     pub syncs: Option<Vec<ObservedSync>>,
@@ -122,7 +122,7 @@ pub struct ObservedDirection {
     pub from_byte: Option<u64>,
     /// The byte behind the last one.
     pub until_byte: Option<u64>,
-    /// The most that the device had at once.
+    /// The most that the device had at once; at least that many if events were lost.
     pub depth_max: u64,
     /// How long those waited in a queue of the kernel that did, before the device got them; null if none did.
     pub queue_latency: Option<Latency>,
@@ -183,7 +183,7 @@ pub struct OverTime {
     pub at: f64,
     /// How long it is, in seconds.
     pub seconds: f64,
-    /// Reads, writes and trims.
+    /// Reads and writes. Trims move no data and are left out.
     pub ios: u64,
     /// Bytes of these.
     pub bytes: u64,
@@ -242,26 +242,44 @@ pub struct ProcessIo {
 /// Cost of observing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservationCost {
-    /// Processor time of plumb, in seconds. What the kernel needed to put events down is part of the programs
+    /// Processor time of plumb, in seconds. What the kernel needed to record events is part of the programs
     /// that caused them, and is not in it.
     pub cpu_seconds: f64,
     /// Processor time as a share of one processor.
     pub cpu_share: f64,
     /// Events that were read.
     pub events: u64,
-    /// Events that the kernel had no room for. All counts are lower bounds if there are any.
+    /// Events that the kernel had no room for. If there are any, the counts and rates of devices are those of
+    /// `counters`, what was seen one by one (sizes, latencies) is a part of the requests, and syncs are lower
+    /// bounds.
     pub events_lost: u64,
 }
 
 impl ObservationDocument {
     /// The name of the JSON document.
     pub const SCHEMA: &str = "plumb/observation/1";
+
+    /// Returns true if requests or syncs were not all seen: by counters alone, without system calls, or with
+    /// lost events.
+    pub fn is_partly_unseen(&self) -> bool {
+        self.source == Source::Counters || self.syncs.is_none() || self.cost.events_lost > 0
+    }
 }
 
 impl ObservedDevice {
     /// Reads, writes and trims, each with its name.
     pub fn directions(&self) -> [(&'static str, &ObservedDirection); 3] {
         [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
+    }
+
+    /// Reads and writes: what moves data.
+    pub fn transfers(&self) -> [&ObservedDirection; 2] {
+        [&self.read, &self.write]
+    }
+
+    /// Reads, writes, trims and flushes that completed.
+    pub fn requests(&self) -> u64 {
+        self.ios() + self.flushes.unwrap_or(0)
     }
 
     /// Reads, writes and trims that completed.

@@ -10,36 +10,46 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use plumb_block::{Clock, Nanos, RealClock};
+use plumb_block::{Bytes, Clock, Nanos, RealClock};
 use plumb_dialect::native;
 use plumb_measure::{Manifest, RunDirectory};
 use plumb_observe::event::Request;
+use plumb_observe::workload::Destination;
 use plumb_observe::{
     Look, NoTarget, Options, SoFar, Surroundings, Target, Wanted, observe, requests, workload,
 };
 use plumb_report::document::observation::{ObservedDevice, Source};
 use plumb_report::quantity::{count, duration};
 use plumb_report::{Kind, ObservationDocument, Record, Recorded};
+use plumb_targets::Name;
 use plumb_trial::environment;
 
 use self::view::View;
 use crate::arguments::output::Printed;
 use crate::arguments::{Detail, RecordingArguments};
-use crate::exit::{Exit, Refusal, usage};
+use crate::exit::{self, Exit, Refusal, usage};
 use crate::progress::Bar;
+use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
-use crate::{stop, terminal};
+use crate::{named, stop, terminal};
+
+/// Opening words of notes on the workload.
+const AS_WORKLOAD: &str = "As a workload: ";
 
 const EXAMPLES: &str = "\
 Examples:
   plumb observe /var/lib/postgresql --duration 1m
   plumb observe 4711                                a process, by its number
-  plumb observe /dev/sdb --workload > same.toml     then: plumb load same.toml sim:nearline-4tb
+  plumb observe /dev/sdb --workload > same.toml     then: plumb load same.toml
+  plumb observe /dev/sdb --workload=/dev/sdc        the same load for another disk
   plumb observe /dev/sdb --requests                 then: plumb cache advise RUN --backing-rate 100M
   plumb observe compare RUN-BEFORE RUN-AFTER
 
 Nothing is written to what is observed. Root sees each request and each sync, through the kernel's tracing, in an instance that is removed \
-afterwards; without it the counters are left. Ctrl-C ends the observation and keeps it.";
+afterwards; without it the counters are left. Ctrl-C ends the observation and keeps it.
+
+Recording events costs the programs that are observed: a load that saturates a processor ran 18 to 32 % slower in pairs of runs with and \
+without (`cargo xtask bench observe` measures it on a machine); one that waits for its device loses next to nothing.";
 
 /// What `plumb observe` takes.
 #[derive(Debug, Args)]
@@ -73,9 +83,17 @@ pub(crate) struct ObserveArguments {
     #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
     requests: bool,
 
-    /// Print a workload of the same kind in plumb's own language, which `plumb load` runs
-    #[arg(long, conflicts_with_all = ["json", "format", "counters"])]
-    workload: bool,
+    /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its size,
+    /// and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
+    #[arg(
+        long,
+        value_name = "TARGET",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = workload::DESTINATION,
+        conflicts_with_all = ["json", "format", "counters"]
+    )]
+    workload: Option<String>,
 
     /// Show a recorded observation instead
     #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "all"])]
@@ -94,6 +112,10 @@ pub(crate) struct ObserveArguments {
 
     #[command(flatten)]
     detail: Detail,
+
+    /// Exit with 3 where not all was seen: counters alone, no system calls, or lost events
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -115,9 +137,11 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
         return compare::run(compare);
     }
     arguments.printed.format(Kind::Observation)?;
+    let strictness = Strictness { strict: arguments.strict };
     if let Some(run) = &arguments.from {
-        show(&recorded(run)?, arguments)?;
-        return Ok(Exit::Done);
+        let mut document = recorded(run)?;
+        show(&mut document, arguments)?;
+        return Ok(exit::of_observation(&document, strictness));
     }
     let wanted = match &arguments.target {
         Some(target) => Wanted::parse(target),
@@ -132,16 +156,16 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     let mut document = observed(arguments, &target, directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
-    put_workload(&mut document);
+    put_workload(&mut document, workload::DESTINATION)?;
     Record::of(directory).close(&document, document.incomplete_because.clone(), time_of_day())?;
-    show(&document, arguments)?;
+    show(&mut document, arguments)?;
     terminal::say_report(document.run_directory.as_ref());
     if !document.complete {
         let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
         terminal::say(&format!("plumb: {why}; what was seen is kept"));
         return Ok(Exit::NotMeasured);
     }
-    Ok(Exit::Done)
+    Ok(exit::of_observation(&document, strictness))
 }
 
 /// Observes; requests go into the directory, if they are to be kept.
@@ -202,25 +226,36 @@ fn monotonic() -> Nanos {
     Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }
 
-/// Puts the workload of the first device that was asked for something into the document.
-fn put_workload(document: &mut ObservationDocument) {
-    let seconds = document.seconds;
-    let of = |device: &ObservedDevice| workload::scenario(device, seconds, &format!("/dev/{}", device.name));
+/// Puts the workload of the first device that was asked for something into the document, for `target`.
+fn put_workload(document: &mut ObservationDocument, target: &str) -> anyhow::Result<()> {
+    let opened = named::open_to_read(Name::parse(target).map_err(usage)?)?;
+    let target = Destination {
+        name: target.to_owned(),
+        size: opened.size,
+        takes_trims: opened.device.info().discard_max > Bytes(0),
+    };
+    let of = |device: &ObservedDevice| workload::scenario(device, document.seconds, &target);
     if let Some((scenario, notes)) = document.devices.iter().find_map(of) {
         document.workload = native::write(&scenario);
-        document.notes.extend(notes.into_iter().map(|note| format!("As a workload: {note}")));
+        document.notes.retain(|note| !note.starts_with(AS_WORKLOAD));
+        document.notes.extend(notes.into_iter().map(|note| format!("{AS_WORKLOAD}{note}")));
     }
+    Ok(())
 }
 
-fn show(document: &ObservationDocument, arguments: &ObserveArguments) -> anyhow::Result<()> {
-    if arguments.workload {
+fn show(document: &mut ObservationDocument, arguments: &ObserveArguments) -> anyhow::Result<()> {
+    if let Some(target) = &arguments.workload {
+        put_workload(document, target)?;
+        for note in document.notes.iter().filter_map(|note| note.strip_prefix(AS_WORKLOAD)) {
+            terminal::say(&format!("plumb: {note}"));
+        }
         if document.workload.is_empty() {
             let why = "nothing was seen that a workload can be made of: requests one by one, which takes root and a kernel with tracing";
             return Err(Refusal::new(Exit::NotMeasured, why).into());
         }
         return terminal::print(&document.workload);
     }
-    terminal::show(document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
+    terminal::show(&*document, arguments.printed.format(Kind::Observation)?, arguments.detail.style())
 }
 
 /// A recorded observation.

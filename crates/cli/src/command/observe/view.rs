@@ -49,8 +49,8 @@ fn target(device: ObservedDevice) -> LiveTarget {
     let busiest = directions.iter().max_by_key(|(_, of)| of.ios).and_then(|(_, of)| of.latency);
     LiveTarget {
         application: LiveApplication {
-            operations: device.ios(),
-            bytes: directions.iter().map(|(_, of)| of.bytes).sum(),
+            operations: device.transfers().iter().map(|of| of.ios).sum(),
+            bytes: device.transfers().iter().map(|of| of.bytes).sum(),
             flushes: device.flushes.unwrap_or(0),
             latency: busiest.map(Into::into).unwrap_or_default(),
             sync: device.flush_latency.map(Into::into).unwrap_or_default(),
