@@ -279,11 +279,7 @@ fn a_load_is_printed_in_the_format_that_was_asked_for_or_not_begun() {
     for format in ["fio", "xml"] {
         let refused = load(format);
         assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-        assert!(
-            said(&refused).contains("expected terminal, html, markdown, json, csv"),
-            "{}",
-            said(&refused)
-        );
+        assert!(said(&refused).contains("expected text, html, markdown, json, csv"), "{}", said(&refused));
     }
 }
 
@@ -493,4 +489,43 @@ fn levels_are_compared_on_all_hosts_at_once() {
         assert_eq!(output.status.code(), Some(code), "{}", said(&output));
         assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", said(&output));
     }
+}
+
+#[test]
+fn names_of_one_machine_are_said_and_strict_makes_an_unknown_of_a_host_count() {
+    let place = scratch();
+    let surveyed = |options: &[&str]| {
+        let mut survey = fleet("survey", "a,b", SHELL);
+        survey.args(options).args(["--no-record", "--", "/proc"]).current_dir(place.path());
+        let output = survey.output().unwrap();
+        (output.status.code(), document(&output))
+    };
+    let (exit, document) = surveyed(&[]);
+    assert_eq!((exit, &document["level"]), (Some(0), &json!("unknown")), "{document:#}");
+    let boots: Vec<&Value> = ["a", "b"].iter().map(|name| &host(&document, name)["boot_id"]).collect();
+    assert!(boots[0].is_string() && boots[0] == boots[1], "{document:#}");
+    let headline = document["headline"].as_str().unwrap();
+    assert!(headline.ends_with("2 names are one machine, with one boot id: a, b."), "{headline}");
+    assert_eq!(surveyed(&["--strict"]).0, Some(3));
+}
+
+#[test]
+fn a_partial_result_with_a_finding_says_both_in_its_first_line() {
+    if !std::path::Path::new("/dev/shm").is_dir() {
+        return skip("no tmpfs at /dev/shm");
+    }
+    let script = "[ \"$0\" = gone ] && exit 1; exec sh -c \"$1\"";
+    let mut survey = fleet("survey", "a,gone", script);
+    // What is printed to a person, not JSON.
+    let words: Vec<String> = survey
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned())
+        .filter(|word| word != "--json")
+        .collect();
+    survey = plumb();
+    let output = survey.args(words).args(["--no-record", "--", "/dev/shm"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(text.contains("\nDANGER, PARTIAL RESULT\n"), "{text}");
+    assert_eq!(text.matches("gone: ").count(), 1, "the reason of a host is said once: {text}");
 }

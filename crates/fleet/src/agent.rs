@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn agent() -> Agent {
-        let identity = Identity { version: "1".into(), binary: "b".into() };
+        let identity = Identity { version: "1".into(), binary: "b".into(), boot_id: None };
         let mut agent = Agent::new(identity.clone(), Nanos::ZERO);
         assert!(
             agent
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn no_controller_keeps_an_agent_without_a_lease() {
         let mut agent = agent();
-        let identity = Identity { version: "1".into(), binary: "b".into() };
+        let identity = Identity { version: "1".into(), binary: "b".into(), boot_id: None };
         agent.receive(&frame(&ToAgent::Hello { identity, heartbeat: Nanos(u64::MAX) }), Nanos::secs(1));
         assert_eq!(agent.deadline(), Nanos::secs(1 + 2 * 60 + 1));
     }

@@ -78,6 +78,7 @@ fn answer<'a>(now: &HostNow<'_>, outcome: Option<Cow<'a, LoadOutcome>>) -> Answe
         clock_error: seconds(now.clock.map(|offset| offset.error)),
         start_late: seconds(now.late),
         done_after: seconds(result.and_then(|result| result.lasted)),
+        boot_id: now.boot_id.map(str::to_owned),
         ..FleetHost::default()
     };
     let jumped = now.clock.is_some_and(|offset| offset.jumped);
@@ -220,9 +221,16 @@ fn is_addable(side: &StorageSide) -> bool {
     counts.into_iter().all(|count| count < COUNT_MAX) && rates.into_iter().all(is_figure)
 }
 
-/// Returns true if all that is beneath these paths is the host's own; `None` where that cannot be seen.
+/// Returns true if all that is beneath these paths is on devices of the host; `None` where that cannot be
+/// seen, or is memory.
 fn local(paths: &[&WritePath]) -> Option<bool> {
-    let kinds = || paths.iter().flat_map(|path| path.layers.iter().map(|layer| layer.kind));
+    let layers = paths.iter().flat_map(|path| path.layers.iter().map(|layer| layer.kind));
+    is_local(&layers.collect::<Vec<_>>())
+}
+
+/// Returns the answer of [`local`] for layers of these kinds.
+fn is_local(kinds: &[LayerKind]) -> Option<bool> {
+    let kinds = || kinds.iter().copied();
     let is_remote = |kind| {
         matches!(
             kind,
@@ -233,7 +241,8 @@ fn local(paths: &[&WritePath]) -> Option<bool> {
                 | LayerKind::Remote
         )
     };
-    let is_unseen = |kind| kind == LayerKind::Fuse || wording::is_beyond_sight(kind);
+    let is_memory = |kind| matches!(kind, LayerKind::Tmpfs | LayerKind::Ram | LayerKind::Zram);
+    let is_unseen = |kind| kind == LayerKind::Fuse || is_memory(kind) || wording::is_beyond_sight(kind);
     match () {
         () if kinds().any(is_remote) => Some(false),
         () if kinds().next().is_none() || kinds().any(is_unseen) => None,
@@ -414,6 +423,15 @@ mod tests {
             (answer.host.ok, answer.findings.len(), answer.host.because.is_some())
         };
         assert_eq!((read("danger"), read("critical")), ((true, 1, false), (false, 0, true)));
+    }
+
+    #[test]
+    fn memory_is_no_device_of_the_host() {
+        assert_eq!(is_local(&[LayerKind::FileSystem, LayerKind::ScsiDisk]), Some(true));
+        assert_eq!(is_local(&[LayerKind::FileSystem, LayerKind::Nbd]), Some(false));
+        for kind in [LayerKind::Tmpfs, LayerKind::Ram, LayerKind::Zram] {
+            assert_eq!(is_local(&[LayerKind::PageCache, kind]), None, "{kind:?}");
+        }
     }
 
     #[test]

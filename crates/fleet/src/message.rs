@@ -16,6 +16,9 @@ pub struct Identity {
     pub version: String,
     /// SHA-256 of the program, in hexadecimal digits.
     pub binary: String,
+    /// Boot id of the machine, which all names of one machine share; `None` if it cannot be read.
+    #[serde(default)]
+    pub boot_id: Option<String>,
 }
 
 impl Identity {
@@ -24,7 +27,11 @@ impl Identity {
     /// # Errors
     /// If it cannot be read.
     pub fn of(program: impl Read) -> std::io::Result<Self> {
-        Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), binary: sha256_hex_of(program)? })
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            binary: sha256_hex_of(program)?,
+            boot_id: None,
+        })
     }
 }
 

@@ -117,12 +117,16 @@ pub fn end_with_agent() {
     }
 }
 
-/// Returns the identity of this program.
+/// Random number of this boot of the machine (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Returns the identity of this program, and of the machine that it runs on.
 ///
 /// # Errors
 /// If its file cannot be read.
 pub fn own_identity() -> io::Result<Identity> {
-    Identity::of(File::open(PROGRAM)?)
+    let boot_id = std::fs::read_to_string(BOOT_ID).ok().map(|id| id.trim().to_owned());
+    Ok(Identity { boot_id, ..Identity::of(File::open(PROGRAM)?)? })
 }
 
 fn done(task: &Task, link: &Link, loads: &dyn Loads) -> TaskResult {

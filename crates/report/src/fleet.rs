@@ -35,21 +35,27 @@ fn headline(document: &FleetDocument) -> Headline {
         .max()
         .filter(|worst| *worst > Severity::Info);
     let label = match severity {
+        Some(Severity::Danger) if document.partial => "Danger, partial result",
         Some(Severity::Danger) => "Danger",
+        Some(_) if document.partial => "Warning, partial result",
         Some(_) => "Warning",
         None if document.partial => "Partial",
         None if document.level == UNKNOWN => NOT_KNOWN,
         None => "No finding",
     };
-    let because =
-        document.incomplete_because.as_deref().unwrap_or("not all hosts did what they were asked for");
+    // The reason of each host stands in a section of its own, once.
+    let missing = document.missing().count() as u64;
+    let because = match missing {
+        0 => document.incomplete_because.as_deref().unwrap_or("it did not run to its end").to_owned(),
+        _ => format!("{} of {} hosts are missing or not whole", count(missing), document.hosts.len()),
+    };
     Headline {
         severity,
         label,
         verdict: document.headline.clone(),
         meaning: String::new(),
         quality: String::new(),
-        incomplete: document.partial.then(|| capital(&sentence(because))),
+        incomplete: document.partial.then(|| capital(&sentence(&because))),
     }
 }
 
@@ -146,9 +152,7 @@ fn answers(document: &FleetDocument) -> Table {
     Table::of(&document.hosts)
         .left("", |host| printable(&host.name))
         .left("found", |host| level(host.level.as_deref().unwrap_or(NONE)))
-        .left("in one sentence", |host| {
-            or_dash(host.headline.as_ref().or(host.because.as_ref()), |said| printable(said))
-        })
+        .left("in one sentence", |host| or_dash(host.headline.as_ref(), |said| printable(said)))
         .table()
 }
 
@@ -178,8 +182,11 @@ fn locality(document: &FleetDocument) -> Vec<String> {
             )
         })
     };
-    let parts =
-        [(Some(true), "On devices of the host itself"), (Some(false), "Over a network"), (None, "Not known")];
+    let parts = [
+        (Some(true), "On devices of the host itself"),
+        (Some(false), "Over a network"),
+        (None, "In memory, or not known"),
+    ];
     parts.into_iter().filter_map(|(local, words)| of(local, words)).collect()
 }
 

@@ -100,8 +100,8 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Recorded::Run(recording) => exit::of_run(&recording.document, arguments.strictness),
         Recorded::Proof(proof) => exit::of_proof(proof),
         Recorded::Comparison(comparison) => exit::of_comparison(comparison),
-        Recorded::Observation(_) => Exit::Done,
+        Recorded::Observation(document) => exit::of_observation(document, arguments.strictness),
         Recorded::Study(study) => exit::of_study(study),
-        Recorded::Fleet(recording) => fleet::exit_of(&recording.document),
+        Recorded::Fleet(recording) => fleet::exit_of(&recording.document, arguments.strictness),
     })
 }

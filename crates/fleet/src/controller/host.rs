@@ -8,7 +8,7 @@ use super::settings::Settings;
 use super::task::{Run, Turn, out_of_turn};
 use crate::agent::silence_max;
 use crate::clock::{Estimate, Offset, Sample};
-use crate::frame::{BODY_MAX, Decoder, encode};
+use crate::frame::{BODY_MAX, Decoder, encode, short};
 use crate::message::{FromAgent, Task, TaskResult, ToAgent};
 
 /// Number of pings that are answered before the clock of a host is known.
@@ -91,6 +91,8 @@ pub struct HostNow<'a> {
     pub phase: Phase,
     /// True if it has a task.
     pub has_task: bool,
+    /// Boot id of its machine, if its agent has said one.
+    pub boot_id: Option<&'a str>,
     /// The schema of the document that its task gives; empty without one.
     pub schema: &'a str,
     /// Why it is missing.
@@ -123,6 +125,8 @@ pub(super) struct Host {
     pub(super) clock: Estimate,
     /// True if its agent has said that it is the same program.
     is_known: bool,
+    /// Boot id of its machine, if it has said one.
+    boot_id: Option<String>,
     /// The ping without an answer, and when it left.
     ping: Option<(u64, Nanos)>,
     /// How much has arrived since then, in bytes.
@@ -146,6 +150,7 @@ impl Host {
             out: Vec::new(),
             clock: Estimate::default(),
             is_known: false,
+            boot_id: None,
             ping: None,
             arrived: 0,
             pings: 0,
@@ -170,6 +175,7 @@ impl Host {
             name: &self.name,
             phase,
             has_task: run.is_some(),
+            boot_id: self.boot_id.as_deref(),
             schema: run.map(|run| run.schema.as_str()).unwrap_or_default(),
             because: self.because.as_deref(),
             clock: self.clock.at(started_at.unwrap_or(self.heard)),
@@ -269,6 +275,7 @@ impl Host {
         match message {
             FromAgent::Hello { identity } if !self.is_known => {
                 mismatch(&identity, settings).map_or(Ok(()), Err)?;
+                self.boot_id = identity.boot_id.as_deref().map(short);
                 self.is_known = true;
                 self.next_ping = next_beat(settings, now);
                 self.ping_now(now);

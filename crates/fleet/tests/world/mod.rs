@@ -122,7 +122,7 @@ pub(crate) const END_WITHIN: Nanos = Nanos::secs(60);
 const TOGETHER: Nanos = Nanos::micros(500);
 
 fn identity(version: &str) -> Identity {
-    Identity { version: version.to_owned(), binary: "b".repeat(64) }
+    Identity { version: version.to_owned(), binary: "b".repeat(64), boot_id: None }
 }
 
 impl World {

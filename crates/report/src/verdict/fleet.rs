@@ -1,5 +1,7 @@
 //! The rules for many hosts.
 
+use std::collections::BTreeMap;
+
 use plumb_path::{Finding, Severity};
 
 use crate::document::Sides;
@@ -23,13 +25,30 @@ pub fn conclude_fleet(document: &mut FleetDocument, of_hosts: &[(String, Finding
     document.verdicts.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let worst = document.verdicts.iter().map(|finding| finding.severity).max();
     document.level = worst.map_or("none", Severity::word).to_owned();
-    document.headline = headline(document);
+    document.headline = [vec![headline(document)], one_machine(document)].concat().join(" ");
     let unknown = document.hosts.iter().filter(|host| host.level.as_deref() == Some(UNKNOWN));
     let unknown = named(unknown.map(|host| host.name.as_str()));
     if worst <= Some(Severity::Info) && !unknown.is_empty() {
         UNKNOWN.clone_into(&mut document.level);
         document.headline = format!("NOT KNOWN on {unknown}: {}", document.headline);
     }
+}
+
+/// Says which names are of one machine: its figures count once for each of them.
+fn one_machine(document: &FleetDocument) -> Vec<String> {
+    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for host in &document.hosts {
+        if let Some(boot_id) = &host.boot_id {
+            names.entry(boot_id).or_default().push(&host.name);
+        }
+    }
+    let several = names.into_values().filter(|names| names.len() > 1);
+    several
+        .map(|names| {
+            let of = count(names.len() as u64);
+            format!("{of} names are one machine, with one boot id: {}.", named(names.into_iter()))
+        })
+        .collect()
 }
 
 /// Names, the first of many.
@@ -191,6 +210,24 @@ fn headline(document: &FleetDocument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_names_of_one_machine_are_said() {
+        let host = |name: &str, boot_id: &str| FleetHost {
+            name: name.to_owned(),
+            ok: true,
+            boot_id: Some(boot_id.to_owned()),
+            ..FleetHost::default()
+        };
+        let hosts = vec![host("a", "1"), host("b", "2"), host("c", "1")];
+        let mut document = FleetDocument { hosts, ..FleetDocument::default() };
+        conclude_fleet(&mut document, &[]);
+        let end = " 2 names are one machine, with one boot id: a, c.";
+        assert!(document.headline.ends_with(end), "{}", document.headline);
+        document.hosts.pop();
+        conclude_fleet(&mut document, &[]);
+        assert!(!document.headline.contains("machine"), "{}", document.headline);
+    }
 
     #[test]
     fn what_loses_data_is_told_of_each_host_in_its_own_words_and_who_is_missing_beside_it() {

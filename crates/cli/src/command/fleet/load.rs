@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &LoadArguments) -> anyhow::Result<Exit> {
         })
         .map_err(Refusal::from)?;
     progress.end();
-    conclude(recording, answers, format, arguments.detail.style())
+    conclude(recording, answers, format, arguments.detail.style(), arguments.own.strictness)
 }
 
 /// Builds the task of a host: the same as for the others, on targets that may have its name, with a seed of

@@ -15,7 +15,7 @@ use plumb_fleet::{Session, Task, hosts, merge};
 use plumb_path::Survey;
 use plumb_policy::view::PolicyDocument;
 use plumb_report::document::{CheckDocument, FleetDocument, FleetRecording};
-use plumb_report::{Format, Kind, Style};
+use plumb_report::{Format, Kind, Style, UNKNOWN};
 use plumb_trial::TrialEnded;
 
 use self::progress::Progress;
@@ -23,6 +23,7 @@ use crate::arguments::output::Printed;
 use crate::arguments::{Arguments, Detail, RecordingArguments};
 use crate::command::running::exit_of_end;
 use crate::exit::{self, Exit, Refusal, usage};
+use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{files, stop, terminal};
 
@@ -38,7 +39,7 @@ Examples:
 
 The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell is \
 given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit \
-codes: 1 something was found, 3 a host is missing or its result is not whole.";
+codes: 1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.";
 
 /// What `plumb fleet` takes.
 #[derive(Debug, Args)]
@@ -161,6 +162,9 @@ struct CommandArguments {
     #[command(flatten)]
     detail: Detail,
 
+    #[command(flatten)]
+    strictness: Strictness,
+
     /// What the command takes on each host; {host} stands for its name
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -215,7 +219,7 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
             session.answers()
         })
         .map_err(Refusal::from)?;
-    conclude(recording, answers, format, typed.detail.style())
+    conclude(recording, answers, format, typed.detail.style(), typed.strictness)
 }
 
 /// An option of this command among the words of each host, where it would mean nothing. `--json` is taken
@@ -239,6 +243,7 @@ fn conclude(
     mut answers: Vec<merge::Answer<'_>>,
     format: Format,
     style: Style,
+    strictness: Strictness,
 ) -> anyhow::Result<Exit> {
     let mut document = record::document(&recording.begun, &mut answers);
     let kept = recording.finish(&document, &answers, document.incomplete_because.clone(), time_of_day());
@@ -246,7 +251,7 @@ fn conclude(
     let recording = FleetRecording::of(document, &record::histograms(&answers));
     terminal::show(&recording, format, style)?;
     terminal::say_report(recording.document.run_directory.as_ref());
-    Ok(exit.and(exit_of(&recording.document)))
+    Ok(exit.and(exit_of(&recording.document, strictness)))
 }
 
 /// The command line as typed, but of the launcher only its program: a password may be among its words.
@@ -286,8 +291,9 @@ fn exit_of_recording(
 
 /// How a command ends that shows many hosts. Whatever a host could not do, the result lacks it: it was not
 /// measured. With which code the command ended there is told in the result, and is no code of all.
-pub(crate) fn exit_of(document: &FleetDocument) -> Exit {
+pub(crate) fn exit_of(document: &FleetDocument, strictness: Strictness) -> Exit {
     let is_whole = document.hosts.iter().all(|host| host.ok);
     let measured = if is_whole { Exit::Done } else { Exit::NotMeasured };
-    measured.and(exit::of_findings(&document.verdicts))
+    let unknown = exit::of_unknown(document.level == UNKNOWN, strictness);
+    measured.and(exit::of_findings(&document.verdicts)).and(unknown)
 }
