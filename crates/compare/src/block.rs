@@ -81,14 +81,25 @@ pub(crate) fn of_transactions(mut block: Block, outcome: &LoadOutcome, threads: 
 
 /// Builds the block of what was measured in `seconds` seconds.
 pub fn block_of_sides(sides: &Sides, seconds: f64) -> Block {
-    block_of(sides, false, seconds)
+    block_of(sides, Way { page_cache: false, asks_durable: true }, seconds)
 }
 
-/// Returns the block that measured `sides` in so many seconds, all of it through the page cache or not.
-pub(crate) fn block_of(sides: &Sides, page_cache: bool, seconds: f64) -> Block {
+/// Way of the writes of a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    /// True if all operations go through the page cache.
+    pub(crate) page_cache: bool,
+    /// True if a sync or a durable write is asked for.
+    pub(crate) asks_durable: bool,
+}
+
+/// Returns the block that measured `sides` in so many seconds.
+pub(crate) fn block_of(sides: &Sides, way: Way, seconds: f64) -> Block {
     let read = |(name, of): &Figure| Some(((*name).to_owned(), of(sides).filter(|value| *value > 0.0)?));
     let figures: BTreeMap<String, f64> = FIGURES.iter().filter_map(read).collect();
     let settled_after = sides.quality.ramp_seconds;
-    let counts = Counts { page_cache, ..Counts::of(sides) };
+    let page_cache = way.page_cache;
+    let unsynced_writes = if page_cache && !way.asks_durable { sides.write.ios } else { 0 };
+    let counts = Counts { page_cache, unsynced_writes, ..Counts::of(sides) };
     Block { seconds, settled_after, figures, counts, ..Block::default() }
 }

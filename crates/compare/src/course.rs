@@ -11,13 +11,13 @@ use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{Block, Prediction};
 use plumb_trial::{GOES_ON, Interim, SpanRun, Trial, TrialEnded, TrialError, Turn};
-use plumb_workload::Scenario;
+use plumb_workload::{Job, Scenario};
 
-use crate::block::{block_of, of_transactions};
+use crate::block::{Way, block_of, of_transactions};
 use crate::design::Design;
 use crate::experiment::{Experiment, Extent, WARMUP_SHARE};
 use crate::gate::Gate;
-use crate::judge::{Question, document, is_clear, practised, whole_rounds};
+use crate::judge::{Question, conclude, document, is_clear, practised, whole_rounds};
 use crate::predict::{PRACTICE, Spread};
 use crate::shape::{self, Distribution};
 
@@ -84,12 +84,15 @@ impl<'a> Course<'a> {
             let outcome = result.total();
             let page_cache = jobs.iter().all(|job| job.opening.caching.is_cached());
             let threads = jobs.first().map_or(1, |job| job.threads);
-            let block = of_transactions(block_of(&run.total, page_cache, seconds), &outcome, threads);
+            let way = Way { page_cache, asks_durable: jobs.iter().any(asks_durable) };
+            let block = of_transactions(block_of(&run.total, way, seconds), &outcome, threads);
             return self.add(Block { level, round, ..block }, &outcome);
         }
         for (target, sides) in run.targets.iter().enumerate() {
             let level = result.targets[target].job;
-            let block = block_of(sides, jobs[level].opening.caching.is_cached(), seconds);
+            let job = &jobs[level];
+            let way = Way { page_cache: job.opening.caching.is_cached(), asks_durable: asks_durable(job) };
+            let block = block_of(sides, way, seconds);
             self.add(Block { level, round, ..block }, &result.of_target(target));
         }
     }
@@ -283,6 +286,9 @@ impl<'a> Course<'a> {
         }
         document.path.clone_from(&run.path);
         document.verdicts.clone_from(&run.verdicts);
+        if self.experiment.extent != Extent::Practice {
+            conclude(&mut document, plumb_report::machine_busy(&run.verdicts));
+        }
         document.workload.clone_from(&run.workload);
         document.notes.clone_from(&run.notes);
         document.environment = run.environment.clone();
@@ -291,4 +297,8 @@ impl<'a> Course<'a> {
         document.failed = run.failed || matches!(ended, Some(TrialEnded::Failed(_)));
         document
     }
+}
+/// Returns true if the job asks for what it writes to be durable; a program does so itself, if it does.
+fn asks_durable(job: &Job) -> bool {
+    job.workload.durability.is_any() || job.program.is_some()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plumb_report::document::ComparisonDocument;
 use plumb_report::document::comparison::{
-    Block, Contrast, Counts, DesignFacts, Estimate, LevelResult, LookFacts, Outcome,
+    Block, Contrast, Counts, DesignFacts, Estimate, LevelResult, LookFacts, Outcome, Term,
 };
 use plumb_report::quantity::{percent, ratio as show_ratio};
 
@@ -121,7 +121,7 @@ impl Asked<'_> {
             others,
             ..ComparisonDocument::default()
         };
-        conclude(&mut document);
+        conclude(&mut document, None);
         document
     }
 
@@ -165,16 +165,29 @@ impl Asked<'_> {
             ratio: decisive.as_ref().and_then(ratio_of),
             smallest_detectable: smallest.filter(|share| share.is_finite()),
             ratios: crate::figure_names().filter_map(named).collect(),
-            explanation: counts.map(|(one, base)| explain(&one, &base)).unwrap_or_default(),
+            explanation: counts.map(|(one, base)| explained(&one, &base, outcome)).unwrap_or_default(),
         }
     }
 }
 
-/// Writes down level and headline.
-pub(crate) fn conclude(document: &mut ComparisonDocument) {
+/// Returns the terms of a difference. Where none was seen there is nothing to share out.
+fn explained(compared: &Counts, against: &Counts, outcome: Outcome) -> Vec<Term> {
+    let mut terms = explain(compared, against);
+    if matches!(outcome, Outcome::NoneSeen | Outcome::Equivalent | Outcome::NotMeasured) {
+        terms.iter_mut().for_each(|term| term.share = None);
+    }
+    terms
+}
+
+/// Writes down level and headline: the result of each pair of levels, which levels made nothing durable, and
+/// whether the machine was `busy` with something else.
+pub(crate) fn conclude(document: &mut ComparisonDocument, busy: Option<String>) {
     let exceeded = document.limits.iter().any(|limit| limit.exceeded == Some(true));
     document.level = if exceeded { "warning" } else { "none" }.to_owned();
-    let sentences: Vec<String> = document.contrasts().map(|contrast| sentence(contrast, document)).collect();
+    let mut sentences: Vec<String> =
+        document.contrasts().map(|contrast| sentence(contrast, document)).collect();
+    sentences.extend(not_durable(document));
+    sentences.extend(busy);
     document.headline = sentences.join("; ");
 }
 
@@ -190,23 +203,24 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
         return format!("{compared} could not be compared with {against}: {why}");
     };
     let ends = match (ratio.low, ratio.high) {
-        (Some(low), Some(high)) => format!("{} to {}", show_ratio(low), show_ratio(high)),
+        (Some(low), Some(high)) => format!("{} interval {}", percent(ratio.level), range(low, high)),
         _ => "not bounded by so few blocks".to_owned(),
     };
-    let figures = format!("{} times, {} interval {ends}", show_ratio(ratio.median), percent(ratio.level));
+    let than = match ratio.median >= 2.0 {
+        true => format!("{} the {figure} of {against}", change(ratio.median)),
+        false => format!("{} {figure} against {against}", change(ratio.median)),
+    };
     match contrast.outcome {
         Outcome::Different => {
-            let way = if ratio.median > 1.0 { "more" } else { "less" };
-            format!("{compared} has {way} {figure} than {against}: {figures}")
+            let better = if is_better(figure, ratio.median) { compared } else { against };
+            format!("{better} is better: {compared} has {than} ({ends})")
         }
         Outcome::Equivalent => format!(
-            "{compared} and {against} have the same {figure} within {}: {figures}",
-            percent(design.equivalent - 1.0)
+            "{compared} and {against} have the same {figure} within {}: {} ({ends})",
+            percent(design.equivalent - 1.0),
+            change(ratio.median)
         ),
-        Outcome::NotJudged => format!(
-            "{compared} has {} times the {figure} of {against}, from too few runs to tell that from chance",
-            show_ratio(ratio.median)
-        ),
+        Outcome::NotJudged => format!("{compared} has {than}, from too few runs to tell that from chance"),
         Outcome::NoneSeen | Outcome::NotMeasured => {
             let would = contrast.smallest_detectable.map_or_else(
                 || "no difference could have been seen with so few blocks".to_owned(),
@@ -218,9 +232,42 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
                 },
             );
             format!(
-                "no difference in {figure} between {compared} and {against} that this experiment could see; {would}: {figures}"
+                "no difference in {figure} between {compared} and {against} that this experiment could see: {} ({ends}); {would}",
+                change(ratio.median)
             )
         }
+    }
+}
+
+/// Returns which levels made nothing durable, if the levels differ in that: their figures are those of memory.
+fn not_durable(document: &ComparisonDocument) -> Option<String> {
+    let (lost, kept): (Vec<&LevelResult>, Vec<&LevelResult>) =
+        document.levels.iter().partition(|level| level.counts.unsynced_writes > 0);
+    let names: Vec<&str> = lost.iter().map(|level| level.name.as_str()).collect();
+    (!lost.is_empty() && !kept.is_empty())
+        .then(|| format!("{} made nothing durable: its writes stay in the page cache", names.join(" and ")))
+}
+
+/// Returns true if a ratio of this figure above 1, or below 1 of times and costs, is the better one.
+fn is_better(figure: &str, ratio: f64) -> bool {
+    if matches!(figure, "iops" | "transactions" | "bytes-per-second") { ratio > 1.0 } else { ratio < 1.0 }
+}
+
+/// Shows a ratio as people read it: `-8%`, `+12%`, and from double on `5.5 times`.
+fn change(ratio: f64) -> String {
+    match ratio {
+        same if (same - 1.0).abs() < 0.0005 => "0%".to_owned(),
+        double if double >= 2.0 => format!("{} times", show_ratio(double)),
+        more if more > 1.0 => format!("+{}", percent(more - 1.0)),
+        less => format!("-{}", percent(1.0 - less)),
+    }
+}
+
+/// Shows an interval of ratios as [`change`] does each.
+fn range(low: f64, high: f64) -> String {
+    match low >= 2.0 {
+        true => format!("{} to {} times", show_ratio(low), show_ratio(high)),
+        false => format!("{} to {}", change(low), change(high)),
     }
 }
 
@@ -244,5 +291,93 @@ fn ratio(center: f64, interval: Interval, level: f64) -> Estimate {
         low: Some(interval.low.exp()).filter(is_known),
         high: Some(interval.high.exp()).filter(is_known),
         level,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(figure: &str, estimate: Estimate, outcome: Outcome) -> String {
+        let level = |name: &str| LevelResult { name: name.to_owned(), ..LevelResult::default() };
+        let mut document = ComparisonDocument {
+            figure: figure.to_owned(),
+            levels: vec![level("cached"), level("direct")],
+            contrast: Contrast {
+                compared: "direct".to_owned(),
+                against: "cached".to_owned(),
+                outcome,
+                ratio: Some(estimate),
+                ..Contrast::default()
+            },
+            ..ComparisonDocument::default()
+        };
+        conclude(&mut document, None);
+        document.headline
+    }
+
+    fn estimate(median: f64, low: f64, high: f64) -> Estimate {
+        Estimate { median, low: Some(low), high: Some(high), level: 0.95 }
+    }
+
+    #[test]
+    fn the_sentence_says_which_is_better_and_by_how_much_with_a_sign() {
+        assert_eq!(
+            said("iops", estimate(0.92, 0.9, 0.95), Outcome::Different),
+            "cached is better: direct has -8% iops against cached (95% interval -10% to -5%)"
+        );
+        assert_eq!(
+            said("p99", estimate(0.92, 0.9, 0.95), Outcome::Different),
+            "direct is better: direct has -8% p99 against cached (95% interval -10% to -5%)"
+        );
+        assert_eq!(
+            said("iops", estimate(5.5, 5.0, 6.0), Outcome::Different),
+            "direct is better: direct has 5.5 times the iops of cached (95% interval 5 to 6 times)"
+        );
+        assert!(
+            said("iops", estimate(1.0, 0.98, 1.3), Outcome::NoneSeen)
+                .contains("could see: 0% (95% interval -2% to +30%)")
+        );
+    }
+
+    #[test]
+    fn a_level_that_made_nothing_durable_and_a_busy_machine_are_in_the_sentence() {
+        let level = |name: &str, unsynced_writes| LevelResult {
+            name: name.to_owned(),
+            counts: Counts { unsynced_writes, ..Counts::default() },
+            ..LevelResult::default()
+        };
+        let mut document = ComparisonDocument {
+            levels: vec![level("cached", 9), level("direct", 0)],
+            ..ComparisonDocument::default()
+        };
+        conclude(&mut document, Some("the machine was busy: others used the devices too".to_owned()));
+        let end = "; cached made nothing durable: its writes stay in the page cache; the machine was busy: others used \
+                   the devices too";
+        assert!(document.headline.ends_with(end), "{}", document.headline);
+        // Where neither level asks for anything durable they do not differ in that.
+        document.levels[1].counts.unsynced_writes = 9;
+        conclude(&mut document, None);
+        assert!(!document.headline.contains("durable"), "{}", document.headline);
+    }
+
+    #[test]
+    fn shares_are_given_of_a_difference_alone() {
+        let counts = |seconds: f64| Counts {
+            seconds: 1.0,
+            operations: 100,
+            slot_seconds: 1.0,
+            operation_seconds: seconds,
+            device_ios: Some(100),
+            device_seconds: Some(seconds),
+            ..Counts::default()
+        };
+        let slow = Counts { operations: 50, device_ios: Some(50), ..counts(1.0) };
+        let shares = |outcome| {
+            let terms = explained(&slow, &counts(1.0), outcome);
+            terms.iter().filter(|term| term.share.is_some()).count()
+        };
+        assert!(shares(Outcome::Different) > 0);
+        assert_eq!((shares(Outcome::NoneSeen), shares(Outcome::Equivalent)), (0, 0));
     }
 }

@@ -9,7 +9,7 @@ use plumb_report::document::comparison::{Block, DesignFacts, Outcome};
 use plumb_report::document::{RunJob, RunTarget};
 use plumb_report::{ComparisonDocument, RunDocument};
 
-use crate::block::block_of;
+use crate::block::{Way, block_of};
 use crate::judge::{Asked, Question, conclude, values};
 use crate::outcome::{Judged, judge};
 use crate::statistics::ShiftInterval;
@@ -40,7 +40,9 @@ pub fn compare_recorded(
         for (round, (name, run)) in (1..).zip(group) {
             let jobs: Vec<RunJob> = run.spans.iter().flat_map(|span| span.jobs.clone()).collect();
             let page_cache = !jobs.is_empty() && jobs.iter().all(|job| job.caching.is_cached());
-            let block = Block { level, round, ..block_of(&run.total, page_cache, run.duration) };
+            let is_durable = |job: &RunJob| job.durable_write_every.is_some();
+            let way = Way { page_cache, asks_durable: run.total.sync.ios > 0 || jobs.iter().any(is_durable) };
+            let block = Block { level, round, ..block_of(&run.total, way, run.duration) };
             if !block.figures.contains_key(&question.figure) {
                 return Err(Unlike { run: name.clone(), figure: question.figure.clone() });
             }
@@ -67,7 +69,8 @@ pub fn compare_recorded(
         notes.push("The runs did not all run the same workload, or not from the same seed.".to_owned());
     }
     document.blocks = against.len().min(runs.len()) as u64;
-    conclude(&mut document);
+    let found: Vec<_> = all().flat_map(|(_, run)| run.verdicts.clone()).collect();
+    conclude(&mut document, plumb_report::machine_busy(&found));
     if document.contrast.outcome == Outcome::NotJudged {
         let needed = runs_needed(question.terms.error);
         document.headline = format!("{}; to judge it, record {needed} runs of each", document.headline);

@@ -272,6 +272,20 @@ fn quality(document: &RunDocument) -> String {
     }
 }
 
+/// Rules that find others at work on the machine or its devices.
+const BUSY: [&str; 2] = ["device-shared-with-others", "steal"];
+
+/// Returns what others did on the machine while the figures behind `verdicts` were measured; `None` if no rule
+/// found any.
+pub fn machine_busy(verdicts: &[Finding]) -> Option<String> {
+    let found = verdicts.iter().filter(|finding| BUSY.contains(&finding.id.as_str()));
+    let mut words: Vec<&str> =
+        found.filter_map(|finding| rules::find(&finding.id)?.quality.as_deref()).collect();
+    words.sort_unstable();
+    words.dedup();
+    (!words.is_empty()).then(|| format!("the machine was busy: {}", words.join(", ")))
+}
+
 fn unknown(path: &WritePath) -> Option<String> {
     let why = path.unknown_below.as_deref()?.trim();
     (!why.is_empty()).then(|| capital(&sentence(why)))

@@ -50,7 +50,7 @@ pub use document::{
     Recorded, RunDocument, RunRecording, StudyDocument,
 };
 pub use format::{Format, Kind, NoSuchFormat};
-pub use headline::{Headline, UNKNOWN};
+pub use headline::{Headline, UNKNOWN, machine_busy};
 pub use observation::standing as observation_standing;
 pub use observation_pair::{ObservationPair, PairRow, PairUnit};
 pub use outline::Page;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Environment;
 use super::sides::Sides;
+use crate::verdict::Foreign;
 
 /// All that was learnt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -302,6 +303,10 @@ pub struct Counts {
     /// True if all operations went through the page cache.
     #[serde(default)]
     pub page_cache: bool,
+    /// Writes that stayed in the page cache for as long as it liked: neither a sync nor a durable write was
+    /// asked for.
+    #[serde(default)]
+    pub unsynced_writes: u64,
     /// Time of operations.
     pub operation_seconds: f64,
     /// Syncs that the application asked for.
@@ -309,7 +314,8 @@ pub struct Counts {
     /// Time of syncs.
     pub sync_seconds: f64,
     /// Reads and writes that the devices were handed; null with the following ones if the devices could not
-    /// be read.
+    /// be read. What other programs are known to have moved or flushed is left out of all of these, requests
+    /// and their time in proportion: it is no part of this load.
     pub device_ios: Option<u64>,
     /// Bytes of these.
     pub device_bytes: Option<u64>,
@@ -330,7 +336,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the counts of all targets of a span.
+    /// Returns the counts of all targets of a span, of the devices without those of other programs.
     pub fn of(sides: &Sides) -> Self {
         let application = &sides.application;
         let seconds = application.seconds;
@@ -340,6 +346,12 @@ impl Counts {
         let devices = || storage.into_iter().flat_map(|storage| &storage.devices);
         let time =
             |device: &plumb_block::DeviceCounters| (device.read_time + device.write_time).as_secs_f64();
+        let others = storage.and_then(|storage| Foreign::of(storage, &sides.quality)).unwrap_or_default();
+        let own = |others: u64, all: u64| 1.0 - others.min(all) as f64 / all.max(1) as f64;
+        let own_moved = storage.map_or(1.0, |of| own(others.bytes, of.read_bytes + of.write_bytes));
+        let own_flushed =
+            storage.and_then(|of| of.flushes).map_or(1.0, |flushes| own(others.flushes, flushes));
+        let part = |count: u64, own: f64| (count as f64 * own).round() as u64;
         let thread_seconds = sides.threads.map(|threads| threads as f64 * seconds);
         let slots = sides.depth.map(|depth| depth as f64).or(application.in_flight_mean);
         Self {
@@ -348,16 +360,18 @@ impl Counts {
             slot_seconds: slots.unwrap_or(0.0) * seconds,
             thread_seconds,
             page_cache: false,
+            unsynced_writes: 0,
             operation_seconds: latency(application.latency),
             syncs: sides.sync.ios,
             sync_seconds: latency(sides.sync.latency),
-            device_ios: storage.map(|storage| storage.reads + storage.writes),
-            device_bytes: storage.map(|storage| storage.read_bytes + storage.write_bytes),
-            device_seconds: storage.map(|_| devices().map(time).sum()),
+            device_ios: storage.map(|storage| part(storage.reads + storage.writes, own_moved)),
+            device_bytes: storage.map(|storage| part(storage.read_bytes + storage.write_bytes, own_moved)),
+            device_seconds: storage.map(|_| own_moved * devices().map(time).sum::<f64>()),
             device_busy_seconds: storage
-                .map(|_| devices().map(|device| device.busy_time.as_secs_f64()).sum()),
-            flushes: storage.and_then(|storage| storage.flushes),
-            flush_seconds: storage.map(|_| devices().map(|device| device.flush_time.as_secs_f64()).sum()),
+                .map(|_| own_moved * devices().map(|device| device.busy_time.as_secs_f64()).sum::<f64>()),
+            flushes: storage.and_then(|storage| storage.flushes).map(|flushes| part(flushes, own_flushed)),
+            flush_seconds: storage
+                .map(|_| own_flushed * devices().map(|device| device.flush_time.as_secs_f64()).sum::<f64>()),
             cpu_seconds: sides.cpu.map(|cpu| cpu.user + cpu.system),
             waiting_seconds: sides.quality.worker_waiting.zip(thread_seconds).map(|(share, of)| share * of),
         }
@@ -389,6 +403,7 @@ impl Counts {
             slot_seconds: self.slot_seconds + other.slot_seconds,
             thread_seconds: time(self.thread_seconds, other.thread_seconds),
             page_cache: self.page_cache && other.page_cache,
+            unsynced_writes: self.unsynced_writes + other.unsynced_writes,
             operation_seconds: self.operation_seconds + other.operation_seconds,
             syncs: self.syncs + other.syncs,
             sync_seconds: self.sync_seconds + other.sync_seconds,

@@ -29,6 +29,7 @@ use plumb_path::{Finding, Flush, Severity, WritePath};
 
 use self::evidence::Evidence;
 pub use self::fleet::{STRAGGLER_SHARE, conclude_fleet, named};
+pub(crate) use self::neighbours::Foreign;
 use self::outcome::Verdict;
 use crate::document::RunDocument;
 use crate::headline::{Headline, UNKNOWN};

@@ -19,10 +19,10 @@ const WITH_JOURNAL: u64 = 2;
 const STEAL_ABOVE: f64 = 0.02;
 
 /// Activity of other programs on the devices of a window, at least.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Foreign {
-    bytes: u64,
-    flushes: u64,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Foreign {
+    pub(crate) bytes: u64,
+    pub(crate) flushes: u64,
     /// Their share of all bytes, or of all flushes if that is larger; 0 to 1.
     pub(super) share: f64,
 }
@@ -30,7 +30,7 @@ pub(super) struct Foreign {
 impl Foreign {
     /// `None` if they did next to nothing, or that is not known. The bytes are those that this process did
     /// not ask for, or did not write by its control group's count.
-    pub(super) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
+    pub(crate) fn of(storage: &StorageSide, quality: &Quality) -> Option<Self> {
         let whose = storage.attribution.as_ref();
         let own = whose.and_then(|whose| whose.own_write_bytes);
         let beyond = own.map(|own| storage.write_bytes.saturating_sub(own.saturating_mul(WITH_JOURNAL)));
