@@ -140,7 +140,15 @@ fn figures(document: &StudyDocument) -> Vec<Figure> {
     let (all, came_out) = document.expected();
     let rows = document.rows().count();
     let had = document.rows().filter(|(_, row)| row.ours.is_some()).count();
+    let nearness: Vec<bool> = document.rows().filter_map(|(_, row)| row.is_near()).collect();
+    let near = nearness.iter().filter(|is_near| **is_near).count();
     vec![
+        Figure::new(
+            "As reported",
+            count(near as u64),
+            "",
+            format!("of {}, within a factor of {}", count(nearness.len() as u64), StudyRow::NEAR),
+        ),
         Figure::new("Field reports", count(document.studies.len() as u64), "", String::new()),
         Figure::new("Figures", count(had as u64), "", format!("of {}", count(rows as u64))),
         Figure::new(

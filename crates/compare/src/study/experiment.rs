@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_application::Limits;
-use plumb_block::{Bytes, DeviceCounters, FileStore as _, Nanos, OpenOptions, VolatileCache};
+use plumb_block::{
+    Bytes, DeviceCounters, Error, ErrorKind, FileStore as _, Nanos, OpenOptions, VolatileCache,
+};
 use plumb_linux::Filling;
 use plumb_measure::Latency;
 use plumb_report::document::ComparisonDocument;
@@ -211,14 +213,29 @@ fn over_file(
         let counts = counted(&before, &place.drive()?, place.now().since(start), operations, of.depth);
         passed.push((pass.name.clone(), counts));
     }
-    let before = place.drive()?.write_bytes.0;
+    let (before, dirty) = (place.drive()?.write_bytes.0, files.dirty_bytes());
+    if dirty.0 > size {
+        let found = format!("{dirty} dirty pages of a file of {}", Bytes(size));
+        return Err(Error::new(ErrorKind::Invalid, "count", "the simulated page cache").because(found));
+    }
     files.syncfs()?;
-    let dirty = (place.drive()?.write_bytes.0 - before) as f64;
-    Ok(passed.into_iter().map(|(name, counts)| (name, of_pass(counts, length, dirty))).collect())
+    let unwritten = place.drive()?.write_bytes.0 - before;
+    let left = Left { dirty: dirty.0 as f64, under_way: unwritten.saturating_sub(dirty.0) as f64 };
+    Ok(passed.into_iter().map(|(name, counts)| (name, of_pass(counts, length, left))).collect())
 }
 
-/// Figures of a pass, after which `dirty` bytes had to be written.
-fn of_pass(counts: Counts, length: u64, dirty: f64) -> Measured {
+/// Bytes that are not on the drive when the passes are over.
+#[derive(Clone, Copy)]
+struct Left {
+    /// Bytes of dirty pages: at most those of the file.
+    dirty: f64,
+    /// Bytes that write-back had handed on. A page among them may be dirty again.
+    under_way: f64,
+}
+
+/// Figures of a pass, after which so much is left to be written.
+fn of_pass(counts: Counts, length: u64, left: Left) -> Measured {
+    let Left { dirty, under_way } = left;
     let (operations, ios) = (counts.operations as f64, counts.device_ios.unwrap_or(0) as f64);
     let (application, stored) = (operations * length as f64, counts.device_bytes.unwrap_or(0) as f64);
     let figures = [
@@ -231,7 +248,8 @@ fn of_pass(counts: Counts, length: u64, dirty: f64) -> Measured {
         ("application_bytes", application),
         ("device_bytes", stored),
         ("dirty_bytes", dirty),
-        ("absorbed_bytes", application - dirty - stored),
+        ("under_way_bytes", under_way),
+        ("absorbed_bytes", application - dirty - under_way - stored),
     ];
     Measured { counts, ..Measured::new(figures.map(|(name, value)| (name, Some(value)))) }
 }

@@ -411,7 +411,7 @@ mod tests {
             Work::Profile(_) => "per_second syncs_each mean flushes flushes_each".split(' ').collect(),
             Work::Passes(_) => {
                 let fixed = "seconds operations application_iops device_ios device_iops device_io_bytes \
-                    application_bytes device_bytes dirty_bytes absorbed_bytes";
+                    application_bytes device_bytes dirty_bytes under_way_bytes absorbed_bytes";
                 fixed.split_whitespace().collect()
             }
             Work::ObjectStore(_) => {

@@ -229,23 +229,25 @@ impl StudyDocument {
         let (expected, came_out) = self.expected();
         let all = self.rows().count();
         let had = self.rows().filter(|(_, row)| row.ours.is_some()).count();
-        let far = self.rows().filter(|(_, row)| row.came_out != Some(false) && !row.is_reproduced());
-        let far = match far.count() {
+        let nearness: Vec<bool> = self.rows().filter_map(|(_, row)| row.is_near()).collect();
+        let near = nearness.iter().filter(|is_near| **is_near).count();
+        let of_reported = format!(
+            "{near} of {} reported figures came out within a factor of {}",
+            nearness.len(),
+            StudyRow::NEAR
+        );
+        let missed = match expected - came_out {
             0 => String::new(),
-            more => {
-                format!(
-                    "; {more} did not come out within a factor of {} of what was reported",
-                    StudyRow::NEAR
-                )
-            }
+            missed => format!("; {missed} of {expected} figures with an expectation are not as expected"),
         };
         let on = &self.on;
         let (level, headline) = match expected {
             _ if self.studies.is_empty() => ("info", "nothing was measured".to_owned()),
-            0 => ("info", format!("{had} of {all} figures could be had on {on}{far}")),
+            0 if nearness.is_empty() => ("info", format!("{had} of {all} figures could be had on {on}")),
+            0 => ("info", format!("{had} of {all} figures could be had on {on}; {of_reported}")),
             expected => (
                 if expected == came_out { "none" } else { "warning" },
-                format!("{came_out} of {expected} figures with an expectation came out on {on}{far}"),
+                format!("{of_reported} on {on}{missed}"),
             ),
         };
         (self.level, self.headline) = (level.to_owned(), headline);

@@ -94,6 +94,11 @@ impl State {
         }
     }
 
+    /// Returns the number of dirty pages of all files.
+    pub(super) fn dirty_pages(&self) -> u64 {
+        self.dirty
+    }
+
     /// Lets the time of a call pass that copies so many bytes, and write-back do what is due.
     pub(super) fn spend(&mut self, bytes: u64) -> Result<()> {
         let copying = bytes * 1_000_000_000 / self.host.copy_per_second.max(1);

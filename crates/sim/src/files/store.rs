@@ -31,6 +31,12 @@ impl SimulatedFiles {
     }
 
     /// The state, after the time of a call that copies nothing.
+    /// Returns how much of all files is dirty in memory: the bytes that a power cut takes and no write-back has
+    /// begun to save.
+    pub fn dirty_bytes(&self) -> Bytes {
+        Bytes(self.lock().dirty_pages() * PAGE.0)
+    }
+
     fn called(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock();
         state.spend(0)?;
