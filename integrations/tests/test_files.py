@@ -118,7 +118,7 @@ class Files(unittest.TestCase):
 
     @needs("shellcheck")
     def test_scripts(self):
-        scripts = [INTEGRATIONS / "slurm/fleet-load.sbatch", INTEGRATIONS / "ansible/plugins/modules/policy_shell"]
+        scripts = [INTEGRATIONS / "slurm/fleet-load.sbatch", INTEGRATIONS / "ansible/plugins/modules/policy_shell.sh"]
         self.succeeds("shellcheck", "--shell=sh", *scripts)
 
     def expressions(self):

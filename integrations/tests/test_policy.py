@@ -22,6 +22,13 @@ class Policy(unittest.TestCase):
         self.fleet = Fleet()
         self.addCleanup(self.fleet.remove)
 
+    def test_each_playbook_passes_the_check_of_its_syntax(self):
+        playbooks = sorted((REPOSITORY / "integrations/ansible/playbooks").glob("*.yml"))
+        self.assertGreater(len(playbooks), 4)
+        for playbook in playbooks:
+            done = Fleet.command(["ansible-playbook", "--syntax-check", str(playbook)])
+            self.assertEqual(done.returncode, 0, f"{playbook}: {done.stdout} {done.stderr}")
+
     def test_four_hundred_disks(self):
         hosts = int(os.environ.get("PLUMB_TEST_HOSTS", "10"))
         each = 400 // hosts

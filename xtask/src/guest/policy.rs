@@ -49,6 +49,6 @@ pub(crate) fn add(archive: &Archive) -> Result<()> {
     archive.file("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")?;
     archive.file("etc/group", "root:x:0:\ndisk:x:6:\nnobody:x:65534:\n")?;
     archive.file("lab/policy.sh", include_str!("script/policy.sh"))?;
-    let module = include_str!("../../../integrations/ansible/plugins/modules/policy_shell");
+    let module = include_str!("../../../integrations/ansible/plugins/modules/policy_shell.sh");
     archive.file("lab/policy_shell.sh", module)
 }
