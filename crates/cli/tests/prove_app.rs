@@ -399,3 +399,16 @@ fn a_proof_that_is_interrupted_keeps_what_it_found() {
         assert_eq!(entries(&place.path().join("temporary")), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_program_that_fails_is_named_as_it_was_typed() {
+    if !is_possible() {
+        return;
+    }
+    let place = scratch();
+    let output =
+        prove(&place, &["app", "--run", "exit 1", "--check", "true", "--size", "64M", "--no-record"]);
+    let text = said(&output);
+    assert!(text.contains("`exit 1`: ended with exit status: 1"), "{text}");
+    assert!(!text.contains("seccomp"), "no command line of strace: {text}");
+}

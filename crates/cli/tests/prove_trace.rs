@@ -69,6 +69,27 @@ fn a_program_that_is_not_there_could_not_be_traced() {
     let output =
         plumb().args(["prove", "trace", "no-such-program"]).current_dir(place.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(!said(&output).contains("could not be traced"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_that_ends_with_an_error_is_not_called_untraceable_and_not_clean() {
+    let place = scratch();
+    let run = |options: &[&str], script: &str| {
+        let mut command = plumb();
+        command.args(["prove", "trace"]).args(options).args(["sh", "-c", script]).current_dir(place.path());
+        command.output().unwrap()
+    };
+    let output = run(&[], "exit 1");
+    let text = said(&output);
+    if text.contains("strace(1)") || text.contains("install") {
+        return plumb_testkit::skip(&text);
+    }
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("the program ended with exit status: 1") && !text.contains("started"), "{text}");
+    // What it left to luck until then is a finding all the same.
+    assert_eq!(run(&[], "echo a >f; exit 1").status.code(), Some(1));
+    assert_eq!(run(&[], "exit 0").status.code(), Some(0));
 }
 
 #[test]

@@ -31,7 +31,9 @@ impl Trace<'_> {
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
         // As every sh(1) takes it: not all know the $'...' of a word that is shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
-        let line = format!("exec {}", quoted.collect::<Vec<_>>().join(" "));
+        // A script is called by its first line, where it fails: by the program, not by strace.
+        let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");
+        let line = format!("# {name}\nexec {}", quoted.collect::<Vec<_>>().join(" "));
         Program { line, ack: AckBy::ControlFile }
     }
 }

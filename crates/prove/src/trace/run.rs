@@ -217,6 +217,7 @@ impl Reader {
             }
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
+                self.traced.is_started = true;
                 let synced = synced.take().unwrap_or(0);
                 if let Some(call) = self.lines.parse(&String::from_utf8_lossy(&line)) {
                     let Traced { injected, injected_after_failures, .. } = &mut self.traced;

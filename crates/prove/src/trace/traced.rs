@@ -20,4 +20,6 @@ pub struct Traced {
     pub root: PathBuf,
     /// Start of the trace, by the clock of the calls: since 1970.
     pub began: Nanos,
+    /// True if the program was started: strace wrote anything about it.
+    pub is_started: bool,
 }

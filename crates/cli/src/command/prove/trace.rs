@@ -55,6 +55,12 @@ pub(crate) fn run(arguments: TraceArguments) -> anyhow::Result<Exit> {
     if stop.load(Ordering::Acquire) || document.failed_writes == Some(0) {
         return Ok(Exit::NotMeasured);
     }
+    // On a drive that fails, a program that ends with an error does what it should.
+    if !document.succeeded && !arguments.fail_fsync {
+        let what = "what it does when it succeeds was not traced";
+        terminal::say(&format!("plumb: the program ended with {}: {what}", document.ended));
+        return Ok(Exit::NotMeasured);
+    }
     Ok(Exit::Done)
 }
 
@@ -79,8 +85,8 @@ fn traced(
     let limits = Limits { timeout: None, stop, grace: Duration::ZERO, kills_leftovers: false };
     let status = child::run(command, Vec::new(), limits).context("cannot run strace")?.status;
     let traced = tracer.finish()?;
-    if traced.calls.is_empty() && !status.success() {
-        let problem = format!("`{program}` could not be traced: strace ended with {status}");
+    if !traced.is_started && !status.success() {
+        let problem = format!("`{program}` could not be started under strace, which ended with {status}");
         return Err(Refusal::new(Exit::NotMeasured, problem).into());
     }
     let document = TraceDocument::of(&traced, status.success());
