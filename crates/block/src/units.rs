@@ -169,6 +169,11 @@ impl fmt::Display for Bytes {
 }
 
 /// The unit that fits, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`.
+/// Nanoseconds from which a time is shown in hours: two of them.
+const HOURS_FROM: u64 = 7_200_000_000_000;
+/// Nanoseconds from which a time is shown in days: two of them.
+const DAYS_FROM: u64 = 172_800_000_000_000;
+
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
@@ -176,7 +181,9 @@ impl fmt::Display for Nanos {
             0..=999 => return f.pad(&format!("{} ns", self.0)),
             1_000..=999_499 => (ns / 1e3, "us"),
             999_500..=999_499_999 => (ns / 1e6, "ms"),
-            _ => (ns / 1e9, "s"),
+            0..HOURS_FROM => (ns / 1e9, "s"),
+            HOURS_FROM..DAYS_FROM => (ns / 3.6e12, "h"),
+            _ => (ns / 86.4e12, "d"),
         };
         f.pad(&format!("{} {unit}", three_digits(scaled)))
     }
@@ -264,12 +271,15 @@ impl Bytes {
 
 /// Error for text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{typed}` is not a time: expected a number and a unit (ns, us, ms, s, m, h, d), or seconds, such as 500us, 1m30s, 10"
-)]
-pub struct ParseNanosError {
-    /// Text that was typed.
-    pub typed: String,
+pub enum ParseNanosError {
+    /// The text is not a number with a unit.
+    #[error(
+        "`{0}` is not a time: expected a number and a unit (ns, us, ms, s, m, h, d), or seconds, such as 500us, 1m30s, 10"
+    )]
+    NoTime(String),
+    /// The time has more nanoseconds than 64 bits hold.
+    #[error("`{0}` is too long: expected at most 213503d (584 years)")]
+    TooLong(String),
 }
 
 /// Times as people type them: `500us`, `1m30s`, `0.5`. A lone number is seconds. The sum must be whole
@@ -278,7 +288,8 @@ impl FromStr for Nanos {
     type Err = ParseNanosError;
 
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
-        let fail = || ParseNanosError { typed: typed.to_owned() };
+        let fail = || ParseNanosError::NoTime(typed.to_owned());
+        let too_long = || ParseNanosError::TooLong(typed.to_owned());
         let is_letter = |c: char| c.is_ascii_alphabetic();
         let mut rest = typed;
         let mut sum = 0_u64;
@@ -297,8 +308,12 @@ impl FromStr for Nanos {
                 "" if number.len() == typed.len() => 1_000_000_000,
                 _ => return Err(fail()),
             };
-            let part = times(number.trim(), nanos).and_then(|part| sum.checked_add(part));
-            sum = part.ok_or_else(fail)?;
+            let part = match scaled(number.trim(), nanos) {
+                Some((part, true)) => part,
+                None if is_large(number.trim()) => return Err(too_long()),
+                _ => return Err(fail()),
+            };
+            sum = sum.checked_add(part).ok_or_else(too_long)?;
             if after.is_empty() {
                 return Ok(Self(sum));
             }
@@ -310,6 +325,11 @@ impl FromStr for Nanos {
 /// Returns a decimal number of `unit`s, if that is a whole number.
 fn times(number: &str, unit: u64) -> Option<u64> {
     scaled(number, unit).filter(|(_, is_whole)| *is_whole).map(|(whole, _)| whole)
+}
+
+/// Returns true if `number` is a whole number: one that cannot be scaled is too large.
+fn is_large(number: &str) -> bool {
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns a decimal number of `unit`s without its fraction, and whether it had none.

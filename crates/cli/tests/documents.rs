@@ -308,3 +308,17 @@ fn the_commands_it_lists_are_those_that_there_are() {
         assert!(readme.contains(&format!("plumb {name}")) || readme.contains(&format!("`{name}")), "{name}");
     }
 }
+
+#[test]
+fn the_program_and_its_documents_name_one_version() {
+    let output = plumb().arg("--version").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = said.trim().strip_prefix("plumb ").unwrap().split_whitespace().next().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let changes = read("CHANGELOG.md");
+    let heading = changes.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
+    assert!(heading.starts_with(version), "CHANGELOG.md begins with {heading}, the program is {version}");
+    let collection = read("integrations/ansible/galaxy.yml");
+    assert!(collection.lines().any(|line| line == format!("version: {version}")), "{collection}");
+}

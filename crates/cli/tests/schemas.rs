@@ -123,7 +123,7 @@ fn each_form_of_a_status_is_printed_and_one_that_there_is_not_is_refused() {
         assert!(csv.starts_with("section,name,at_seconds,metric,value,unit\n"), "{csv}");
         assert!(csv.lines().any(|row| row.contains("plumb/")), "{csv}");
         let (code, _, error) = printed(words, "junit");
-        assert!(code == 2 && error.contains("expected terminal, html, markdown, json"), "{words:?}: {error}");
+        assert!(code == 2 && error.contains("expected text, html, markdown, json"), "{words:?}: {error}");
     }
     let (code, text, _) = printed(&["cache", "status"], "prometheus");
     assert!(code == 0 && text.contains("# TYPE plumb_cache_served gauge"), "{text}");

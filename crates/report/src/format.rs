@@ -49,7 +49,7 @@ impl Format {
 
     const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Terminal => ("terminal", "report.txt"),
+            Self::Terminal => ("text", "report.txt"),
             Self::Html => ("html", "report.html"),
             Self::Markdown => ("markdown", "report.md"),
             Self::Json => ("json", "result.json"),
@@ -73,7 +73,7 @@ impl FromStr for Format {
     fn from_str(typed: &str) -> Result<Self, String> {
         let name = typed.trim().to_ascii_lowercase();
         let format = match name.as_str() {
-            "text" => Some(Self::Terminal),
+            "terminal" => Some(Self::Terminal),
             "md" => Some(Self::Markdown),
             "prom" => Some(Self::Prometheus),
             "fio-json" | "json+" => Some(Self::Fio),
@@ -83,7 +83,7 @@ impl FromStr for Format {
     }
 }
 
-/// `terminal, html or json`.
+/// `text, html or json`.
 fn listed(formats: &[Format]) -> String {
     let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
     match names.split_last() {
@@ -180,8 +180,7 @@ mod tests {
     #[test]
     fn a_format_that_there_is_not_is_refused_with_those_that_there_are() {
         let refused = Kind::Study.check(Format::Prometheus).unwrap_err().to_string();
-        let expected =
-            "`prometheus` is not a format of a study: expected terminal, html, markdown, json or csv";
+        let expected = "`prometheus` is not a format of a study: expected text, html, markdown, json or csv";
         assert_eq!(refused, expected);
         assert_eq!(Kind::State.check(Format::Prometheus), Ok(Format::Prometheus));
     }

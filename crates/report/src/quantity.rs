@@ -81,7 +81,9 @@ pub fn duration_parts(seconds: f64) -> (String, &'static str) {
         s if s < 999.5e-9 => (seconds * 1e9, "ns"),
         s if s < 999.5e-6 => (seconds * 1e6, "µs"),
         s if s < 999.5e-3 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
+        s if s < 7200.0 => (seconds, "s"),
+        s if s < 172_800.0 => (seconds / 3600.0, "h"),
+        _ => (seconds / 86_400.0, "d"),
     };
     (three_digits(scaled), unit)
 }

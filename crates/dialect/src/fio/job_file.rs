@@ -35,8 +35,10 @@ struct Reader<'a, 's> {
 
 impl Reader<'_, '_> {
     fn file(&mut self, name: &str, place: &str, depth: u32) -> Result<(), Error> {
-        let text = (self.surroundings.read_file)(name)
-            .map_err(|error| Error::new(place, format!("the job file {name} cannot be read: {error}")))?;
+        let text = (self.surroundings.read_file)(name).map_err(|error| {
+            let what = if name == place { String::new() } else { format!(" {name}") };
+            Error::new(place, format!("the job file{what} cannot be read: {error}"))
+        })?;
         for (index, line) in text.lines().enumerate() {
             let place = format!("{name}:{}", index + 1);
             let line = line.split([';', '#']).next().unwrap_or_default().trim();

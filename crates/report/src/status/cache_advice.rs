@@ -27,11 +27,11 @@ impl StatusDocument for CacheAdvice {
             time(self.seconds)
         );
         let uncached = format!(
-            "Begun at these times again, whether those before are answered or not. Without a cache clients wait {} for them, {} for a \
-             write, {} at most.",
-            time(self.uncached.seconds),
+            "Begun at these times again, whether those before are answered or not. Without a cache a write takes {}, {} at most; the waits \
+             of all clients add up to {}.",
             time(self.uncached.write_mean),
-            time(self.uncached.write_max)
+            time(self.uncached.write_max),
+            time(self.uncached.seconds)
         );
         let mut items = vec![Item::text(&of), Item::text(&uncached)];
         if self.reads > 0 {

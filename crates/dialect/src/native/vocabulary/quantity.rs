@@ -51,8 +51,7 @@ fn scaled(bytes: u64) -> Option<String> {
 }
 
 impl Vocabulary for Nanos {
-    const EXPECTED: &'static str =
-        "a time with a unit (ns, us, ms, s, m, h, d) or in seconds, such as 500us, 1m30s, 10, 0.5";
+    const EXPECTED: &'static str = "a time with a unit (ns, us, ms, s, m, h, d) or in seconds, such as 500us, 1m30s, 10, 0.5; at most 213503d";
 
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
