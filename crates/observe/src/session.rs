@@ -186,13 +186,18 @@ fn by_events(
         incomplete_because: (!is_whole).then(|| "interrupted".to_owned()),
         ..ObservationDocument::default()
     };
-    if let (Some(device), true, 2..) = (kept, options.requests.is_some(), target.devices.len()) {
-        document.notes.push(format!("The requests that are kept are those of {} alone.", device.name));
-    }
-    if let Some(error) = not_kept {
-        document.notes.push(format!("Not all requests were kept: {error}."));
+    if options.requests.is_some() {
+        document.notes.extend(notes_on_requests(target, not_kept));
     }
     Ok(document)
+}
+
+/// Returns what is to be said of requests that were to be kept: of which device they are, and why not all are.
+fn notes_on_requests(target: &Target, not_kept: Option<io::Error>) -> Vec<String> {
+    let first = target.devices.first().filter(|_| target.devices.len() > 1);
+    let alone = first.map(|device| format!("The requests that are kept are those of {} alone.", device.name));
+    let failed = not_kept.map(|error| format!("Not all requests were kept: {error}."));
+    alone.into_iter().chain(failed).collect()
 }
 
 fn by_counters(
