@@ -63,8 +63,6 @@ pub(crate) enum Command {
     Prove(crate::command::prove::ProveArguments),
     /// Run loads, checks and surveys on many hosts at once, through ssh or any other launcher
     Fleet(Box<crate::command::fleet::FleetArguments>),
-    /// Answer the controller of many hosts, which starts this
-    Agent(crate::command::agent::AgentArguments),
     /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
     /// Explain a rule that a report names in brackets: what it means, how it is found, what to do
@@ -74,11 +72,8 @@ pub(crate) enum Command {
     },
     /// Put back what killed plumb processes left on this machine, and say what that was
     Restore(crate::command::restore::RestoreArguments),
-    /// Print shell completions
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
+    /// Answer the controller of many hosts, which starts this
+    Agent(crate::command::agent::AgentArguments),
     /// Write the manual pages into a directory
     Manual {
         /// The directory, which must exist
@@ -86,6 +81,11 @@ pub(crate) enum Command {
 
         #[command(flatten)]
         writing: OutputArguments,
+    },
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
     },
 }
 

@@ -290,7 +290,7 @@ fn mean_size(counts: &Counts) -> String {
 
 /// A count for each operation.
 fn figure(count: f64) -> String {
-    if count > 0.0 { plumb_report::quantity::ratio(count) } else { "no".to_owned() }
+    if count > 0.0 { plumb_report::quantity::ratio(count) } else { "0".to_owned() }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use plumb_report::document::comparison::{
     Block, Contrast, Counts, DesignFacts, Estimate, LevelResult, LookFacts, Outcome, Term,
 };
 use plumb_report::quantity::{percent, ratio as show_ratio};
+use plumb_report::{figure_words, is_rate};
 
 use crate::design::{Design, Terms};
 use crate::explanation::explain;
@@ -193,12 +194,12 @@ pub(crate) fn conclude(document: &mut ComparisonDocument, busy: Option<String>) 
 
 /// A contrast in one sentence.
 fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
-    let (figure, design) = (&document.figure, &document.design);
+    let (figure, design) = (figure_words(&document.figure), &document.design);
     let Contrast { compared, against, ratio, .. } = contrast;
     let Some(ratio) = ratio else {
         let why = match document.blocks {
             0 | 1 => "there are too few whole rounds of blocks".to_owned(),
-            _ => format!("not every block has a {figure}"),
+            _ => format!("not every block has a figure of {figure}"),
         };
         return format!("{compared} could not be compared with {against}: {why}");
     };
@@ -212,7 +213,7 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     };
     match contrast.outcome {
         Outcome::Different => {
-            let better = if is_better(figure, ratio.median) { compared } else { against };
+            let better = if is_better(&document.figure, ratio.median) { compared } else { against };
             format!("{better} is better: {compared} has {than} ({ends})")
         }
         Outcome::Equivalent => format!(
@@ -223,12 +224,9 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
         Outcome::NotJudged => format!("{compared} has {than}, from too few runs to tell that from chance"),
         Outcome::NoneSeen | Outcome::NotMeasured => {
             let would = contrast.smallest_detectable.map_or_else(
-                || "no difference could have been seen with so few blocks".to_owned(),
+                || "so few blocks show no difference".to_owned(),
                 |smallest| {
-                    format!(
-                        "one of {} would have been seen in four of five such experiments",
-                        percent(smallest)
-                    )
+                    format!("four of five such experiments would have shown one of {}", percent(smallest))
                 },
             );
             format!(
@@ -250,7 +248,7 @@ fn not_durable(document: &ComparisonDocument) -> Option<String> {
 
 /// Returns true if a ratio of this figure above 1, or below 1 of times and costs, is the better one.
 fn is_better(figure: &str, ratio: f64) -> bool {
-    if matches!(figure, "iops" | "transactions" | "bytes-per-second") { ratio > 1.0 } else { ratio < 1.0 }
+    if is_rate(figure) { ratio > 1.0 } else { ratio < 1.0 }
 }
 
 /// Shows a ratio as people read it: `-8%`, `+12%`, and from double on `5.5 times`.

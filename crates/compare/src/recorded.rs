@@ -181,7 +181,7 @@ mod tests {
         assert!((document.contrast.ratio.unwrap().median - 5.5).abs() < 1e-9);
         assert_eq!(
             document.headline,
-            "b has 5.5 times the bytes-per-second of a, from too few runs to tell that from chance; to judge it, record 4 runs of each"
+            "b has 5.5 times the bytes per second of a, from too few runs to tell that from chance; to judge it, record 4 runs of each"
         );
         // Mann and Whitney: of 8 runs in 70 orders the two extreme ones are less than 1 of 20, of 6 in 20
         // orders they are not.
@@ -198,7 +198,7 @@ mod tests {
     fn what_the_workloads_differ_in_is_said_first() {
         let (base, other) = ([run("a", 4096, 1e6)], [run("b", 65_536, 5.5e6)]);
         let document = compare_recorded(&question(), &base, &other).unwrap();
-        let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b has";
+        let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b did";
         assert!(document.headline.starts_with(first), "{}", document.headline);
     }
 }

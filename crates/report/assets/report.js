@@ -39,18 +39,18 @@
     ctx.stroke();
   }
   // A few markers on each line, at other places than those of the others.
-  function drawMarkers(u, lines, every) {
+  function drawMarkers(u, chart, every) {
     var ctx = u.ctx, ratio = uPlot.pxRatio;
     ctx.save();
     ctx.beginPath(); ctx.rect(u.bbox.left - 8, u.bbox.top - 8, u.bbox.width + 16, u.bbox.height + 16); ctx.clip();
-    lines.forEach(function (line, number) {
+    chart.lines.forEach(function (line, number) {
       var next = u.bbox.left + every * (number % 4) / 4 * ratio;
       ctx.strokeStyle = colour("--series-" + (line.style + 1)); ctx.lineWidth = 1.5 * ratio;
       ctx.fillStyle = line.style < 4 ? ctx.strokeStyle : colour("--paper");
       line.x.forEach(function (at, i) {
         if (line.y[i] == null) { return; }
         var x = u.valToPos(at, "x", true);
-        if (x < next && line.x.length > 3) { return; }
+        if (x < next && line.x.length > (chart.across === "block" ? 40 : 3)) { return; }
         mark(ctx, line.style, x, u.valToPos(line.y[i], "y", true), 3 * ratio);
         next = x + every * ratio;
       });
@@ -82,17 +82,17 @@
       })),
       scales: { x: { time: false, distr: chart.is_share ? 3 : 1 }, y: { range: chart.is_share ? [0, top] : function (u, min, max) { return [0, max > 0 ? max * 1.12 : 1]; } } },
       axes: chart.is_share ?
-        [axis({ values: decades, space: 28, size: 34, label: "time of an operation" }),
+        [axis({ values: decades, space: 28, size: 34, label: chart.across }),
          axis({ splits: function () { return splits; }, values: function (u, s) { return s.map(share); }, size: 62, label: chart.title })] :
-        [axis({ values: function (u, s) { return s.map(function (v) { return v + " s"; }); }, size: 26, space: 46, grid: { show: false }, label: "time of the run" }),
+        [axis({ values: function (u, s) { return s.map(function (v) { return chart.across !== "block" ? v + " s" : v % 1 ? "" : v; }); }, size: 26, space: 46, grid: { show: false }, label: chart.across }),
          axis({ values: function (u, s) { return s.map(words); }, size: 56, space: 28, label: chart.title })],
       hooks: {
-        draw: [function (u) { drawMarkers(u, chart.lines, chart.is_share ? 90 : 70); }],
+        draw: [function (u) { drawMarkers(u, chart, chart.is_share ? 90 : 70); }],
         setCursor: [function (u) {
           var left = u.cursor.left;
           if (left == null || left < 0) { readout.textContent = ""; return; }
           var at = u.posToVal(left, "x");
-          readout.textContent = (chart.is_share ? "within " + duration(at) : "at " + +at.toPrecision(4) + " s") + ": " +
+          readout.textContent = (chart.is_share ? "within " + duration(at) : chart.across === "block" ? "block " + Math.round(at) : "at " + +at.toPrecision(4) + " s") + ": " +
             chart.lines.map(function (line) { return line.name + " " + (chart.is_share ? reached : nearest)(line, at); }).join(", ");
         }]
       }
@@ -105,7 +105,8 @@
     charts = [];
     data.forEach(function (chart) {
       var box = document.getElementById(chart.anchor);
-      if (box) { drawChart(box, chart); }
+      // A folded part has no width; it is drawn when it is opened.
+      if (box && box.clientWidth > 0) { drawChart(box, chart); }
     });
   }
 
@@ -127,12 +128,13 @@
   document.querySelectorAll(".path a, .verdict .id a").forEach(function (link) {
     link.addEventListener("click", function () { var box = document.getElementById(link.getAttribute("href").slice(1)); if (box) { box.open = true; } });
   });
+  document.querySelectorAll("details").forEach(function (d) { if (d.querySelector(".chart")) { d.addEventListener("toggle", draw); } });
   // Paper is light.
   var opened = [], theme = null;
-  window.addEventListener("beforeprint", function () { theme = root.getAttribute("data-theme"); root.setAttribute("data-theme", "light"); draw(); document.querySelectorAll("details:not([open])").forEach(function (d) { d.open = true; opened.push(d); }); });
+  window.addEventListener("beforeprint", function () { theme = root.getAttribute("data-theme"); root.setAttribute("data-theme", "light"); document.querySelectorAll("details:not([open])").forEach(function (d) { d.open = true; opened.push(d); }); draw(); });
   window.addEventListener("afterprint", function () { opened.forEach(function (d) { d.open = false; }); opened = []; if (theme) { root.setAttribute("data-theme", theme); } else { root.removeAttribute("data-theme"); } draw(); });
 
   name();
   draw();
-  document.title = document.title + " · ready";
+  root.setAttribute("data-drawn", "");
 })();

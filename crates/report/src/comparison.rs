@@ -59,11 +59,12 @@ fn sections(document: &ComparisonDocument) -> Vec<Section> {
         found.map(|finding| format!("{} [{}]", sentence(&finding.sentence), finding.id)).collect();
     let is_judged = document.blocks > 0;
     let mut sections = vec![
-        Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))),
+        Section::new("The difference", Item::table(is_judged.then(|| ratios(document)))).charted(),
         Section::new(
             "Why: the time from one operation to the next",
             document.contrasts().flat_map(why).collect(),
-        ),
+        )
+        .charted(),
         Section::new("Limits", Item::table(limits(document))),
         Section::new("The levels", Item::table(is_judged.then(|| levels(document)))),
         Section::new("How sure", Item::lines(&how_sure(document))),
@@ -143,6 +144,47 @@ fn label(document: &ComparisonDocument) -> &'static str {
     }
 }
 
+/// Returns true if more of a figure is better: of a rate, but not of a time.
+pub fn is_rate(figure: &str) -> bool {
+    matches!(figure, "iops" | "bytes-per-second" | "transactions")
+}
+
+/// Returns the name of a figure within a sentence.
+pub fn figure_words(figure: &str) -> &str {
+    match figure {
+        "iops" => "IOPS",
+        "bytes-per-second" => "bytes per second",
+        "transactions" => "transactions per second",
+        "cpu-per-million" => "processor time per million operations",
+        "mean" => "mean time",
+        "durable-mean" => "mean time until durable",
+        "durable-p50" => "p50 until durable",
+        "durable-p99" => "p99 until durable",
+        "sync-mean" => "mean time of a sync",
+        "sync-p50" => "p50 of a sync",
+        "sync-p99" => "p99 of a sync",
+        "p999" => "p99.9",
+        other => other,
+    }
+}
+
+/// Returns the term that makes most of a difference between rates, in words.
+fn main_cause(document: &ComparisonDocument) -> Option<String> {
+    let terms = document.contrast.explanation.iter().filter_map(|term| Some((term, term.share?)));
+    let (main, _) = terms.max_by(|one, two| one.1.total_cmp(&two.1))?;
+    // The terms are of the time between operations, and explain no difference of another figure.
+    let is_explained = document.contrast.outcome == Outcome::Different && is_rate(&document.figure);
+    is_explained.then(|| match main.term.as_str() {
+        "remainder" => "what was counted does not explain most of it".to_owned(),
+        _ => format!(
+            "{}, which {} {} from one operation to the next",
+            main.sentence,
+            if main.seconds > 0.0 { "costs" } else { "saves" },
+            duration(main.seconds.abs())
+        ),
+    })
+}
+
 /// Explains the meaning of the headline.
 fn meaning(document: &ComparisonDocument) -> String {
     let exceeded = document.limits.iter().find(|limit| limit.exceeded == Some(true));
@@ -150,21 +192,7 @@ fn meaning(document: &ComparisonDocument) -> String {
     meaning.extend(
         exceeded.map(|limit| format!("The limit {} is exceeded by {}.", limit.limit, limit.compared)),
     );
-    let terms = || document.contrast.explanation.iter().filter_map(|term| Some((term, term.share?)));
-    let main = terms().max_by(|one, two| one.1.total_cmp(&two.1));
-    // The terms are of the time between operations, and explain no difference of another figure.
-    let is_rate = matches!(document.figure.as_str(), "iops" | "bytes-per-second" | "transactions");
-    if document.contrast.outcome == Outcome::Different && is_rate {
-        meaning.extend(main.map(|(term, _)| match term.term.as_str() {
-            "remainder" => "What was counted does not explain most of it.".to_owned(),
-            _ => format!(
-                "{}, which {} {} from one operation to the next.",
-                capital(&term.sentence),
-                if term.seconds > 0.0 { "costs" } else { "saves" },
-                duration(term.seconds.abs())
-            ),
-        }));
-    }
+    meaning.extend(main_cause(document).map(|cause| format!("Why: {cause}.")));
     if !document.design.interleaved {
         meaning.push("Not interleaved: what changed between the runs is taken for a difference.".to_owned());
     }
@@ -202,7 +230,7 @@ fn figures(document: &ComparisonDocument) -> Vec<Figure> {
 }
 
 /// The ends of an interval.
-fn ends(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
+pub(crate) fn ends(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (None, None) => "not bounded".to_owned(),
         (low, high) => format!("{} to {}", or_dash(low, &show), or_dash(high, &show)),
@@ -285,7 +313,7 @@ fn limits(document: &ComparisonDocument) -> Option<Table> {
 }
 
 /// A value of the figure of this name, with its unit.
-fn value(figure: &str, value: f64) -> String {
+pub(crate) fn value(figure: &str, value: f64) -> String {
     match figure {
         "iops" | "transactions" => format!("{}/s", rate(value)),
         "bytes-per-second" => format!("{} MiB/s", mebibytes(value)),

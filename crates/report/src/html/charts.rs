@@ -3,7 +3,7 @@
 
 use plumb_measure::run::TimeseriesRow;
 
-use super::chart_data::{self, Chart, Line, Shown};
+use super::chart_data::{self, Chart, Line, Shown, TIME_OF_OPERATION, TIME_OF_RUN};
 use super::style::{STYLES, sample};
 use crate::document::{Part, RunDocument, RunRecording};
 use crate::facts::loses_synced;
@@ -68,7 +68,8 @@ pub(super) fn distributions(recording: &RunRecording) -> Option<(ChartView, Char
         anchor: "cdf".to_owned(),
         is_share: true,
         unit: "seconds",
-        title: "share of operations",
+        title: "share of operations".to_owned(),
+        across: TIME_OF_OPERATION,
         lines: lines.collect(),
     };
     let each = drawn().filter_map(|(name, histogram)| {
@@ -187,12 +188,12 @@ fn time_chart(
     let ranges = ranges(&lines, show);
     let aria = format!("{label}, {title} over time: {ranges}.");
     let unit = if is_latency { "seconds" } else { "count" };
-    let chart = Chart { anchor, is_share: false, unit, title, lines };
+    let chart = Chart { anchor, is_share: false, unit, title: title.to_owned(), across: TIME_OF_RUN, lines };
     Some((ChartView::of(&chart, label, format!("{title}: {ranges}"), aria), chart))
 }
 
 /// From where to where each line goes.
-pub(super) fn ranges(lines: &[Line], show: fn(f64) -> String) -> String {
+pub(super) fn ranges(lines: &[Line], show: impl Fn(f64) -> String) -> String {
     let range = |line: &Line| {
         let known = || line.y.iter().flatten().copied();
         let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));

@@ -32,3 +32,28 @@ pub(crate) fn escape(text: &str) -> String {
     }
     out
 }
+
+/// Escapes `text`, and sets what stands between two backticks as code.
+pub(crate) fn prose(text: impl AsRef<str>) -> String {
+    let mut rest = text.as_ref();
+    let mut out = String::with_capacity(rest.len());
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        out.push_str(&format!("{}<code>{}</code>", escape(before), escape(code)));
+        rest = after;
+    }
+    out + &escape(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prose;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_a_lone_one_stays() {
+        assert_eq!(prose("run `a <b>` & `c`"), "run <code>a &lt;b&gt;</code> &amp; <code>c</code>");
+        assert_eq!(prose("one ` alone"), "one ` alone");
+        assert_eq!(prose("`a` and ` alone"), "<code>a</code> and ` alone");
+    }
+}

@@ -1,6 +1,7 @@
 //! Frame around the figures of every page: head, the line to run it again, scripts.
 
 use super::chart_data::{Chart, embeddable};
+use super::escape::prose;
 use super::glyph;
 use crate::facts::{Fact, Figure};
 use crate::figures::masthead;
@@ -71,18 +72,20 @@ impl Frame {
         Self { data: embeddable(&data), ..self }
     }
 
+    /// Returns the verdict as elements.
     pub(super) fn verdict(&self) -> String {
-        self.headline.as_ref().map_or_else(String::new, |headline| printable(&headline.verdict))
+        self.headline.as_ref().map_or_else(String::new, |headline| prose(printable(&headline.verdict)))
     }
 
+    /// Returns the meaning of the verdict as elements.
     pub(super) fn meaning(&self) -> String {
-        self.headline.as_ref().map_or_else(String::new, |headline| printable(&headline.meaning))
+        self.headline.as_ref().map_or_else(String::new, |headline| prose(printable(&headline.meaning)))
     }
 
-    /// Why it is not complete; empty if it is.
+    /// Returns why it is not complete, as elements; empty if it is.
     pub(super) fn incomplete(&self) -> String {
         let why = self.headline.as_ref().and_then(|headline| headline.incomplete.as_deref());
-        why.map_or_else(String::new, |why| format!("Not complete: {}", printable(why)))
+        why.map_or_else(String::new, |why| format!("Not complete: {}", prose(printable(why))))
     }
 
     pub(super) fn glyph(&self) -> String {

@@ -4,6 +4,7 @@
 //! The page's own policy forbids every request. Whatever came from outside (paths, labels) is escaped by the
 //! template, in the drawing, or as JSON.
 
+mod bars;
 mod chart_data;
 mod charts;
 mod comparison;

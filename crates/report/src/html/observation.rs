@@ -2,10 +2,10 @@
 
 use askama::Template;
 
-use super::chart_data::{Chart, Line, STEPS_MAX};
+use super::chart_data::{Chart, Line, STEPS_MAX, TIME_OF_RUN};
 use super::charts::ChartView;
-use super::comparison::{lines, sections};
 use super::frame::Frame;
+use super::sections::{SectionView, lines, sections};
 use super::style::STYLES;
 use crate::document::ObservationDocument;
 use crate::document::observation::ObservedDevice;
@@ -19,7 +19,7 @@ use crate::quantity::rate;
 pub(super) struct ObservationPage {
     frame: Frame,
     charts: Vec<ChartView>,
-    sections: Vec<(String, String)>,
+    sections: Vec<SectionView>,
     workload: String,
 }
 
@@ -49,7 +49,14 @@ fn over_time(document: &ObservationDocument) -> Option<(ChartView, Chart)> {
     };
     let words = format!("requests per second: {}", lines.iter().map(most).collect::<Vec<_>>().join(", "));
     let anchor = "observed".to_owned();
-    let chart = Chart { anchor, is_share: false, unit: "count", title: "requests per second", lines };
+    let chart = Chart {
+        anchor,
+        is_share: false,
+        unit: "count",
+        title: "requests per second".to_owned(),
+        across: TIME_OF_RUN,
+        lines,
+    };
     let name = "Requests over time";
     Some((ChartView::of(&chart, name, words.clone(), format!("{name}, {words}.")), chart))
 }

@@ -4,9 +4,9 @@ use askama::Template;
 use plumb_path::Rule;
 
 use super::charts::{self, ChartView};
-use super::comparison::lines;
 use super::frame::Frame;
 use super::path_view::{PathView, path_views};
+use super::sections::lines;
 use super::verdict_view::{VerdictView, explanations, verdict_count, verdict_view};
 use super::{sides, table};
 use crate::document::RunRecording;
@@ -15,6 +15,9 @@ use crate::figures::masthead;
 use crate::headline::Headline;
 use crate::printable::printable;
 use crate::{sentences, tables, terminal};
+
+/// Time series of a load that are not folded: those of its first target.
+const SERIES_SHOWN: usize = 4;
 
 /// All of a page.
 #[derive(Template)]
@@ -36,6 +39,8 @@ pub(super) struct Page {
     resolution: String,
     series_words: String,
     series: Vec<ChartView>,
+    /// Further time series, which are folded.
+    more_series: Vec<ChartView>,
     flushes: String,
     flush_words: Vec<String>,
     accounts: String,
@@ -54,7 +59,10 @@ impl Page {
         let document = &recording.document;
         let printed = |lines: Vec<String>| lines.iter().map(|line| printable(line)).collect::<Vec<_>>();
         let (cdf, mut drawn) = charts::distributions(recording).unzip();
-        let (series, over_time) = charts::series(recording);
+        let (mut series, over_time) = charts::series(recording);
+        // A check is about the durable write; what happened over time is for those who look for a cause.
+        let shown = if document.is_check() { 0 } else { SERIES_SHOWN.min(series.len()) };
+        let more_series = series.split_off(shown);
         let charts: Vec<_> = drawn.take().into_iter().chain(over_time).collect();
         let durable = terminal::tables::durable_table(document).map(|(unit, durable)| {
             table::table(&durable, &format!("Time of one write of 4 KiB and its sync, in {}", unit.name()))
@@ -92,6 +100,7 @@ impl Page {
             resolution: printable(&document.latency_resolution),
             series_words: charts::series_words(document),
             series,
+            more_series,
             flushes,
             flush_words,
             accounts: accounts.unwrap_or_default(),

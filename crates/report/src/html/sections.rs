@@ -3,14 +3,18 @@
 use askama::Template;
 use plumb_path::{Survey, WritePath};
 
-use super::comparison::{section, sections};
+use super::escape::{escape, prose};
 use super::frame::Frame;
 use super::path_view::path_view;
+use super::table;
+use super::verdict_view::{VerdictView, verdict_view};
 use crate::document::FleetDocument;
 use crate::fleet;
-use crate::headline::sentence;
-use crate::outline::{Item, Page, Section};
+use crate::headline::{Headline, sentence};
+use crate::outline::{Item, Outline, Page, Row, Section};
 use crate::printable::printable;
+use crate::quantity::counted;
+use crate::terminal::Cell;
 use crate::terminal::path_tree::path_table;
 use crate::untorn;
 
@@ -19,7 +23,7 @@ use crate::untorn;
 #[template(path = "sections.html")]
 pub(super) struct SectionsPage {
     frame: Frame,
-    sections: Vec<(String, String)>,
+    sections: Vec<SectionView>,
     foot: &'static str,
 }
 
@@ -40,18 +44,91 @@ impl SectionsPage {
         Self { sections: sections.collect(), frame: Frame::plain("plumb survey"), foot: "" }
     }
 
-    /// The page of how something is.
+    /// The page of how something is. Its headline is the title of its first part, or what that says first.
     pub(super) fn of_page(page: &Page) -> Self {
-        Self {
-            sections: page.sections.iter().map(section).collect(),
-            frame: Frame::plain(page.title),
-            foot: "",
+        let mut sections: Vec<SectionView> = page.sections.iter().map(section).collect();
+        let mut frame = Frame::plain(page.title);
+        if let Some((verdict, items)) = page.sections.first().and_then(Section::gist) {
+            let first = Section::new("", Vec::new());
+            sections[0] = SectionView { body: items.iter().map(item).collect(), ..section(&first) };
+            sections.retain(|section| !section.body.is_empty() || !section.title.is_empty());
+            frame.headline = Some(Headline::of_state(verdict));
         }
+        Self { sections, frame, foot: "" }
     }
 }
 
+/// A part of a page, ready to print.
+pub(super) struct SectionView {
+    pub(super) title: String,
+    /// Summary that stands for the part while it is folded.
+    pub(super) gist: String,
+    pub(super) body: String,
+    pub(super) is_folded: bool,
+}
+
+/// The sections that say something, taken out of `outline`.
+pub(super) fn sections(outline: &mut Outline<'_>) -> Vec<SectionView> {
+    let all = std::mem::take(&mut outline.sections);
+    all.iter().filter(|of| !of.items.is_empty()).map(section).collect()
+}
+
+/// Returns the view of a section: one for readers who want to know everything is folded.
+pub(super) fn section(of: &Section) -> SectionView {
+    let rows = of.items.iter().map(|item| match item {
+        Item::Table(table) | Item::Wide(table) | Item::Fitting { table, .. } => table.body().len(),
+        _ => 0,
+    });
+    let gist = match rows.sum::<usize>() {
+        0 => "All of it".to_owned(),
+        rows => format!("A table of {}", counted(rows as u64, "row")),
+    };
+    SectionView {
+        title: of.title.to_string(),
+        gist,
+        body: of.items.iter().map(item).collect(),
+        is_folded: of.is_detail,
+    }
+}
+
+/// `text` made printable line by line.
+pub(super) fn lines(text: &str) -> String {
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
+}
+
+fn item(item: &Item) -> String {
+    match item {
+        Item::Table(of) | Item::Wide(of) | Item::Fitting { table: of, .. } => table::table(of, ""),
+        Item::Rows(rows) if rows.iter().all(|row| row.name.text.is_empty()) => {
+            rows.iter().map(|row| format!("<p>{}</p>", prose(&row.text))).collect()
+        }
+        Item::Rows(rows) => {
+            let row = |row: &Row| format!("<dt>{}</dt><dd>{}</dd>", prose(&row.name.text), prose(&row.text));
+            format!(r#"<dl class="facts">{}</dl>"#, rows.iter().map(row).collect::<String>())
+        }
+        Item::Text(Cell { text, .. }) | Item::Line(text) | Item::Remedy(text) => {
+            format!("<p>{}</p>", prose(text))
+        }
+        Item::Command(lines) | Item::Block(lines) => format!("<pre><code>{}</code></pre>", escape(lines)),
+        Item::Finding { finding, about } => self::finding(&verdict_view(finding), about),
+    }
+}
+
+fn finding(view: &VerdictView, about: &[String]) -> String {
+    let about: String = about.iter().map(|name| format!(" {}", escape(&printable(name)))).collect();
+    let paragraph = |text: &String| format!("<p>{}</p>", prose(text));
+    let said = view.evidence.iter().chain(Some(&view.remedy).filter(|remedy| !remedy.is_empty()));
+    format!(
+        "<p><strong>{}</strong> {} <code>{}</code>{about}</p>{}",
+        view.label,
+        prose(&view.sentence),
+        escape(&view.id),
+        said.map(paragraph).collect::<String>()
+    )
+}
+
 /// A write path: where synced data is durable, its drawings and layers, and what was found.
-fn surveyed(path: &WritePath, number: usize) -> (String, String) {
+fn surveyed(path: &WritePath, number: usize) -> SectionView {
     let view = path_view(path, number, "");
     let finding =
         |finding: &plumb_path::Finding| Item::Finding { finding: finding.clone(), about: Vec::new() };
@@ -59,6 +136,6 @@ fn surveyed(path: &WritePath, number: usize) -> (String, String) {
         vec![Item::text(&sentence(&path.durable_at.sentence)), Item::Table(path_table(path, true))];
     items.extend(untorn::lines(path).into_iter().map(Item::Line));
     items.extend(path.findings.iter().map(finding));
-    let (title, words) = section(&Section::new(printable(&path.target), items));
-    (title, format!("{}{}{words}", view.wide, view.narrow))
+    let view_of = section(&Section::new(printable(&path.target), items));
+    SectionView { body: format!("{}{}{}", view.wide, view.narrow, view_of.body), ..view_of }
 }

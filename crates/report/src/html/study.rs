@@ -3,16 +3,17 @@
 
 use askama::Template;
 
-use super::chart_data::{Chart, Line};
+use super::bars::{BarRow, Scale, Sense};
+use super::chart_data::{Chart, Line, TIME_OF_RUN};
 use super::charts::{ChartView, ranges};
-use super::comparison::{Point, ROW, Scale, WIDTH, drawing, text};
-use super::escape::escape;
 use super::frame::Frame;
+use super::sections::{SectionView, sections};
 use super::style::STYLES;
 use super::table;
 use crate::document::StudyDocument;
 use crate::document::study::{Study, StudyRow, StudySeries};
 use crate::printable::printable;
+use crate::quantity::or_dash;
 use crate::{quantity, study};
 
 /// All of a page.
@@ -20,6 +21,8 @@ use crate::{quantity, study};
 #[template(path = "study.html")]
 pub(super) struct StudyPage {
     frame: Frame,
+    /// Summary of several studies.
+    sections: Vec<SectionView>,
     chapters: Vec<Chapter>,
 }
 
@@ -43,8 +46,12 @@ impl StudyPage {
     pub(super) fn of(document: &StudyDocument) -> Self {
         let mut all = Vec::new();
         let chapters = document.studies.iter().map(|study| chapter(study, &mut all)).collect();
-        let frame = Frame::of("plumb study", study::outline(document), document.seed);
-        Self { frame: frame.drawing(&all), chapters }
+        let mut outline = study::outline(document);
+        // The studies have chapters of their own; what stands before them is the summary.
+        outline.sections.truncate(outline.sections.len().saturating_sub(document.studies.len()));
+        let sections = sections(&mut outline);
+        let frame = Frame::of("plumb study", outline, document.seed).drawing(&all);
+        Self { frame, sections, chapters }
     }
 }
 
@@ -68,45 +75,26 @@ fn chapter(study: &Study, all: &mut Vec<Chart>) -> Chapter {
     }
 }
 
-/// Draws the reported value (open) and ours (filled) of each figure, as far from one another as their ratio
-/// says.
+/// Draws our value of each figure as a ratio to the reported one; empty if nothing was reported.
 fn beside(rows: &[StudyRow]) -> String {
-    let both: Vec<(&StudyRow, f64)> = rows.iter().filter_map(|row| Some((row, row.ratio?.ln()))).collect();
-    if both.is_empty() {
-        return String::new();
-    }
+    let row = |row: &StudyRow| {
+        let of = row.ratio.filter(|ratio| *ratio > 0.0)?;
+        let ours = or_dash(row.ours, |ours| study::value(row.unit, ours));
+        let far = if row.is_reproduced() { "" } else { ", not reproduced" };
+        Some(BarRow {
+            name: printable(&row.figure),
+            value: format!("{}×: {ours}, reported {}{far}", quantity::ratio(of), study::reported(row)),
+            sense: Sense::of(Some(row.is_reproduced())),
+            from: Some(0.0),
+            until: Some(of.ln()),
+            mark: Some(of.ln()),
+        })
+    };
+    let rows: Vec<BarRow> = rows.iter().filter_map(row).collect();
     // At least from half to twice, so that a few percent do not look like a difference.
-    let least = [-std::f64::consts::LN_2, std::f64::consts::LN_2];
-    let scale = Scale::holding(both.iter().map(|(_, ratio)| *ratio).chain(least));
-    let height = 2.0 * ROW * both.len() as f64 + 20.0;
-    let mut out = format!(r#"<path class="rail" d="M{0:.1} 0V{1:.1}"/>"#, scale.x(0.0), height - 16.0);
-    for (number, (row, ratio)) in both.iter().enumerate() {
-        // The name has a line of its own above its ratio: it is a sentence.
-        let y = 2.0 * ROW * number as f64 + 1.4 * ROW;
-        text(&mut out, Point { x: 0.0, y: y - 0.55 * ROW }, "", &printable(&row.figure), WIDTH);
-        let (from, until) = (scale.x(0.0), scale.x(*ratio));
-        let class = if row.came_out == Some(false) { "costs" } else { "first" };
-        let told =
-            format!("{}: {} times what was reported", printable(&row.figure), quantity::ratio(ratio.exp()));
-        out.push_str(&format!(
-            r#"<g><title>{}</title><path class="span" d="M{from:.1} {y:.1}H{until:.1}"/><rect class="{class}" x="{:.1}" y="{:.1}" width="8" height="8"/></g>"#,
-            escape(&told),
-            until - 4.0,
-            y - 4.0
-        ));
-    }
-    text(
-        &mut out,
-        Point { x: (scale.x(0.0) - 24.0).min(WIDTH - 50.0), y: height - 3.0 },
-        "soft",
-        "reported",
-        60.0,
-    );
-    drawing(
-        &out,
-        height,
-        "Each figure of ours as a ratio to what was reported, on a logarithmic scale; the tables have the figures",
-    )
+    let marks = rows.iter().filter_map(|row| row.mark).map(f64::exp).chain([0.5, 2.0]);
+    let scale = Scale::of_ratios(marks.collect::<Vec<_>>());
+    if rows.is_empty() { String::new() } else { scale.draw(&rows, "Our figures over the reported ones") }
 }
 
 /// The charts of what happened over time.
@@ -127,7 +115,8 @@ fn charts(study: &Study) -> Vec<(ChartView, Chart)> {
             anchor: format!("study-{}-{number}", study.name.to_lowercase()),
             is_share: false,
             unit: "count",
-            title: "operations per second",
+            title: "operations per second".to_owned(),
+            across: TIME_OF_RUN,
             lines,
         };
         let name = printable(name);

@@ -3,7 +3,7 @@
 //! On a narrow screen a row becomes a block of figures, each with the name of its column before it, so that
 //! nothing is cut off at the edge.
 
-use super::escape::escape;
+use super::escape::{escape, prose};
 use crate::terminal::{Cell, Ink, Side, Table};
 
 /// Text and elements that accompany one group of rows.
@@ -23,7 +23,7 @@ pub(super) fn table(table: &Table, caption: &str) -> String {
     for (number, row) in table.body().iter().enumerate() {
         push_row(&mut out, table, row);
         out.extend(table.notes().get(number).map(|note| {
-            format!(r#"<tr class="line"><td colspan="{columns}" class="words">{}</td></tr>"#, escape(note))
+            format!(r#"<tr class="line"><td colspan="{columns}" class="words">{}</td></tr>"#, prose(note))
         }));
     }
     out.push_str("</tbody></table>");
@@ -79,6 +79,23 @@ fn begin(table: &Table, caption: &str, skip: usize) -> String {
     out
 }
 
+/// Longer words than this may be broken, so that one of them does not widen the table beyond the page.
+const WORD_MAX: usize = 18;
+
+fn longest_word(text: &str) -> usize {
+    text.split([' ', '-']).map(|word| word.chars().count()).max().unwrap_or(0)
+}
+
+/// Returns the content of a cell: its text, or, of a bar of `#`, an element of that length.
+fn content(text: &str) -> String {
+    match text.len() {
+        1.. if text.bytes().all(|byte| byte == b'#') => {
+            format!(r#"<i class="meter" style="width:{}em"></i>"#, text.len() as f64 / 2.0)
+        }
+        _ => prose(text),
+    }
+}
+
 /// One row, which may lack the first columns of the table.
 fn push_row(out: &mut String, table: &Table, row: &[Cell]) {
     let columns: Vec<(&str, Side)> = table.head().collect();
@@ -91,13 +108,16 @@ fn push_row(out: &mut String, table: &Table, row: &[Cell]) {
             Ink::Dim => "u",
             _ => "",
         };
-        let text = escape(&cell.text);
-        if index == 0 {
-            out.push_str(&format!(r#"<th scope="row" class="{weight}">{text}</th>"#));
-            continue;
-        }
-        let side = if *side == Side::Right { "n" } else { "" };
-        out.push_str(&format!(r#"<td class="{side} {weight}" data-of="{}">{text}</td>"#, escape(name)));
+        let side = match side {
+            Side::Right if index > 0 => "n",
+            _ if longest_word(&cell.text) > WORD_MAX => "long",
+            _ => "",
+        };
+        let text = content(&cell.text);
+        out.push_str(&match index {
+            0 => format!(r#"<th scope="row" class="{side} {weight}">{text}</th>"#),
+            _ => format!(r#"<td class="{side} {weight}" data-of="{}">{text}</td>"#, escape(name)),
+        });
     }
     out.push_str("</tr>\n");
 }
