@@ -121,11 +121,10 @@ impl Index {
     /// Returns the entries of a directory, in the order of their names.
     pub(super) fn entries(&self, directory: Inode) -> impl Iterator<Item = (&OsStr, u64)> {
         let from = Spot::Entry(directory, OsString::new());
-        let entries = self.places.range(from..).map_while(move |(spot, place)| match spot {
+        self.places.range(from..).map_while(move |(spot, place)| match spot {
             Spot::Entry(of, name) if *of == directory => Some((name.as_os_str(), *place)),
             _ => None,
-        });
-        entries
+        })
     }
 
     /// Calls `visit` for each name in the tree of a state, a directory before what is in it.

@@ -219,7 +219,7 @@ impl Model {
         self.submit(changes);
         let mut last = self.block(file, size / block).to_vec();
         let rest = &mut last[(size % block) as usize..];
-        if size % block > 0 && rest.iter().any(|byte| *byte != 0) {
+        if !size.is_multiple_of(block) && rest.iter().any(|byte| *byte != 0) {
             rest.fill(0);
             self.write(file, size / block, &last);
         }
