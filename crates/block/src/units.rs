@@ -168,12 +168,12 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The unit that fits, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`.
 /// Nanoseconds from which a time is shown in hours: two of them.
 const HOURS_FROM: u64 = 7_200_000_000_000;
 /// Nanoseconds from which a time is shown in days: two of them.
 const DAYS_FROM: u64 = 172_800_000_000_000;
 
+/// The unit that fits, to three significant digits: `412 ns`, `8.33 ms`, `1.5 s`, `6.5 h`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
@@ -181,7 +181,7 @@ impl fmt::Display for Nanos {
             0..=999 => return f.pad(&format!("{} ns", self.0)),
             1_000..=999_499 => (ns / 1e3, "us"),
             999_500..=999_499_999 => (ns / 1e6, "ms"),
-            0..HOURS_FROM => (ns / 1e9, "s"),
+            999_500_000..HOURS_FROM => (ns / 1e9, "s"),
             HOURS_FROM..DAYS_FROM => (ns / 3.6e12, "h"),
             _ => (ns / 86.4e12, "d"),
         };

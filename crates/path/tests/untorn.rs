@@ -36,7 +36,7 @@ fn nvme(machine: &mut Machine, blocks: u16, kernel_max: u64) -> String {
 }
 
 fn file(machine: &mut Machine, path: &str, device: &str, untorn: Option<UntornLimits>, block: u32) {
-    let device = device.parse().unwrap();
+    let device = device.parse().expect("a device number of the test");
     machine.tree.put_stat(path, Stat { kind: FileKind::File, device, node: None, mount: None });
     machine.tree.put_write_limits(path, WriteLimits { block, untorn });
 }
@@ -142,7 +142,7 @@ fn device_mapper_is_what_the_kernel_stacks() {
 
 /// The directory of a disk in /sys, without links.
 fn canonical(machine: &Machine, disk: &str) -> String {
-    machine.tree.canonical(&format!("/sys/class/block/{disk}")).unwrap()
+    machine.tree.canonical(&format!("/sys/class/block/{disk}")).expect("the disk was put into the tree")
 }
 
 /// block/blk-settings.c, `blk_stack_atomic_writes_chunk_sectors`: a chunk of 8 KiB bounds the unit of a RAID

@@ -121,7 +121,7 @@ mod tests {
         fs::write(in_use.path().join("file"), "x").unwrap();
         let left = place.path().join("plumb-scratch-left");
         fs::create_dir_all(left.join("closed/within")).unwrap();
-        fs::set_permissions(left.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(left.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
         MountPoint::scratch(place.path()).unwrap().close().unwrap();
         assert_eq!([left.exists(), in_use.path().join("file").exists()], [false, true]);
         in_use.close().unwrap();

@@ -86,6 +86,7 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         let label = match method {
             SyncMethod::AppendFdatasync => "An append and its fdatasync take",
             SyncMethod::OverwriteFdatasync => "A write and its fdatasync take",
+            SyncMethod::OverwriteFsync => "A write and its fsync take",
             SyncMethod::DirectDsync => "A write with O_DSYNC takes",
         };
         let others = measured(document).filter(|(other, ..)| *other != method);

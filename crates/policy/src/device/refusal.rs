@@ -187,6 +187,33 @@ fn unchangeable(case: &Case<'_>) -> Option<Refusal> {
     None
 }
 
+/// Refuses a disk that is one path of the multipath device `above`.
+fn multipath_member(name: &str, above: &Block) -> Option<Refusal> {
+    let others: Vec<&str> = above.below.iter().map(String::as_str).filter(|other| *other != name).collect();
+    let (paths, rescan) = match others.as_slice() {
+        [] => ("no other path is there now".to_owned(), "rescan every path that comes back".to_owned()),
+        others => {
+            let rescan = |other: &&str| {
+                let file = shell_word(&format!("/sys/block/{other}/device/rescan"));
+                format!("`echo 1 > {file}`")
+            };
+            let rescan: Vec<String> = others.iter().map(rescan).collect();
+            (format!("the other paths are {}", others.join(", ")), rescan.join(", "))
+        }
+    };
+    refuse(
+        format!(
+            "{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale ({paths})",
+            above.name
+        ),
+        format!(
+            "flush the map (`multipath -f {}`), change the disk over {name} alone, let the kernel read every other \
+             path again ({rescan}), and set the map up again (`multipath -r`)",
+            shell_word(&above.name)
+        ),
+    )
+}
+
 /// Refuses a disk that is shared with others.
 fn shared(case: &Case<'_>) -> Option<Refusal> {
     let name = &case.block.name;
@@ -194,32 +221,7 @@ fn shared(case: &Case<'_>) -> Option<Refusal> {
         let multipath =
             case.tree.text(&format!("{}/dm/uuid", above.sysfs)).is_ok_and(|uuid| uuid.starts_with("mpath-"));
         if multipath {
-            let others: Vec<&str> =
-                above.below.iter().map(String::as_str).filter(|other| *other != name).collect();
-            let (paths, rescan) = match others.as_slice() {
-                [] => {
-                    ("no other path is there now".to_owned(), "rescan every path that comes back".to_owned())
-                }
-                others => {
-                    let rescan = |other: &&str| {
-                        let file = shell_word(&format!("/sys/block/{other}/device/rescan"));
-                        format!("`echo 1 > {file}`")
-                    };
-                    let rescan: Vec<String> = others.iter().map(rescan).collect();
-                    (format!("the other paths are {}", others.join(", ")), rescan.join(", "))
-                }
-            };
-            return refuse(
-                format!(
-                    "{name} is one path of the multipath device {}: the kernel's view of the other paths would be stale ({paths})",
-                    above.name
-                ),
-                format!(
-                    "flush the map (`multipath -f {}`), change the disk over {name} alone, let the kernel read every other \
-                     path again ({rescan}), and set the map up again (`multipath -r`)",
-                    shell_word(&above.name)
-                ),
-            );
+            return multipath_member(name, above);
         }
         let action = case.tree.text(&format!("{}/md/sync_action", above.sysfs)).unwrap_or_default();
         if !matches!(action.as_str(), "" | "idle" | "frozen") {
