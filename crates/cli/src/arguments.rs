@@ -89,7 +89,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What `plumb check` takes.
+/// Arguments of `plumb check`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A check is safe on a live system: it writes to one test file of its own, takes at most a tenth of the free \
@@ -132,7 +132,7 @@ pub(crate) struct CheckArguments {
     pub(crate) detail: Detail,
 }
 
-/// What `plumb survey` takes.
+/// Arguments of `plumb survey`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A survey says for each layer what it caches and what it does with FLUSH and FUA, with the evidence. It writes \
@@ -171,7 +171,7 @@ pub(crate) struct SurveyArguments {
     pub(crate) strictness: Strictness,
 }
 
-/// What `plumb load` takes.
+/// Arguments of `plumb load`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A target is a path, a block device, #N for the Nth disk, sim:MODEL or an NBD URI. A directory with a size is a test \
@@ -303,7 +303,7 @@ pub(crate) struct ForeignArguments {
     pub(crate) arguments: Vec<String>,
 }
 
-/// What `plumb report` takes.
+/// Arguments of `plumb report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// The directory of a run, or a result of DiskSpd (XML, text) or fio (JSON); default the newest in

@@ -9,8 +9,8 @@ use crate::common::{plumb, said, scratch};
 /// Names that a shell reads as something else than one word unless they are quoted.
 const NAMES: [&str; 4] = ["my disk", "it's", "$HOME `id`", "a\"b;c"];
 
-/// Parts of `text` between backticks, where a name may hold backticks itself: from each backtick to each later
-/// one.
+/// Parts of `text` between backticks, where a name may hold backticks itself: from each backtick to each
+/// later one.
 fn commands(text: &str) -> Vec<String> {
     let ticks: Vec<usize> = text.match_indices('`').map(|(at, _)| at).collect();
     let from = |begin: usize| ticks.iter().filter(move |end| **end > begin).map(move |end| (begin, *end));

@@ -237,7 +237,8 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
     }
 }
 
-/// Returns which levels made nothing durable, if the levels differ in that: their figures are those of memory.
+/// Returns which levels made nothing durable, if the levels differ in that: their figures are those of
+/// memory.
 fn not_durable(document: &ComparisonDocument) -> Option<String> {
     let (lost, kept): (Vec<&LevelResult>, Vec<&LevelResult>) =
         document.levels.iter().partition(|level| level.counts.unsynced_writes > 0);

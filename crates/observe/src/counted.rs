@@ -114,8 +114,8 @@ fn device(counters: &DeviceCounters, seconds: f64) -> ObservedDevice {
 /// Replaces what lost events make wrong by the `counters` of the device: counts, rates and depths. What was
 /// seen of single requests stays, as a sample; the time between them and the course over time do not.
 ///
-/// The kernel counts an empty flush among the writes. `empty` completions without data were seen, and what was
-/// not seen is taken to hold as large a share of them.
+/// The kernel counts an empty flush among the writes. `empty` completions without data were seen, and what
+/// was not seen is taken to hold as large a share of them.
 pub(crate) fn corrected(
     seen: ObservedDevice,
     empty: u64,

@@ -92,7 +92,8 @@ pub fn observe(
     Ok(document)
 }
 
-/// Puts the busiest device first where all are observed; else those stay first that the target is directly on.
+/// Puts the busiest device first where all are observed; else those stay first that the target is directly
+/// on.
 fn in_order(target: &Target, devices: &mut [ObservedDevice]) {
     if target.is_all() {
         devices.sort_by_key(|device| std::cmp::Reverse(device.requests()));
@@ -192,7 +193,8 @@ fn by_events(
     Ok(document)
 }
 
-/// Returns what is to be said of requests that were to be kept: of which device they are, and why not all are.
+/// Returns what is to be said of requests that were to be kept: of which device they are, and why not all
+/// are.
 fn notes_on_requests(target: &Target, not_kept: Option<io::Error>) -> Vec<String> {
     let first = target.devices.first().filter(|_| target.devices.len() > 1);
     let alone = first.map(|device| format!("The requests that are kept are those of {} alone.", device.name));

@@ -59,10 +59,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Returns the part of the target that stands for the bytes from `from` until `until` of a device that was
-    /// touched until `end`: all ranges of a device that reaches further than the target are scaled alike. At
-    /// least `longest` bytes long.
-    fn range(&self, (from, until, end): (u64, u64, u64), longest: u64) -> ByteRange {
+    /// Returns the part of the target that stands for the bytes from `from` until `until` of a device that
+    /// was touched until `end`: all ranges of a device that reaches further than the target are scaled alike.
+    /// At least `longest` bytes long.
+    fn range(&self, from: u64, until: u64, end: u64, longest: u64) -> ByteRange {
         let whole = |bytes: u64| bytes - bytes % GRID;
         let scaled = |byte: u64| match end > self.size.0 {
             true => whole((u128::from(byte) * u128::from(self.size.0) / u128::from(end)) as u64),
@@ -146,7 +146,7 @@ impl Of<'_> {
         let (from, until) = (direction.from_byte.unwrap_or(0), direction.until_byte.unwrap_or(self.end));
         let split = BlockSplit(self.class.percents.clone());
         let longest = split.max().0;
-        let range = target.range((from, until, self.end), longest);
+        let range = target.range(from, until, self.end, longest);
         // As many operations, not the same time: random arrivals differ in number.
         let ios = direction.ios as f64 * self.share;
         let rate = ios / self.seconds;

@@ -1,4 +1,5 @@
-//! Directories to mount at, and to make files in. A plumb that is killed leaves its own behind, and the next one removes it.
+//! Directories to mount at, and to make files in. A plumb that is killed leaves its own behind, and the next
+//! one removes it.
 
 use std::fs;
 use std::io;

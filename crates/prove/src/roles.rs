@@ -73,8 +73,8 @@ impl Roles {
         longest
     }
 
-    /// Returns the roles of the blocks of a [`Layout`] before an event of its recording: files by the names that
-    /// they had then, or last.
+    /// Returns the roles of the blocks of a [`Layout`] before an event of its recording: files by the names
+    /// that they had then, or last.
     pub fn of_layout(layout: &Layout, recording: &Recording, event: usize) -> Self {
         let mut names: BTreeMap<Inode, (Inode, PathBuf)> = BTreeMap::new();
         for (_, happened) in recording.events.iter().take(event) {

@@ -1,5 +1,6 @@
 //! The POSIX model against a slow oracle, which enumerates the states of every short trace from the rules
-//! alone: every set of changes, in the order of the calls, that keeps what is durable and what survivors need.
+//! alone: every set of changes, in the order of the calls, that keeps what is durable and what survivors
+//! need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

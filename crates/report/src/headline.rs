@@ -287,8 +287,8 @@ fn quality(document: &RunDocument) -> String {
 /// Rules that find others at work on the machine or its devices.
 const BUSY: [&str; 2] = ["device-shared-with-others", "steal"];
 
-/// Returns what others did on the machine while the figures behind `verdicts` were measured; `None` if no rule
-/// found any.
+/// Returns what others did on the machine while the figures behind `verdicts` were measured; `None` if no
+/// rule found any.
 pub fn machine_busy(verdicts: &[Finding]) -> Option<String> {
     let found = verdicts.iter().filter(|finding| BUSY.contains(&finding.id.as_str()));
     let mut words: Vec<&str> =

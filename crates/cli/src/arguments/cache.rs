@@ -9,7 +9,7 @@ use plumb_cache::{Layout, Mode, Uuid};
 use super::exports::ExportArguments;
 use super::output::Printed;
 
-/// What `plumb cache` takes.
+/// Arguments of `plumb cache`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
 pub(crate) struct CacheArguments {

@@ -8,7 +8,7 @@ use plumb_block::Bytes;
 use super::exports::{ExportArguments, Switch};
 use super::output::Printed;
 
-/// What `plumb drive` takes.
+/// Arguments of `plumb drive`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
 pub(crate) struct DriveArguments {

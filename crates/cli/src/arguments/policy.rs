@@ -9,7 +9,7 @@ use plumb_state::places::{CLAIMS, DESIRED_STATES, JOURNALS, PERSISTENCE};
 
 use crate::arguments::output::{OutputArguments, Printed};
 
-/// What `plumb policy` takes.
+/// Arguments of `plumb policy`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A write cache has one of three states: off (no volatile cache; Windows: quick removal), on (a volatile cache, and the \

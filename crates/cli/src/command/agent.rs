@@ -22,7 +22,7 @@ use crate::strictness::Strictness;
 use crate::surroundings::time_of_day;
 use crate::{leftovers, stop, traces};
 
-/// What `plumb agent` takes.
+/// Arguments of `plumb agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
     /// Answer over stdin and stdout

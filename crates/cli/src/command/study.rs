@@ -27,7 +27,7 @@ The studies:
 On simulated drives they take seconds, and the same seed gives the same figures on every machine. --on runs on a real target what can be had
 there; its safety is that of `plumb load`. Exit codes: 0 done, also if a figure did not come out, which is said; 3 interrupted.";
 
-/// What `plumb study` takes.
+/// Arguments of `plumb study`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StudyArguments {

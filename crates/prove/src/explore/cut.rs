@@ -153,9 +153,9 @@ impl<'a> Cut<'a> {
         found
     }
 
-    /// Returns the pieces by the spot in which alone each lies, and each of the others by itself: those that lie
-    /// in several spots, or that others need. In one spot the last of the survivors decides, so that at most
-    /// one of its pieces has to survive for each state.
+    /// Returns the pieces by the spot in which alone each lies, and each of the others by itself: those that
+    /// lie in several spots, or that others need. In one spot the last of the survivors decides, so that at
+    /// most one of its pieces has to survive for each state.
     pub(super) fn alternatives(&self) -> Vec<Vec<usize>> {
         let mut by_spot: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut alternatives = Vec::new();

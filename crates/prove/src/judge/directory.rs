@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::parameters::Judge;
-use super::results::Checked;
+use super::results::{Checked, outcome};
 use crate::error::{Result, cannot};
 use crate::explore::OwnedState;
 use crate::mount_point::{MountPoint, remove_tree};
@@ -20,7 +20,7 @@ pub(super) struct StateDirectory {
     scratch: MountPoint,
 }
 
-/// What a thread needs that makes states in a directory and checks them.
+/// Parts that a thread needs to make states in a directory and check them.
 #[derive(Clone)]
 pub(super) struct DirectorySite {
     recording: Arc<Recording>,
@@ -54,8 +54,8 @@ impl StateDirectory {
 }
 
 impl DirectorySite {
-    /// Makes a state. Returns the blocks that were looked up for it, of those that may differ between states, in
-    /// the order in which they were: another state that holds the same in these is the same tree.
+    /// Makes a state. Returns the blocks that were looked up for it, of those that may differ between states,
+    /// in the order in which they were: another state that holds the same in these is the same tree.
     pub(super) fn make(&self, state: &OwnedState) -> Result<Vec<(u64, Content)>> {
         let (mut looked_up, mut seen) = (Vec::new(), HashSet::new());
         let Recording { contents, logical_block, .. } = &*self.recording;
@@ -74,9 +74,9 @@ impl DirectorySite {
     /// Makes the state, lets the subject look, and removes it.
     pub(super) fn checked(&self, subject: &dyn Subject, state: &OwnedState) -> Result<Checked> {
         let read = self.make(state)?;
-        let outcome = super::workers::outcome(subject, &self.path, state.required);
+        let looked = outcome(subject, &self.path, state.required);
         remove_tree(&self.path).map_err(cannot(format!("remove {}", self.path.display())))?;
-        let outcome = match outcome? {
+        let outcome = match looked? {
             Outcome::Failed { class, words } => {
                 Outcome::Failed { class, words: words.replace(&self.path.display().to_string(), ".") }
             }

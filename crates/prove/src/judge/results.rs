@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use plumb_state::sealed_lines::{decode, encode};
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ use super::parameters::Judge;
 use crate::error::{Error, Result, cannot};
 use crate::explore::State;
 use crate::recording::Content;
-use crate::subject::Outcome;
+use crate::subject::{Outcome, Subject};
 
 const SCHEMA: &str = "plumb/checks/2";
 
@@ -21,6 +23,12 @@ pub(super) struct Checked {
     pub(super) outcome: Outcome,
     /// Blocks that the check read, among those that may differ between states.
     pub(super) read: Vec<(u64, Content)>,
+}
+
+/// Lets the subject look at what is at `path`.
+pub(super) fn outcome(subject: &dyn Subject, path: &Path, required: Option<u64>) -> Result<Outcome> {
+    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
+    checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))?
 }
 
 /// The two halves of the hash of a state, and what had to be found in it.

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,8 +17,8 @@ use rustix::mount::UnmountFlags;
 use super::attached::{Attached, Place};
 use super::directory::{DirectorySite, StateDirectory};
 use super::parameters::Judge;
-use super::results::Checked;
-use crate::error::{Error, ErrorKind, Result, cannot};
+use super::results::{Checked, outcome};
+use crate::error::{ErrorKind, Result, cannot};
 use crate::explore::OwnedState;
 use crate::file_system::Mounted;
 use crate::subject::{Outcome, Subject};
@@ -175,12 +174,6 @@ impl Workers {
 
 /// Why no more is judged after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
-
-/// Lets the subject look at what is at `path`.
-pub(super) fn outcome(subject: &dyn Subject, path: &Path, required: Option<u64>) -> Result<Outcome> {
-    let checked = catch_unwind(AssertUnwindSafe(|| subject.check(path, required)));
-    checked.map_err(|_| Error::failed(subject.name(), "its check panicked"))?
-}
 
 /// Mounts the state, unless the subject looks at the bare device, lets it look, and unmounts it.
 fn checked(place: &Place, subject: &dyn Subject, state: OwnedState) -> Result<Checked> {

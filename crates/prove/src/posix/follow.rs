@@ -35,13 +35,13 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(metadata: &Metadata) -> Self {
+    fn new(metadata: &Metadata) -> Self {
         Self { number: metadata.ino(), born: metadata.created().ok() }
     }
 }
 
 /// File that is mapped so that stores change it.
-struct Mapped {
+struct MappedFile {
     inode: Inode,
     number: u64,
     file: File,
@@ -66,7 +66,7 @@ struct Place {
 struct IsNew(bool);
 
 /// Recording of a program, and what is known about it.
-pub(crate) struct Followed {
+pub(crate) struct Trail {
     pub(crate) recording: Recording,
     pub(crate) layout: Layout,
     /// Events at which the work begins and has ended.
@@ -88,7 +88,7 @@ pub(crate) struct Follower {
     root: PathBuf,
     device: u64,
     inodes: HashMap<Identity, Inode>,
-    mapped: Vec<Mapped>,
+    mapped: Vec<MappedFile>,
     /// Sync calls of the line that is being read, with the time at which they began.
     pending: Vec<(Sync, Nanos)>,
     control: File,
@@ -115,7 +115,7 @@ impl Follower {
         let mut follower = Self {
             model,
             device: metadata.dev(),
-            inodes: HashMap::from([(Identity::of(&metadata), Inode::ROOT)]),
+            inodes: HashMap::from([(Identity::new(&metadata), Inode::ROOT)]),
             mapped: Vec::new(),
             pending: Vec::new(),
             control: fifo,
@@ -177,14 +177,15 @@ impl Follower {
 
     /// Takes a sync call that was made in place of the program.
     pub(crate) fn synced_in_place(&mut self, path: &Path) {
-        let inode = fs::metadata(path).ok().and_then(|found| self.inodes.get(&Identity::of(&found)).copied());
+        let inode =
+            fs::metadata(path).ok().and_then(|found| self.inodes.get(&Identity::new(&found)).copied());
         if let Some(inode) = inode {
             self.persist(Sync::Inode(inode), Nanos(u64::MAX));
         }
     }
 
     /// Takes the end of the program.
-    pub(crate) fn finish(mut self) -> Followed {
+    pub(crate) fn finish(mut self) -> Trail {
         self.model.set_time(self.now(), self.now());
         self.compare_mapped();
         self.acknowledged();
@@ -202,7 +203,7 @@ impl Follower {
                 path.display()
             ));
         }
-        Followed {
+        Trail {
             layout: self.model.layout().clone(),
             from: self.from,
             until,
@@ -315,7 +316,7 @@ impl Follower {
         let is_durable = is_durable && !matches!(call.name.as_str(), "ftruncate" | "fallocate");
         if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
             match written {
-                // What was written before the call is there, too.
+                // Data written before the call is there, too.
                 Some(range) => self.pending.push((Sync::Range(inode, range), self.now())),
                 None => {
                     let what = format!("{} through a descriptor with O_DSYNC or O_SYNC", call.name);
@@ -349,7 +350,7 @@ impl Follower {
         let Some((inode, file)) = self.descriptor(call, 4).filter(|_| is_writable) else { return };
         let Ok(metadata) = file.metadata() else { return };
         if !self.mapped.iter().any(|mapped| mapped.inode == inode) {
-            self.mapped.push(Mapped { inode, number: metadata.ino(), file });
+            self.mapped.push(MappedFile { inode, number: metadata.ino(), file });
         }
         self.seen_in_part.insert(
             "mapped memory was compared with its file at each system call: what it held between is not seen"
@@ -389,7 +390,7 @@ impl Follower {
         let link = PathBuf::from(format!("/proc/{}/fd/{number}", call.thread));
         // A descriptor that is closed already was none that the call could use.
         let (file, metadata) = self.open(&link, path)?;
-        let known = self.inodes.get(&Identity::of(&metadata)).copied();
+        let known = self.inodes.get(&Identity::new(&metadata)).copied();
         let inode = known.or_else(|| {
             // Nameless, as a file of O_TMPFILE.
             let inode = (metadata.nlink() == 0 && metadata.is_file()).then(|| self.make(&metadata, None))?;
@@ -428,7 +429,7 @@ impl Follower {
 
     /// Returns the known inode at a path, whose last part is not followed.
     fn inode_at(&self, path: &Path) -> Option<Inode> {
-        self.inodes.get(&Identity::of(&fs::symlink_metadata(path).ok()?)).copied()
+        self.inodes.get(&Identity::new(&fs::symlink_metadata(path).ok()?)).copied()
     }
 
     /// Makes the model have what a name is of.
@@ -449,7 +450,7 @@ impl Follower {
                 return;
             }
         };
-        let known = self.inodes.get(&Identity::of(&metadata)).copied();
+        let known = self.inodes.get(&Identity::new(&metadata)).copied();
         let known = known.filter(|_| !is_new.0 || visible.is_some());
         match known {
             Some(inode) if visible == Some(inode) => {}
@@ -470,7 +471,7 @@ impl Follower {
     fn make(&mut self, metadata: &Metadata, path: Option<&Path>) -> Inode {
         let object = object(metadata, path);
         let inode = self.model.make(object);
-        self.inodes.insert(Identity::of(metadata), inode);
+        self.inodes.insert(Identity::new(metadata), inode);
         inode
     }
 
@@ -513,13 +514,13 @@ impl Follower {
     /// Makes the model have the contents of the file at a path, if there is one.
     fn compare_path(&mut self, path: &Path) {
         let Some((file, metadata)) = self.open(path, path) else { return };
-        if let Some(inode) = self.inodes.get(&Identity::of(&metadata)).copied() {
+        if let Some(inode) = self.inodes.get(&Identity::new(&metadata)).copied() {
             self.compare_file(inode, &file, None);
         }
     }
 
-    /// Opens a file or directory to read it; `None` if it is gone, something else, or cannot be read, which is
-    /// told of its name.
+    /// Opens a file or directory to read it; `None` if it is gone, something else, or cannot be read, which
+    /// is told of its name.
     fn open(&mut self, path: &Path, name: &Path) -> Option<(File, Metadata)> {
         let opened = fs::metadata(path).and_then(|found| match found.is_file() || found.is_dir() {
             true => File::open(path).map(Some),

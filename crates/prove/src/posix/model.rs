@@ -203,7 +203,8 @@ impl Model {
         }
     }
 
-    /// Changes the size of a file and removes the blocks beyond it. The rest of its last block is zeroes then.
+    /// Changes the size of a file and removes the blocks beyond it. The rest of its last block is zeroes
+    /// then.
     pub fn set_size(&mut self, file: Inode, size: u64) {
         if size == self.size(file) {
             return;
@@ -233,7 +234,8 @@ impl Model {
         self.persist(&places, until);
     }
 
-    /// Makes a range of bytes of a file durable as it was `until` then, and the first size that reaches its end.
+    /// Makes a range of bytes of a file durable as it was `until` then, and the first size that reaches its
+    /// end.
     pub fn fsync_range(&mut self, file: Inode, range: Range<u64>, until: Nanos) {
         let block = self.recording.logical_block.0;
         let numbers = range.start / block..range.end.div_ceil(block);

@@ -32,12 +32,12 @@ pub enum Node {
     /// Symbolic link to this path.
     Link(PathBuf),
     /// Name of a file.
-    File(Contained),
+    File(FileContents),
 }
 
 /// File in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contained {
+pub struct FileContents {
     /// Number of the file: two names of one file have the same.
     pub inode: Inode,
     /// Permissions of the file.
@@ -59,7 +59,7 @@ impl Index {
                 Some(Object::File(mode)) => {
                     let size = self.size(inode, contents, content);
                     let blocks = self.blocks(inode, size, block, content);
-                    Node::File(Contained { inode, mode: *mode, size: Bytes(size), blocks })
+                    Node::File(FileContents { inode, mode: *mode, size: Bytes(size), blocks })
                 }
                 None => return Ok::<(), Infallible>(()),
             };
@@ -104,7 +104,7 @@ impl Tree {
         Ok(())
     }
 
-    fn make_file(&self, of: &Contained, path: &Path, contents: &Contents) -> io::Result<()> {
+    fn make_file(&self, of: &FileContents, path: &Path, contents: &Contents) -> io::Result<()> {
         let file = File::create_new(path)?;
         let mut length = 0;
         for (number, content) in &of.blocks {

@@ -77,7 +77,7 @@ fn surviving(command: &Command, lost: &[u64], durable: &Image) -> u64 {
     let lost: BTreeSet<u64> = lost.iter().copied().collect();
     let changes = |lba: &u64| !lost.contains(lba) && durable.content(*lba) != command.content(*lba);
     if command.contents.is_empty() {
-        // It may be as long as the device: only what is not zeroes yet changes.
+        // The range may be as long as the device: only what is not zeroes yet changes.
         return durable.blocks_in(command.range).map(|(lba, _)| lba).filter(changes).count() as u64;
     }
     (command.range.lba.0..command.range.end().0).filter(changes).count() as u64
@@ -181,7 +181,7 @@ impl Case<'_> {
                 Event::Submitted(_) | Event::Persisted(_) | Event::Marked(_) => {}
             }
         }
-        // What led to the first command began before it.
+        // The call that led to the first command began before it.
         let begin = time_of(self.recording, begin.saturating_sub(1));
         let end = time_of(self.recording, until);
         let calls = self.recorded.calls.iter();

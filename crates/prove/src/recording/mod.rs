@@ -26,7 +26,8 @@ pub enum Event {
     Completed(CommandId),
     /// The command failed, or the device gave no answer.
     Failed(CommandId),
-    /// The command became durable by itself, without a flush: by a sync call of a file system that is modelled.
+    /// The command became durable by itself, without a flush: by a sync call of a file system that is
+    /// modelled.
     Persisted(CommandId),
     /// The application said that what it calls by this number is done: from here on it must survive.
     Acknowledged(u64),
@@ -44,8 +45,8 @@ pub struct Command {
     /// Content that each block of a write is to hold; empty for other commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Content>,
-    /// First command of a group that survives or is lost as a whole, such as the two entries of a rename; `None`
-    /// for a command on its own. The first command of a group names itself.
+    /// First command of a group that survives or is lost as a whole, such as the two entries of a rename;
+    /// `None` for a command on its own. The first command of a group names itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<CommandId>,
     /// Earlier groups, by their first commands, that survive wherever this command does.

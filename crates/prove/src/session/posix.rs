@@ -13,7 +13,7 @@ use super::strace::Trace;
 use crate::error::{Error, ErrorKind, Result, cannot};
 use crate::file_system::FileSystem;
 use crate::mount_point::MountPoint;
-use crate::posix::{Followed, Follower, Model, Unwritten};
+use crate::posix::{Follower, Model, Trail, Unwritten};
 use crate::subject::Subject;
 use crate::trace::{Traced, Tracer};
 
@@ -23,8 +23,8 @@ pub const BY_SYSTEM_CALLS: &str = "system calls";
 /// Records the work of `subject` in a directory.
 ///
 /// # Errors
-/// If nothing could be recorded. A program that fails after an acknowledgement, or a `stop` during the work, is
-/// not an error: what was recorded until then is returned.
+/// If nothing could be recorded. A program that fails after an acknowledgement, or a `stop` during the work,
+/// is not an error: what was recorded until then is returned.
 pub(super) fn record_system_calls(
     subject: &dyn Subject,
     options: &RecordOptions,
@@ -67,13 +67,8 @@ pub(super) fn record_system_calls(
     Ok((recorded(followed, &traced, began, ended_because), traced))
 }
 
-fn recorded(
-    followed: Followed,
-    traced: &Traced,
-    began: SystemTime,
-    ended_because: Option<String>,
-) -> Recorded {
-    let Followed { recording, layout, from, until, unseen, seen_in_part, notes, .. } = followed;
+fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: Option<String>) -> Recorded {
+    let Trail { recording, layout, from, until, unseen, seen_in_part, notes, .. } = followed;
     let mut facts = facts(&recording, from, until);
     facts.size = recording.size.0;
     facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;

@@ -64,8 +64,8 @@ impl Tracer {
         Self::begin(root, injections, writeback, None)
     }
 
-    /// Gets ready as [`start`](Self::start) does, and hands each call to `follower` while its thread is held. What
-    /// the program would write by io_uring or aio is refused to it.
+    /// Gets ready as [`start`](Self::start) does, and hands each call to `follower` while its thread is held.
+    /// What the program would write by io_uring or aio is refused to it.
     ///
     /// # Errors
     /// As [`start`](Self::start).

@@ -30,9 +30,8 @@ impl SimulatedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, after the time of a call that copies nothing.
-    /// Returns how much of all files is dirty in memory: the bytes that a power cut takes and no write-back has
-    /// begun to save.
+    /// The state, after the time of a call that copies nothing. Returns how much of all files is dirty in
+    /// memory: the bytes that a power cut takes and no write-back has begun to save.
     pub fn dirty_bytes(&self) -> Bytes {
         Bytes(self.lock().dirty_pages() * PAGE.0)
     }

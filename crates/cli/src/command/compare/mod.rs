@@ -82,7 +82,7 @@ pub(crate) fn of_hosts(option: Arg) -> Arg {
     }
 }
 
-/// What `plumb compare` takes.
+/// Arguments of `plumb compare`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArguments {

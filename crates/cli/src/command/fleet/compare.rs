@@ -32,7 +32,7 @@ and what was there is put back after it; cache= and fs= need a place on each mac
 The result is a comparison, so it has no metrics of hosts: --format prometheus is refused. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
 is exceeded, 3 interrupted, a host is missing, or a limit is not decided.";
 
-/// What `plumb fleet compare` takes.
+/// Arguments of `plumb fleet compare`.
 #[derive(Debug, Args)]
 #[command(mut_args(compare::of_hosts), after_help = EXAMPLES)]
 pub(super) struct FleetCompareArguments {

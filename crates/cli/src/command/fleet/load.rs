@@ -15,7 +15,7 @@ use crate::command::load::meaning;
 use crate::exit::{Exit, Refusal};
 use crate::terminal;
 
-/// What `plumb fleet load` takes.
+/// Arguments of `plumb fleet load`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each host runs the workload on its own targets; {host} in the name of a target stands for the name of the host, and each host \

@@ -41,7 +41,7 @@ The launcher's words are followed by the remote command as one word, as ssh take
 given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit \
 codes: 1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.";
 
-/// What `plumb fleet` takes.
+/// Arguments of `plumb fleet`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FleetArguments {

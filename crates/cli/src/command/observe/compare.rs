@@ -10,7 +10,7 @@ use crate::arguments::output::Printed;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// What `plumb observe compare` takes.
+/// Arguments of `plumb observe compare`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Syncs by process, flushes, sizes, mix and bursts of both, side by side. Each observation is one value, and they were not \

@@ -51,7 +51,7 @@ afterwards; without it the counters are left. Ctrl-C ends the observation and ke
 Recording events costs the programs that are observed: a load that saturates a processor ran 18 to 32 % slower in pairs of runs with and \
 without (`cargo xtask bench observe` measures it on a machine); one that waits for its device loses next to nothing.";
 
-/// What `plumb observe` takes.
+/// Arguments of `plumb observe`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct ObserveArguments {
@@ -83,8 +83,8 @@ pub(crate) struct ObserveArguments {
     #[arg(long, conflicts_with_all = ["no_record", "counters", "from"])]
     requests: bool,
 
-    /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its size,
-    /// and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
+    /// Print a workload of the same kind, which `plumb load` runs, for TARGET: offsets are scaled to its
+    /// size, and trims are left out where it takes none. Without TARGET for sim:nearline-4tb
     #[arg(
         long,
         value_name = "TARGET",

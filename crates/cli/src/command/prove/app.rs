@@ -44,7 +44,7 @@ A cut of the power is simulated; nothing is written but files of plumb's own. It
 with --fs posix strace alone. Exit codes: 0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or
 seen.";
 
-/// What `plumb prove app` takes.
+/// Arguments of `plumb prove app`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AppArguments {

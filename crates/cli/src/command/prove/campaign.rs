@@ -18,7 +18,7 @@ use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// What `plumb prove campaign` takes.
+/// Arguments of `plumb prove campaign`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "This machine is the witness, and must keep its power. With --on the writer runs on another machine: \

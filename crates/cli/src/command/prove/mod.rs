@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 
 use crate::exit::Exit;
 
-/// What `plumb prove` takes.
+/// Arguments of `plumb prove`.
 #[derive(Debug, Args)]
 pub(crate) struct ProveArguments {
     #[command(subcommand)]

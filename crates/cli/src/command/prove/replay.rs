@@ -25,7 +25,7 @@ use crate::{stop, terminal};
 /// How often whoever waits for a key looks for signals.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What `plumb prove replay` takes.
+/// Arguments of `plumb prove replay`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 1 the state fails as it did, 0 with --mount, 3 the checker says something else now. It takes root, FUSE \

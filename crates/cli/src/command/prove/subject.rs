@@ -12,7 +12,7 @@ use plumb_prove::subject::{Outcome, Subject, named};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// What `plumb prove subject` takes.
+/// Arguments of `plumb prove subject`.
 #[derive(Debug, Args)]
 pub(crate) struct SubjectArguments {
     /// The subject, as `plumb prove app` takes it

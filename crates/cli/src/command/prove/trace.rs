@@ -19,7 +19,7 @@ use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
 use crate::{stop, terminal};
 
-/// What `plumb prove trace` takes.
+/// Arguments of `plumb prove trace`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
     /// Look at files beneath this directory; default: the one where the program starts

@@ -16,7 +16,7 @@ use crate::arguments::output::Printed;
 use crate::exit::Exit;
 use crate::{stop, terminal};
 
-/// What `plumb prove verify` takes.
+/// Arguments of `plumb prove verify`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "It reads only. Exit code 1: something that was acknowledged as durable is not there."

@@ -15,7 +15,7 @@ use plumb_prove::witness::serve;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// What `plumb prove witness` takes.
+/// Arguments of `plumb prove witness`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --listen it serves one writer on its stdin and stdout: plumb prove writer /dev/sdX \

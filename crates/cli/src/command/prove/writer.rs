@@ -20,7 +20,7 @@ const SIZE: Bytes = Bytes::mib(1024);
 /// How many writes may be issued beyond what the witness has confirmed, or the depth if that is more.
 const WINDOW: u64 = 256;
 
-/// What `plumb prove writer` takes.
+/// Arguments of `plumb prove writer`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "It writes until the power goes, or --seconds are over. Then: plumb prove verify TARGET --witness W.\n\
