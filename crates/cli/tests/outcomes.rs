@@ -57,7 +57,7 @@ other() { kind=$1; make "$@"; mount -o loop -t "$kind" i.img m 2>/dev/null || sk
 memory() { mkdir -p t; mount -t tmpfs none t; }
 layers() { mkdir -p low up work o; mount -t overlay overlay -o "lowerdir=low,upperdir=${1:-up},workdir=${2:-work}$3" o \
   2>/dev/null || skip "no overlay here"; }
-fuse() { need fuse2fs; make ext4 48M -F; L=$(losetup -f --show i.img); losetup -d "$L" & exec 9<"$L"; wait; fuse2fs "$L" m -o rw \
+fuse() { need fuse2fs; make ext4 48M -F; L=$(losetup -f --show i.img); exec 9<"$L"; losetup -d "$L"; fuse2fs "$L" m -o rw \
   >/dev/null 2>&1 || skip "no FUSE here"; }
 apart() { unshare -m --propagation private sh -c "$1; touch m/f; exec 3<>m/f; echo ready; exec sleep 60" >ready 2>/dev/null & A=$!
   trap 'kill $A 2>/dev/null || :' EXIT; for i in $(seq 100); do [ -s ready ] && break; sleep 0.05; done; [ -s ready ] || skip "no namespace"; }

@@ -266,6 +266,38 @@ fn document_named(recording: &mut RunRecording, name: &str) {
     name.clone_into(&mut recording.document.target);
 }
 
+/// Opens a page with all parts unfolded: folded charts are drawn when they are shown.
+fn open_unfolded(html: &str, name: &str) -> Option<Seen> {
+    open(&html.replace("<details", "<details open"), name)
+}
+
+/// Checks that all charts of a recording are drawn, and that its script and names do no harm.
+fn assert_drawn(recording: &RunRecording, seen: &Seen, name: &str) {
+    assert!(seen.dom.contains("data-drawn=\"\""), "{name}: the script did not end: {}", seen.said);
+    assert!(!seen.said.contains("CONSOLE") && !seen.dom.contains("<img"), "{name}: {}", seen.said);
+    assert_eq!(seen.dom.matches("<canvas").count(), charts(recording), "{name}: a chart is missing");
+}
+
+#[test]
+fn every_sample_draws_without_an_error() {
+    for name in common::NAMES {
+        let recording = common::recording(name);
+        let Some(seen) = open_unfolded(&page(&recording), name) else { return };
+        assert_drawn(&recording, &seen, name);
+    }
+}
+
+#[test]
+fn every_load_draws_without_an_error_and_stays_small() {
+    for name in common::LOADS {
+        let recording = common::load_recording(name);
+        let html = page(&recording);
+        assert!(html.len() < 260 * 1024, "{name}: {} bytes", html.len());
+        let Some(seen) = open_unfolded(&html, name) else { return };
+        assert_drawn(&recording, &seen, name);
+    }
+}
+
 #[test]
 fn a_hostile_name_stays_text() {
     let recording = common::recording("interrupted");
