@@ -8,7 +8,7 @@
 //! Invariant: a slot is on the free list, or owned by exactly one `BufferMut`, or shared by `owners` >= 1
 //! `Buffer`s.
 
-#![expect(unsafe_code, reason = "buffers hand out disjoint parts of one aligned allocation")]
+#![expect(unsafe_code, reason = "buffers hand out disjoint parts of one allocation")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -36,14 +36,17 @@ pub struct PoolShape {
 pub struct Pool(Arc<Slab>);
 
 struct Slab {
+    /// First address in `memory` that is aligned as the shape has it, and how many bytes the buffers take.
     base: NonNull<u8>,
+    total: usize,
+    memory: NonNull<u8>,
     layout: Layout,
     stride: usize,
     owners: Box<[AtomicU32]>,
     free: Mutex<Vec<u32>>,
 }
 
-// SAFETY: `base` points to memory that the slab alone owns; access to each slot is governed by the ownership
+// SAFETY: `base` and `memory` point to memory that the slab alone owns; access to each slot is governed by the ownership
 // invariant of the module, the free list by its mutex.
 unsafe impl Send for Slab {}
 // SAFETY: as above; shared access hands out disjoint slots only.
@@ -68,14 +71,20 @@ impl Pool {
             .checked_mul(shape.count as usize)
             .filter(|total| *total > 0)
             .ok_or_else(|| invalid("total size"))?;
-        let layout = Layout::from_size_align(total, alignment).map_err(|_| invalid("alignment"))?;
+        // The allocator fills memory that it is to align with zeroes by itself, which makes all of it resident.
+        // Memory that is aligned here costs nothing until a buffer is used.
+        let layout = Layout::from_size_align(total, alignment)
+            .and_then(|aligned| Layout::array::<u8>(total + aligned.align() - 1))
+            .map_err(|_| invalid("alignment"))?;
         // SAFETY: the layout has a non-zero size.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| {
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| {
             Error::new(ErrorKind::Os(Errno(12)), "allocate", format!("{total} bytes of buffers"))
         })?;
+        // SAFETY: the offset is below `alignment`, and the layout has as many bytes more.
+        let base = unsafe { memory.add(memory.align_offset(alignment)) };
         let owners = (0..shape.count).map(|_| AtomicU32::new(0)).collect();
         let free = Mutex::new((0..shape.count).rev().collect());
-        Ok(Self(Arc::new(Slab { base, layout, stride, owners, free })))
+        Ok(Self(Arc::new(Slab { base, total, memory, layout, stride, owners, free })))
     }
 
     /// A buffer of `length` bytes, or `None` if all are in use or none is that large. Its bytes are what the
@@ -99,7 +108,7 @@ impl Pool {
     /// The start and the length of the pool's memory: what a device registers. The memory stays valid for as
     /// long as the pool or any of its buffers lives.
     pub fn region(&self) -> (NonNull<u8>, usize) {
-        (self.0.base, self.0.layout.size())
+        (self.0.base, self.0.total)
     }
 
     /// Returns true if both handles are to the same pool.
@@ -129,7 +138,7 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and the last buffer is gone, since each holds the slab.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) }
     }
 }
 

@@ -113,7 +113,7 @@ impl<T: Clone> Window<T> {
             }
         });
         let mut remainders: Vec<Remainder> = drawn.collect();
-        // What is in flight landed some time between its submission and now.
+        // A command in flight landed some time between its submission and now.
         for one in remainders.iter_mut().filter(|one| !self.commands[&one.id].span.is_completed()) {
             one.landed = one.submitted + below(chance, self.now - one.submitted + 1);
         }

@@ -17,7 +17,8 @@ impl<T: Clone> Window<T> {
             self.commands.remove(&id);
             return;
         }
-        // What does nothing for certain stays one of the candidates until something newer is durable.
+        // A discard that need not zero its blocks stays one of the candidates until something newer is
+        // durable.
         if command.kind.displaces() {
             self.for_each_run(range, |window, run| window.decide(run, id, store));
         }
@@ -66,7 +67,7 @@ impl<T: Clone> Window<T> {
         let one = &self.commands[&id];
         let landed_later =
             |other: &u64| self.commands[other].is_decisive() && self.commands[other].landed() > one.landed();
-        // What a durable command has stored that landed later stays.
+        // Content that a durable command has stored stays if that command landed later.
         if !ids.iter().any(landed_later) {
             store(run, &one.content);
         }

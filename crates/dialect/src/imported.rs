@@ -319,8 +319,8 @@ fn pieces(
     read: fn(&str, &str) -> Result<Imported, Error>,
 ) -> Result<Vec<Imported>, Error> {
     let marks = text.match_indices(mark).map(|(at, _)| if ends { at + mark.len() } else { at });
-    // What stands before the first mark that begins a result belongs to it, and what follows the last that
-    // ends one.
+    // Text before the first mark that begins a result belongs to that result, and so does text after the last
+    // mark that ends one.
     let mut inner: Vec<usize> = marks.collect();
     let outer = if ends { inner.len().checked_sub(1) } else { Some(0).filter(|_| !inner.is_empty()) };
     outer.map(|outer| inner.remove(outer));

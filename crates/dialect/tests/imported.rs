@@ -141,7 +141,7 @@ fn failures_of_fio_are_found() {
 
 #[test]
 fn every_version_has_its_units() {
-    // As fio 2.15 printed it: 64,000 KiB/s for 10 s, times in microseconds.
+    // Figures as fio 2.15 printed them: 64,000 KiB/s for 10 s, times in microseconds.
     let clat = json!({"min": 500, "max": 9000, "mean": 995.0, "stddev": 200.0,
         "percentile": {"1.000000": 510, "50.000000": 980, "99.000000": 2000, "99.900000": 4000}});
     let lat = json!({"min": 504, "max": 9010, "mean": 999.0, "stddev": 201.0});
@@ -285,7 +285,7 @@ fn reading_back_is_a_phase_of_its_own() {
     assert_eq!((verification.total.read.ios, verification.total.write.ios), (4096, 0));
     let rate = job["write"]["io_bytes"].as_f64().unwrap() / (job["write"]["runtime"].as_f64().unwrap() / 1e3);
     assert!((work.total.write.bytes_per_second / rate - 1.0).abs() < 1e-9);
-    // What is read back between the writes cannot be told from them in time.
+    // Reads that verify between the writes cannot be told apart from the writes in time.
     let text = fio(here.path(), &format!("{LOAD} --rw=write --verify=md5 --verify_backlog=16"));
     let document = one(&text);
     assert_eq!((document.spans.len(), document.total.read.ios), (1, 256));

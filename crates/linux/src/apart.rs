@@ -196,7 +196,7 @@ mod tests {
         });
         assert_eq!(seen.unwrap().wait().unwrap(), -1, "it is closed there");
         drop(writer);
-        // It would wait for ever if the other thread still had the other end.
+        // The read would block for ever if the other thread still had the other end open.
         assert_eq!(reader.read(&mut [0]).unwrap(), 0);
         File::open("/dev/null").unwrap();
     }

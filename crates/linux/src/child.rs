@@ -117,7 +117,7 @@ pub struct Ended {
 /// Fails as fork(2), execve(2), pidfd_open(2) and poll(2).
 pub fn run(mut command: Command, mut pipes: Vec<Pipe<'_>>, limits: Limits<'_>) -> io::Result<Ended> {
     let mut child = command.process_group(0).spawn()?;
-    // It holds the program's ends of the pipes, too, which would never end.
+    // The command also holds the program's ends of the pipes; while it does, the pipes never end.
     drop(command);
     let by = watch(&child, &mut pipes, limits);
     if limits.kills_leftovers || !matches!(by, Ok(EndedBy::Itself)) {
@@ -240,7 +240,7 @@ mod tests {
             let ended = run(shell(line), Vec::new(), limits).unwrap();
             assert_eq!((ended.by, ended.status.code()), (by, code), "{line}");
         }
-        // It says when it is ready for a signal.
+        // The program prints a line when it is ready for a signal.
         let stop = AtomicBool::new(false);
         let (ready, writer) = Pipe::new(|_| stop.store(true, Ordering::Release)).unwrap();
         let mut command = shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");

@@ -211,8 +211,9 @@ impl LoopDevice {
         let dropped = apart::start(move |answer| {
             let device = Self::open(number)?;
             forget_cache(&device.file)?;
-            // What could not be written is forgotten, and the kernel keeps that for the next who syncs. It is
-            // told here, where it is no news, and not to somebody who has lost nothing.
+            // Data that could not be written is forgotten, and the kernel keeps the error for the next caller
+            // of fsync. The error is consumed here, where it is expected, and not reported to a caller who
+            // has lost nothing.
             rustix::fs::fsync(&device.file).unwrap_or_default();
             answer(());
             Ok(())

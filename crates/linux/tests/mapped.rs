@@ -65,7 +65,7 @@ fn beyond_the_end_of_a_file_that_shrank_requests_fail_and_the_process_lives() {
     // Half of it is there.
     let across = at(Bytes(Bytes::MIB - 8192), Bytes::kib(16));
     assert_eq!(answer(&mut *queue, Request::read(Tag(1), across)).outcome, failed);
-    // What is there works as before.
+    // Requests within the shorter file work as before.
     let here = at(Bytes::kib(512), Bytes::kib(16));
     let write = Request::write_fua(Tag(1), here, sevens(&pool, Bytes::kib(16)));
     assert_eq!(answer(&mut *queue, write).outcome, Outcome::Done);

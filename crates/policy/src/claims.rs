@@ -24,7 +24,7 @@ pub fn record(path: &Path, claim: &Claim, now: Timestamp) -> Result<(), ClaimsEr
         return Err(ClaimsError::Ended { until: claim.until, now });
     }
     let addition = Claims { claims: vec![claim.clone()] }.to_toml()?;
-    // What is added must be readable, and so must what it is added to.
+    // The addition must be readable, and so must the file that it is added to.
     Claims::parse(&addition, "the claim")?;
     let mut text = Claims::read(path)?.map_or_else(|| HEADER.to_owned(), |(_, text)| text);
     if !text.ends_with('\n') {

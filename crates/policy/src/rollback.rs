@@ -130,7 +130,7 @@ fn read(
     };
     let disk = reader.find_named(&change.name, &change.identity).ok_or_else(gone)?;
     let mut view = reader.one(&disk.name).map_err(|_| gone())?;
-    // What the apply itself has forced by SCT is no reason to leave it so.
+    // A state that the apply itself has forced by SCT is not a reason to leave the disk in it.
     if forced(&view) && !forced(&before.view) {
         view.refusal = None;
     }

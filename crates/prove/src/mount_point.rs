@@ -102,7 +102,7 @@ fn sweep(directory: &Path, of: Use) {
         let is_ours = entry.file_name().to_string_lossy().starts_with(of.prefix());
         if is_ours && let Ok(Owner::Dead(_lock)) = LockedRecord::take_over(&entry.path()) {
             let removed = match of {
-                // What is not empty, or mounted at, is somebody else's.
+                // A directory that is not empty, or is a mount point, belongs to somebody else.
                 Use::Mounts => fs::remove_dir(entry.path()),
                 Use::Files => remove_tree(&entry.path()),
             };

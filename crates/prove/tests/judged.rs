@@ -55,7 +55,7 @@ impl Subject for Checker {
             bytes[0]
         };
         let outcome = (self.look)(&block, required);
-        // What a check writes is gone in the next state.
+        // Data that a check writes is gone in the next state.
         drive.write_all_at(&[99; BLOCK as usize], 0).unwrap();
         outcome
     }
@@ -280,7 +280,7 @@ fn a_check_that_fails_or_panics_ends_all_and_what_was_judged_stays() {
         let why = judged.incomplete_because.unwrap();
         assert!(why.contains(if panics { "panicked" } else { "check: is broken" }), "{why}");
         assert_eq!((judged.counts.distinct, judged.counts.checked), (5, 5));
-        // What was not judged is not said to be explored.
+        // States that were not judged are not reported as explored.
         assert!(judged.windows.iter().all(|(window, _)| window.coverage == Coverage::Sampled));
         assert_eq!(judged.windows.iter().map(|(window, _)| window.states).sum::<u64>(), 5);
     }

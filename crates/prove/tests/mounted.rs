@@ -62,7 +62,7 @@ impl Subject for Files {
             };
             return Ok(Outcome::Failed { class, words: format!("file {number}") });
         }
-        // What a check writes, with all that a journal makes of it, must not be seen by the next.
+        // Data that a check writes, with all that a journal makes of it, must not be seen by the next check.
         match fs::create_dir(place.join("checked")).and_then(|()| File::open(place)?.sync_all()) {
             Ok(()) => Ok(Outcome::Intact),
             Err(error) => Ok(Outcome::Failed { class: FailureClass::Checker, words: error.to_string() }),

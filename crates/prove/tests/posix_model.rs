@@ -53,7 +53,7 @@ enum Key {
     Name(&'static str),
 }
 
-/// What one thing is after a change; nothing stands for zeroes, for size 0 and for no file.
+/// State of one thing after a change; `None` stands for zeroes, for size 0 and for no file.
 type Value = (Key, Option<usize>);
 type Values = BTreeMap<Key, Option<usize>>;
 /// Contents of files by their names.

@@ -226,7 +226,7 @@ fn a_program_that_hangs_is_killed_with_its_children() {
     let recorded = recorded_on(FileSystem::Ext4, &programs(line), Duration::from_millis(300)).unwrap();
     let because = recorded.ended_because.unwrap();
     assert!(because.contains("was killed"), "{because}");
-    // What a program leaves running in the mount does not keep it.
+    // A process that a program leaves running in the mount does not hold the mount.
     let recorded =
         recorded_on(FileSystem::Ext4, &programs("sleep 1000 & echo 1 > $PLUMB_ACK"), Duration::from_secs(60));
     assert_eq!(recorded.unwrap().ended_because, None);

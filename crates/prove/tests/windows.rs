@@ -73,7 +73,7 @@ fn a_flush_covers_its_own_drive_and_a_cut_takes_from_all() {
     recording.further_drives = vec![2];
     let flush = recording.submit(Nanos(9), Op::Flush, LbaRange::new(Lba(2), 0), &[]);
     recording.happened(Nanos(9), Event::Completed(flush));
-    // So that something is at risk on the second drive as well at the end.
+    // A late write puts something at risk on the second drive as well at the end.
     let late =
         recording.submit(Nanos(9), Op::Write { fua: false }, LbaRange::new(Lba(3), 1), &[99; BLOCK as usize]);
     recording.happened(Nanos(9), Event::Completed(late));
@@ -97,7 +97,8 @@ fn what_is_written_again_unchanged_makes_no_difference() {
     let flush = recording.submit(Nanos(1), Op::Flush, LbaRange::EMPTY, &[]);
     recording.happened(Nanos(1), Event::Completed(flush));
     let from = recording.events.len();
-    // The same eight blocks, one of which differs, and a discard of everything else, which is zeroes already.
+    // A write of the same eight blocks, one of which differs, and a discard of everything else, which is
+    // zeroes already.
     let mut bytes: Vec<u8> = (0..8).flat_map(|block| [block | 1; BLOCK as usize]).collect();
     bytes[3 * BLOCK as usize] ^= 0x80;
     recording.submit(Nanos(2), Op::Write { fua: false }, LbaRange::new(Lba(0), 8), &bytes);

@@ -64,7 +64,7 @@ pub(crate) fn readmit(
         Err(Os::BUSY) => users_or_unknown(disk, own),
         Err(error) => vec![format!("perhaps in use: cannot claim /dev/{disk} ({error})")],
     };
-    // What cannot be written is what must not be: it fails, and is forgotten.
+    // Data that cannot be written must not be written: the write fails, and the data is forgotten.
     forget_cache().unwrap_or_default();
     if users.is_empty() {
         known.update(power);

@@ -28,7 +28,7 @@ impl PrivateDirectory {
         if !is_private {
             return Err(ExportError::Directory(path.to_owned()));
         }
-        // As the kernel will show it in the paths of backing files.
+        // The kernel will show the canonical path in the paths of backing files.
         path.canonicalize().map(Self).map_err(at("look at", path))
     }
 

@@ -40,7 +40,7 @@ impl UnixSocket {
     /// Fails as socket(2), bind(2) and rename(2). What was at the path is there still.
     pub(crate) fn listen(path: &Path, mode: u32, locked: &DirectoryLock) -> io::Result<Self> {
         let hidden = whole_file::parent_of(path).join(format!(".{:x}.socket", std::process::id()));
-        // It is not longer than the path itself by way of the open directory.
+        // By way of the open directory the hidden path is not longer than the path itself.
         let fits = hidden.as_os_str().len() <= PATH_MAX_BYTES;
         let short = Path::new("/proc/self/fd").join(locked.as_fd().as_raw_fd().to_string());
         let hidden = if fits { hidden } else { short.join(hidden.file_name().unwrap_or_default()) };

@@ -105,7 +105,7 @@ fn a_device_in_use_is_not_detached_and_its_users_are_named() {
     let mounted = Mounted::new(attachment.path()).unwrap();
     let by = held(&mut attachment);
     assert!(by.contains(&format!("mounted at {}", mounted.path().display())), "{by}");
-    // It still works.
+    // The attachment still works.
     File::create(mounted.path().join("file")).unwrap().sync_all().unwrap();
     mounted.unmount().unwrap();
     attachment.detach().unwrap();

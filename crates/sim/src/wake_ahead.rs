@@ -84,7 +84,7 @@ impl WakeAhead {
 
     fn earn(&mut self, now: Nanos) {
         let earned = now.since(self.budget_at).0 / BUDGET_DIVISOR;
-        // What the division cut off is not lost.
+        // The remainder of the division is not lost.
         self.budget_at = self.budget_at.saturating_add(Nanos(earned * BUDGET_DIVISOR));
         self.budget = self.budget.saturating_add(Nanos(earned)).min(BUDGET_MAX);
     }

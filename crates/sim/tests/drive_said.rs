@@ -212,7 +212,7 @@ fn a_switched_cache_is_as_it_was_saved_when_power_comes_on() {
     bench.cut();
     bench.drive.with(Drive::power_on);
     assert_eq!(state(&bench), (Some(true), VolatileCache::Enabled));
-    // And it is one that a cut empties.
+    // A power cut empties the cache, so it is volatile.
     assert!(bench.write(0, 4).is_done());
     assert_eq!(bench.cut().at_risk, 1);
     let options = DriveOptions { wce: Some(false), ..DriveOptions::default() };

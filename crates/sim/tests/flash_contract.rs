@@ -183,7 +183,7 @@ fn with_the_cache_off_a_write_is_answered_when_it_is_on_the_flash() {
                     timing.advance(now, &mut events);
                 }
             }
-            // What waits for more to come is programmed in the end.
+            // Data that waits for more to come is programmed in the end.
             while let Some(next) = timing.next_event() {
                 timing.advance(next, &mut events);
             }
@@ -234,7 +234,7 @@ fn after_a_power_cut_nothing_that_was_before_it_happens() {
         host.timing.power_cut(host.now);
         assert_eq!((host.timing.next_event(), host.timing.dirty()), (None, Bytes(0)), "{}", host.context);
         let before = host.commands.len() as u64;
-        // What was lost is nobody's any more.
+        // Commands that the cut lost are not expected to persist any more.
         host.commands.values_mut().for_each(|told| told.persisted = true);
         host.now = Nanos::secs(1);
         for _ in 0..300 {

@@ -40,7 +40,7 @@ fn a_drive_that_never_sees_a_flush_holds_back_no_more_than_it_did_at_first() {
         most = most.max(drive.with(|drive, _| drive.at_risk()));
     }
     assert!(most <= HELD_MAX, "{most} were at risk");
-    // What came last is held back still, however long nothing happens.
+    // The latest writes are still held back, however long nothing happens.
     while clock.advance(Nanos::secs(3600)) < Nanos::secs(3600) {}
     assert!(drive.with(|drive, _| drive.at_risk()) > Bytes::mib(60));
 }

@@ -154,7 +154,7 @@ fn a_model_that_does_not_say_how_much_it_gathers_takes_half_of_its_buffer() {
         now = Nanos(now.0 + 10_000_000);
         timing.advance(now, &mut events);
     }
-    // Of 16 MiB, but for what has waited for 700 ms: 12.5 MiB a second come.
+    // Half of the 16 MiB buffer is gathered: at 12.5 MiB/s the limit of 700 ms would allow 8.75 MiB.
     assert_eq!(timing.dirty(), Bytes::mib(8));
 }
 

@@ -50,7 +50,7 @@ fn what_is_longer_than_a_model_is_not_read() {
         File::create(&path).unwrap().set_len(length).unwrap();
         assert!(refusal(&path).contains("is longer than 1 MiB"), "{length}");
     }
-    // So long it may be.
+    // A file of exactly 1 MiB is read.
     let comment = "#".repeat(mebibyte as usize - 1) + "\n";
     std::fs::write(&path, comment).unwrap();
     assert!(refusal(&path).contains("name: is missing"));

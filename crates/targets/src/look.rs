@@ -186,7 +186,7 @@ pub(crate) fn facts(machine: &Machine<'_>, located: &Located, file: BorrowedFd<'
 pub(crate) fn block_facts(machine: &Machine<'_>, rdev: u64, size: Bytes, contents: Contents) -> BlockFacts {
     let number = DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) };
     let unseen = |unseen: String| {
-        // Its name, at least: what is only read may be read all the same.
+        // The name, at least, is reported: a device that is only read may be read all the same.
         let sysfs = machine.tree.canonical(&format!("/sys/dev/block/{number}")).unwrap_or_default();
         let name = sysfs.rsplit('/').next().filter(|name| !name.is_empty());
         let kernel_name = name.map_or_else(|| number.to_string(), str::to_owned);

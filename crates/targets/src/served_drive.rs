@@ -193,11 +193,11 @@ pub fn contents_of(model: &str, backing: &Backing) -> Option<String> {
 impl Controls for DriveControls {
     type Order = DriveOrder;
     type Status = DriveStatus;
-    // What a simulated drive holds is gone with it in any case.
+    // Data that a simulated drive holds is gone with it in any case.
     const WAITS_FOR_HOLDERS: bool = false;
 
     fn status(&self, exports: &Exports<'_>) -> DriveStatus {
-        // It asks the drive, so not while the drive is locked.
+        // The call queries the drive, so it must not be made while the drive is locked.
         let has_failed_flush = exports.has_failed_flush();
         let mut status = self.handle.with(|drive, now| self.status_of(drive, now, exports));
         status.latched |= has_failed_flush;

@@ -46,7 +46,7 @@ fn storage(inventory: &Inventory, file: BorrowedFd<'_>) -> Result<Storage> {
 /// The refusal.
 pub(crate) fn nobody_claims_beneath(machine: &Machine<'_>, found: &Found, shown: &str) -> Result<()> {
     let Found::Block(target) = found else { return Ok(()) };
-    // That it cannot be read is a fact of the target.
+    // An inventory that cannot be read is a fact of the target, not an error of this check.
     let Ok(inventory) = machine.inventory() else { return Ok(()) };
     for below in inventory.behind_loop_devices(&target.kernel_name) {
         if is_claimed(below) && !is_seen_in_use(&inventory, below) {

@@ -89,7 +89,7 @@ fn loop_devices_over_one_file_are_users_of_what_they_share() {
     assert!(refused(&linked.path, &overwrite()).contains("is mounted at"));
     fs::remove_file(&link).unwrap();
     assert!(refused(&linked.path, &overwrite()).contains("is mounted at"), "a name that is gone");
-    // What is not shared is nobody's.
+    // A range that is not shared is not in use.
     let Some(apart) = over(&bench.file, &["--offset", "32M"]) else { return };
     drop(open_path(&apart.path, Intent::WRITE, &overwrite()).unwrap());
     let open = |device: &LoopDevice| File::open(&device.path).unwrap();
@@ -143,7 +143,7 @@ fn a_loop_device_over_what_a_program_has_claimed_is_in_use() {
 fn a_loop_device_over_a_locked_file_is_never_written() {
     let _alone = alone();
     let Some(bench) = bench(&[]) else { return };
-    // As a simulated drive locks its medium, and a cache its files.
+    // A simulated drive locks its medium in the same way, and a cache its files.
     let medium = File::open(&bench.file).unwrap();
     flock(&medium, FlockOperation::NonBlockingLockExclusive).unwrap();
     let word = format!("{}={}", bench.lower.name, bench.file.display());

@@ -29,7 +29,7 @@ fn marks_are_kept(directory: &Path) -> bool {
 }
 
 fn filling(stop: &AtomicBool) -> Filling<'_> {
-    // What a progress is told does not matter here.
+    // The reported progress does not matter here.
     let progress = Box::leak(Box::new(|_: Bytes| {}));
     Filling { seed: 3, stop, progress }
 }
@@ -147,7 +147,7 @@ fn one_refusal_among_several_targets_leaves_everything_as_it_was() {
     let refused = open_all(&[want(&new), want(&theirs)], &typo, &Time::Real(clock())).unwrap_err();
     assert!(refused.to_string().contains("no-such-serial"), "{refused}");
     assert!(!new.exists());
-    // What fails only when files are made is undone: this name is too long for a file.
+    // An open that fails only when files are made is undone: this name is too long for a file.
     let long = directory.join("x".repeat(300));
     let failed = open_all(&[want(&new), want(&long)], &overwrite(), &Time::Real(clock())).unwrap_err();
     assert!(matches!(failed.kind(), Kind::Os(Some(_))), "{failed}");
@@ -212,7 +212,7 @@ fn things_that_are_no_targets_are_said_to_be_none() {
         let intent = if path == directory { Intent::WRITE } else { Intent::WRITE.sized(MIB) };
         let error = open_path(&path, intent, &overwrite()).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
-        // What a model's name should have been, the simulator says itself.
+        // The simulator's own message says how to find the right name of a model.
         let is_advised = !error.remedy().is_empty() || error.to_string().contains("`plumb drive list`");
         assert!(error.to_string().contains(word) && is_advised, "{error}");
     }

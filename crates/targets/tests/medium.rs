@@ -51,7 +51,7 @@ fn what_plumb_made_is_taken_again_and_what_somebody_keeps_only_as_told() {
     take(&at("empty"), false).unwrap();
     assert_eq!(fs::metadata(at("empty")).unwrap().len(), SIZE);
     let note = take(&at("new"), false).unwrap();
-    // As a drive does that was used.
+    // A drive that was used has written to its medium.
     fs::write(at("new"), vec![9; SIZE as usize]).unwrap();
     if note.is_some() {
         assert!(refusal(&at("new"), false).contains("--overwrite"));

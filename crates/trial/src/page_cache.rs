@@ -65,7 +65,7 @@ impl Stage<'_> {
             TrialError::PageCache { target: one.opened.shown.clone(), source: failure.fault }
         })?;
         let read = teams.iter().flat_map(|team| &team.workers).map(|worker| worker.outcome.read.bytes).max();
-        // What stays is whole blocks of the load.
+        // The part that stays consists of whole blocks of the load.
         let step = asked.block_max();
         let loaded = read.unwrap_or_default().max(block).min(length).round_down(step).max(step);
         one.loaded.get_or_init(|| loaded);

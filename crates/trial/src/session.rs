@@ -264,7 +264,7 @@ impl<'a> Session<'a> {
                 return Ok(ended_by(&error));
             }
             Err(error) if self.phases.is_empty() => return Err(error),
-            // What the spans before have measured is not lost.
+            // Measurements of the spans before are not lost.
             Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
         };
         let facts = before.facts_after(targets, number, scenario);

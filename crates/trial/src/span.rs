@@ -315,7 +315,7 @@ fn totals_by_use(posts: &[Post], progress: &Progress) -> HashMap<usize, Totals> 
 impl Observer for Sides<'_> {
     fn on(&mut self, event: &Event<'_>) {
         match event {
-            // What only makes targets ready for a run waits for nobody.
+            // A span that only makes targets ready for a run waits for nobody.
             Event::Ready { .. } | Event::Begun { .. } if self.so_far.is_none() => {}
             Event::Phase { phase, expected, .. } => self.observer.phase(self.span.number, phase, *expected),
             Event::WindowBegins { warmup, settled } => self.window_begins(*warmup, *settled),

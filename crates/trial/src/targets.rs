@@ -520,10 +520,10 @@ fn fits(
 fn wanted(span: &Span, job: &Job, name: &str, recorded: Option<&Recorded>) -> Result<Wanted, TrialError> {
     let changes = recorded.map_or(job.workload.changes(), Recorded::changes);
     let writes = changes || span.precondition;
-    // Of a part of it the file may hold more.
+    // The file may hold more than the part that the job uses.
     let intent = Intent { writes, size: job.size, cuts: job.workload.range.is_open_ended() };
     let unit = match recorded {
-        // What stands for the events of a trace need not be made of the same lengths.
+        // The workload that stands for the events of a trace need not be made of the same lengths.
         Some(recorded) => common_unit([recorded.unit(), recorded.stand_in(&job.workload).unit()]),
         None => job.workload.unit(),
     };

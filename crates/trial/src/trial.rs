@@ -86,7 +86,7 @@ pub fn run_turns(
     drop(shared);
     match (trial, trouble) {
         (Ok(trial), None) => Ok(Trial { left_behind, ..trial }),
-        // What was measured is none the worse for it.
+        // The measurements are none the worse for the failure.
         (Ok(trial), Some(error)) => Ok(Trial { left_behind, ..trial.but_failed(&error) }),
         (Err(error), None) => Err(error),
         (Err(error), Some(left)) => Err(error.and(&left)),
@@ -130,7 +130,7 @@ impl Turns<'_> {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(ended)) => return Ok(ended),
                 Err(error) if self.session.is_empty() => return Err(error),
-                // What the turns before have measured is not lost.
+                // Measurements of the turns before are not lost.
                 Err(TrialError::Interrupted) => return Ok(TrialEnded::Interrupted),
                 Err(error) => return Ok(TrialEnded::Failed(in_one_line(&error))),
             }

@@ -56,7 +56,7 @@ fn past_the_cache(one: &Use, clock: &Arc<dyn Clock>) -> plumb_block::Result<Arc<
             if let Some(file) = one.opened.path().and_then(|path| File::open(path).ok()) {
                 file.sync_data()
                     .map_err(|error| Error::io(&error, "write back", one.opened.shown.as_str()))?;
-                // What stays in the page cache is compared all the same.
+                // Data that stays in the page cache is compared all the same.
                 drop(pagecache::drop_clean(&file, Bytes(0), one.opened.size, &one.opened.shown));
             }
             Ok(Arc::clone(&one.opened.device))

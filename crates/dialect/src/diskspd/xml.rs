@@ -121,7 +121,7 @@ impl<'a> Element<'a> {
     pub(super) fn value(&self, name: &str) -> Result<Option<(Self, String)>, Error> {
         let Some(child) = self.child(name)? else { return Ok(None) };
         let text = child.text();
-        // What a reference to a character that XML does not have is read as.
+        // The parser reads a reference to a character that XML does not have as U+FFFD.
         if text.contains('\u{fffd}') && !self.node.document().input_text().contains('\u{fffd}') {
             return Err(child.wrong(format!("<{name}> refers to a character that XML does not have")));
         }

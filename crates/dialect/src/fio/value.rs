@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn sizes_mean_what_they_mean_to_fio() {
-        // As fio 3.33 says with --debug=parse.
+        // The expected sizes are those that fio 3.33 prints with --debug=parse.
         for (text, compatible, standard) in [
             ("4k", 4096, 4000),
             ("4ki", 4096, 4000),

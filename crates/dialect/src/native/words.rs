@@ -261,7 +261,7 @@ fn argument(word: &'static Word) -> Arg {
         };
     };
     let argument = argument.value_name(word.value_name);
-    // What `plumb check` calls it.
+    // The alias is the name of this option in `plumb check`.
     let argument = if word.name == "duration" { argument.visible_alias("seconds") } else { argument };
     let names = (form.names)();
     if !names.is_empty() {

@@ -253,7 +253,7 @@ const POSITIVE: &[(&str, Holds)] = &[
     ("-L -D -D100 -P -P1000 -v -vs t", |s| s.jobs.len() == 1),
     ("-Rtext t", |s| s.jobs.len() == 1),
     ("-Rxml t", |s| s.jobs.len() == 1),
-    // As people type it.
+    // Command lines as people type them.
     ("-b8k -d30 -W5 -o64 -t4 -r -w100 -Sh -L -Zr t", |s| {
         block(s) == 8192
             && job(s).threads == 4

@@ -115,7 +115,7 @@ impl Inventory {
                 || path == point
                 || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
         };
-        // Of mounts at one point the last one covers the others.
+        // The last of several mounts at one point covers the others.
         self.mounts.iter().filter(|mount| above(&mount.point)).max_by_key(|mount| mount.point.len())
     }
 

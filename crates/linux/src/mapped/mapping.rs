@@ -132,6 +132,6 @@ fn map(file: &OwnedFd, size: Bytes, writable: bool) -> std::result::Result<(NonN
 fn unmap(start: NonNull<u8>, length: usize) {
     // SAFETY: the range is a mapping of ours, made by `map`, whose addresses nobody uses any more.
     let unmapped = unsafe { rustix::mm::munmap(start.as_ptr().cast(), length) };
-    // It fails only for a range that is none, or when splitting a mapping, which this does not do.
+    // munmap fails only for an invalid range, or when it splits a mapping, which this call does not do.
     debug_assert!(unmapped.is_ok(), "{unmapped:?}");
 }

@@ -175,7 +175,7 @@ impl LeftInstance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next one.
+        // A directory that cannot be removed now is removed by the next instance.
         fs::remove_dir(&self.path).unwrap_or_default();
     }
 }

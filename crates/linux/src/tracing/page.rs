@@ -98,7 +98,7 @@ fn next<'a>(rest: &'a [u8], now: &mut u64) -> Option<(&'a [u8], &'a [u8])> {
             Some((NONE, rest.get(8..)?))
         }
         TIME_STAMP => {
-            // It has 59 bits; those above stay.
+            // The time stamp has 59 bits; the bits above stay.
             *now = *now >> 59 << 59 | upper()? | delta;
             Some((NONE, rest.get(8..)?))
         }

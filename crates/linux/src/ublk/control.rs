@@ -38,7 +38,7 @@ impl Control {
         let ring = IoUring::builder().dontfork().build(ENTRIES)?;
         let mut control = Self { ring, file, numbering: Numbering::Ioctl, features: 0, sent: 0 };
         let mut features = [0; 8];
-        // What does not know this command (Linux 6.5) still has the plain numbers.
+        // A driver without this command (new in Linux 6.5) still has the plain command numbers.
         match control.command(ControlOp::GetFeatures, 0, 0, &mut features) {
             Ok(()) => control.features = u64::from_ne_bytes(features),
             Err(_) => control.numbering = Numbering::Plain,

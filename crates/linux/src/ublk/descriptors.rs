@@ -68,7 +68,7 @@ impl Drop for Descriptors {
     fn drop(&mut self) {
         // SAFETY: the range is a mapping of ours whose addresses nobody uses any more.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
-        // It fails only for a range that is none, or when splitting a mapping, which this does not do.
+        // munmap fails only for an invalid range, or when it splits a mapping, which this call does not do.
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
 }

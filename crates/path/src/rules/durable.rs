@@ -190,7 +190,7 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
 fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
     let mut reached = vec![false; count];
-    // Of what a write-back cache has below, only its log is not flushed.
+    // The log is the only part below a write-back cache that is not flushed.
     match flow.vouched(index) {
         Some(_) => flow.log(index).for_each(|(leg, _)| reached[leg] = true),
         None => reached[index] = true,

@@ -9,7 +9,7 @@ impl Surveyor<'_> {
     /// bcache always takes flushes and FUA and sends them on to both disks.
     pub(super) fn bcache(&mut self, node: &mut Node, place: &Place) {
         node.kind = LayerKind::Bcache;
-        // What it holds is on the caching disk, which is below and speaks for itself.
+        // Data that bcache holds is on the caching disk, which has a node of its own below.
         node.cache = Cache::None;
         let read = |name: &str| self.tree.text(&format!("{}/bcache/{name}", place.sysfs)).ok();
         let state = read("state").unwrap_or_default();

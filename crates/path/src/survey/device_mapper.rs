@@ -55,8 +55,8 @@ impl Surveyor<'_> {
         for target in targets {
             self.target(node, place, target);
         }
-        // Of a mixed table a target that is not known says what it is, else the first that does more than
-        // move addresses.
+        // The kind of a mixed table is that of an unknown target, if it has one, else that of the first
+        // target that does more than move addresses.
         let telling = targets
             .iter()
             .find(|target| !is_known(&target.kind))

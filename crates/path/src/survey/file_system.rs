@@ -71,7 +71,7 @@ impl Surveyor<'_> {
 
     /// The node of a mounted file system.
     pub(super) fn file_system(&mut self, mount: &Mount) -> String {
-        // Of two mounts at one point the later hides the earlier, which a loop device may still lie on.
+        // The later of two mounts at one point hides the earlier, which a loop device may still lie on.
         let visible = self.mounts().of_path(&mount.point).is_none_or(|seen| seen.id == mount.id);
         let hidden = match self.namespace_of(mount) {
             Some(process) => format!(" (in the mount namespace of process {process})"),

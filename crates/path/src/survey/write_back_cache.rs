@@ -173,7 +173,7 @@ impl Surveyor<'_> {
         let Config { uuid, mode, backing, legs } = config;
         node.identity = Some(uuid);
         let is_flushed = mode != PROTECTED;
-        // What it holds is on its devices, which are below and speak for themselves.
+        // Data that the cache holds is on its devices, which have nodes of their own below.
         node.cache = if is_flushed { Cache::None } else { Cache::Protected };
         let means = match is_flushed {
             true => "a flush becomes a flush of the log; nothing that was acknowledged is in memory alone",

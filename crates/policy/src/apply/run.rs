@@ -180,7 +180,7 @@ fn check_disk(
     })?;
     unchanged(change, &view, extent)?;
     same_cache(reader, change, &view)?;
-    // What was forced by SCT on the way to the goal is no reason to stop half-way.
+    // A state that SCT forced on the way to the goal is not a reason to stop half-way.
     if extent == Extent::AllButTheCache && change.saved.is_some() && view.device.sct.is_some() {
         view.refusal = None;
     }

@@ -155,7 +155,7 @@ impl Ledger {
             return false;
         };
         if matches!(standing, Standing::Lost { .. }) {
-            // What sets it again in this boot is no proof that it lasts.
+            // A state that is set again in this boot is not proof that it lasts.
             kept.boot_id = reading.boot_id.to_owned();
             kept.power_cycles = reading.power_cycles.or(kept.power_cycles);
         }

@@ -66,8 +66,8 @@ fn one(text: &mut String, desired: &DesiredState) {
         writeln!(text, "{matcher}, ENV{{PLUMB_POLICY}}=\"{}\"", action(desired)).ok();
     }
     if desired.identity.starts_with("serial.") && desired.transport == "usb" {
-        // What udev calls the serial number is that of the bridge, which need not be that of the disk: plumb
-        // looks itself.
+        // The serial number that udev reports is that of the bridge, which need not be that of the disk:
+        // plumb identifies the disk itself.
         push(text, r#"SUBSYSTEMS=="usb", ENV{PLUMB_POLICY}=="", ENV{PLUMB_POLICY}="enforce""#);
     }
 }

@@ -82,7 +82,8 @@ pub fn make(gateway: &dyn Gateway, ask: &Ask<'_>) -> Result<Plan, PolicyError> {
     let once = Once::new(gateway);
     let mut plan = without_hash(&once, ask)?;
     plan.hash = std::thread::scope(|scope| {
-        // Of a thousand disks so many answers are remembered that forgetting them takes as long as the hash.
+        // The answers remembered for a thousand disks are so many that freeing them takes as long as the
+        // hash.
         scope.spawn(|| drop(once));
         plan.hash_now()
     });

@@ -188,7 +188,7 @@ fn one_of(field: Field, value: String) -> Result<String, String> {
     let plain = match (field, plain.as_str()) {
         (Field::Rotational, "true" | "1") => "yes".to_owned(),
         (Field::Rotational, "false" | "0") => "no".to_owned(),
-        // As Windows calls them.
+        // States may also be written with the words of Windows.
         (Field::State, _) => plain.parse::<State>().map_or(plain, |state| state.word().to_owned()),
         _ => plain,
     };

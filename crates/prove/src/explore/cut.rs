@@ -90,8 +90,8 @@ impl<'a> Cut<'a> {
             commands: Vec::new(),
             dependences: Vec::new(),
         };
-        // Of each version that may be lost: its command, its block unless the command cannot be torn, and
-        // where it lies.
+        // Each version that may be lost: its command, its block unless the command cannot be torn, and where
+        // it lies.
         let mut versions = Vec::new();
         for (number, run) in cut.runs.iter().enumerate() {
             let window = &moment.windows[recording.drive_of(run.range.lba.0)];

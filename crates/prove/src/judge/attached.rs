@@ -185,7 +185,7 @@ impl Place {
             let refused = |error| Error::new(ErrorKind::Unmountable, in_one_line(&error));
             switched.show(recovered.map_err(refused)?, time);
         }
-        // What others have read meanwhile, such as udev.
+        // Pages that others, such as udev, have read meanwhile must not be used.
         self.drop_cache()?;
         self.file_system.mount(&self.block_device, &self.mount_point)
     }

@@ -93,7 +93,7 @@ fn roles_at(request: &Request<'_>, event: usize) -> Roles {
     let Ok(held) = judge.hold(&Choice { event, lost: BTreeMap::new() }) else { return Roles::default() };
     let (path, device, file_system) = (held.path(), held.block_device(), judge.file_system);
     let roles = apart::run(|| Roles::of(path, device, file_system)).unwrap_or_default();
-    // It is taken away in any case, and nothing that matters was written.
+    // The state is taken away in any case, and nothing that matters was written to it.
     held.release().unwrap_or_default();
     roles
 }

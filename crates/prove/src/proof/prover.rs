@@ -106,7 +106,7 @@ pub(super) fn put_result(result: &mut ProfileResult, judged: &Judged) {
     result.classes =
         FailureClass::ALL.into_iter().filter(|class| judged.failing.contains_key(class)).collect();
     result.exhaustive = judged.is_exhaustive();
-    // Of nothing that was judged nothing is known.
+    // Nothing is known if no state was judged.
     if judged.counts.distinct > 0 || result.exhaustive {
         result.failing = Some(judged.counts.failing);
     } else {

@@ -109,7 +109,7 @@ impl Request<'_> {
     ) -> Result<Judged> {
         watch(doing, None);
         let halt = AtomicBool::new(false);
-        // What was checked is known by what was read of this recording alone.
+        // The known results are identified by the data read of this recording, so they hold for it alone.
         let is_kept = std::ptr::eq(recorded, self.judge.recorded) && profile == self.profile();
         let results = self.judge.results.filter(|_| is_kept);
         let judge = Judge { recorded, profile, results, limits, stop: &halt, ..self.judge };

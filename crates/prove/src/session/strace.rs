@@ -29,7 +29,7 @@ impl Trace<'_> {
         shell.arg("-c").arg(self.line);
         let traced = tracer.command(&shell);
         let words = std::iter::once(traced.get_program()).chain(traced.get_args());
-        // As every sh(1) takes it: not all know the $'...' of a word that is shown to people.
+        // Every sh(1) takes single quotes; not all know the $'...' of a word that is shown to people.
         let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
         // A script is called by its first line, where it fails: by the program, not by strace.
         let name = self.line.lines().next().unwrap_or_default().trim_start_matches("# ");

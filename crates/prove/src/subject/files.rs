@@ -228,8 +228,8 @@ impl Files {
             (None, Some(_)) if before.iter().any(|tree| tree.contains_key(name)) => {
                 (Resurrected, "was removed and is back")
             }
-            // It was just being made, and nothing was promised of it; so it is with what stands behind the
-            // promised bytes.
+            // The file was just being made, and nothing was promised of it; nothing is promised either of
+            // bytes behind the promised ones.
             (None, _) => return None,
             (Some(Entry::File(expected)), Some(Entry::File(found))) if found.starts_with(expected) => {
                 return None;

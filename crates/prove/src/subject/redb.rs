@@ -80,7 +80,7 @@ impl Redb {
         copy.set_len(bytes.len() as u64)?;
         copy.write(0, bytes)?;
         let mut database = Builder::new().create_with_backend(copy)?;
-        // What it had to repair is not a failure; what it cannot repair is an error.
+        // Damage that redb repairs is not a failure; damage that it cannot repair is an error.
         database.check_integrity()?;
         let table = database.begin_read()?.open_table(ENTRY)?;
         let mut rows = Vec::new();

@@ -213,7 +213,8 @@ impl Audit {
     fn opened(&mut self, call: &Call) {
         let Some(path) = call.opened.as_ref().filter(|path| self.counts(path)) else { return };
         self.sync_writes.insert(path.clone(), has_flag(call, "O_SYNC") || has_flag(call, "O_DSYNC"));
-        // Whether it was there already is not told; one that was opened or synced before was.
+        // The trace does not tell if the file existed before the call; a file that was opened or synced
+        // before did.
         let is_known = self.synced.contains_key(path) || self.unsynced.contains_key(path);
         if may_create(call) && !is_known && !self.entries.contains_key(path) {
             let finding = self.finding(Lapse::DirectoryNotSynced("open"), path, call);
@@ -268,7 +269,7 @@ fn written_to(call: &Call) -> Option<&Path> {
 
 /// Returns true if a call was given a flag.
 pub(crate) fn has_flag(call: &Call, flag: &str) -> bool {
-    // Those of openat2(2) stand in a structure.
+    // The flags of openat2(2) are in a structure.
     let is_flag = |word: &str| word.split(['|', '=', ',']).any(|word| word == flag);
     call.arguments.iter().any(|one| matches!(one, Argument::Word(word) if is_flag(word)))
 }

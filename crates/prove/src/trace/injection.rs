@@ -129,7 +129,7 @@ fn mended(audit: &Audit, traced: &Traced, finding: &Finding) -> Option<(u8, &'st
     let call = traced.calls.get(finding.call)?;
     let (after, sync, path) = match finding.lapse {
         Lapse::DirectoryNotSynced(_) => (audit.changed(call)?.0, Sync::Directory, finding.path.clone()),
-        // It has to be synced before it takes the place of the other.
+        // The file has to be synced before it takes the place of the other.
         Lapse::RenamedBeforeSync => ("write", Sync::File, audit.renamed_from(call)?),
         _ => ("write", Sync::File, audit.changed(call)?.1),
     };

@@ -245,7 +245,9 @@ impl Reader {
     /// many sync calls were made. If the program went on meanwhile, that proves nothing.
     fn returned(&mut self, begin: &[u8]) -> Result<u64> {
         let text = String::from_utf8_lossy(begin);
-        let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_end())) else { return Ok(0) };
+        let Some(call) = self.lines.clone().parse(&format!("{} = 0", text.trim_ascii_end())) else {
+            return Ok(0);
+        };
         if let Some(follower) = &mut self.follower {
             follower.returned(&call);
         }

@@ -94,10 +94,10 @@ impl Lines {
     /// The call that has returned with this line. Lines that are no calls (signals, exits) are passed over;
     /// so is one that was cut off.
     pub fn parse(&mut self, line: &str) -> Option<Call> {
-        let (thread, rest) = line.trim_start().split_once(' ')?;
-        let (at, rest) = rest.trim_start().split_once(' ')?;
+        let (thread, rest) = line.trim_ascii_start().split_once(' ')?;
+        let (at, rest) = rest.trim_ascii_start().split_once(' ')?;
         let (thread, at) = (thread.parse().ok()?, time(at)?);
-        let rest = rest.trim_end();
+        let rest = rest.trim_ascii_end();
         if let Some(begin) = rest.strip_suffix(" <unfinished ...>") {
             self.begun.insert(thread, (at, begin.to_owned()));
             return None;
@@ -122,7 +122,7 @@ fn time(text: &str) -> Option<Nanos> {
 fn call(thread: u32, at: Nanos, text: &str) -> Option<Call> {
     let (name, rest) = text.split_once('(')?;
     let (inside, after) = divide(rest)?;
-    let result = after.trim_start().strip_prefix("= ")?;
+    let result = after.trim_ascii_start().strip_prefix("= ")?;
     let timed =
         result.rsplit_once(" <").and_then(|(result, took)| Some((result, time(took.strip_suffix('>')?)?)));
     let (result, took) = timed.unwrap_or((result, Nanos(0)));

@@ -395,7 +395,7 @@ impl Campaign {
                     Message::Verified(found) => Some(Heard::Verified(found)),
                     _ => None,
                 };
-                // Who does not listen any more has what it wanted.
+                // A receiver that no longer listens has what it wanted.
                 news.map_or(Ok(()), |news| sender.send(news)).unwrap_or_default();
             });
             // A connection that breaks is what a cut looks like; why a record could not be kept, the other
@@ -436,7 +436,7 @@ impl Session<'_> {
 
     /// Ends it, if it has not ended; the last that it said.
     fn end(mut self) -> String {
-        // Its connection is closed when it is over: then it is about to end by itself.
+        // The program closes its connection when it is done: then it is about to end by itself.
         while !matches!(self.heard.recv_timeout(GRACE), Ok(Heard::Closed) | Err(_)) {}
         self.child.kill().unwrap_or_default();
         child::reap_within(&mut self.child, KILL_TIMEOUT).map(drop).unwrap_or_default();

@@ -191,7 +191,7 @@ impl Ledger {
                 self.wrong(lba, class, stamp);
             }
             _ if newest == 0 => {}
-            // What was there before the run, where no more than its filling was durable.
+            // The block is as before the run, where no more than its filling was durable.
             _ if second == 0 && (is_whole || stamp.is_none()) => self.is_missing(lba, stamp, false),
             _ if is_whole || block.iter().all(|byte| *byte == 0) => self.is_missing(lba, stamp, true),
             _ => self.wrong(lba, Class::Corrupt, stamp),

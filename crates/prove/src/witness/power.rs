@@ -127,7 +127,7 @@ impl PowerSwitch {
     pub fn cut(&self, aim: Option<&str>) -> Result<()> {
         match &self.kind {
             Kind::Commands(cut, _) => succeeds(cut),
-            // It is over when the machine is gone, whatever became of the connection.
+            // The reset is over when the machine is gone, whatever became of the connection.
             Kind::Reset(command) => runs(command, RESET_SECONDS).map(drop),
             Kind::Drive(..) => {
                 self.order(DriveOrder::Cut { when: aim.unwrap_or("now").to_owned() }).map(drop)

@@ -134,7 +134,7 @@ impl Attachment {
         let number = loop_device.number();
         let disk = session.disk();
         let restored = changed.restore();
-        // That it was closed is seen below.
+        // The check below shows whether the device was closed.
         loop_device.close().unwrap_or_default();
         if !is_free_soon(number, &disk) {
             // Somebody came in the last moment. Their device stays until they leave, and so does its server.
@@ -193,7 +193,8 @@ impl Drop for Attachment {
 }
 
 fn attach(served: &Arc<Served>, threads: Threads, directory: AttachmentDirectory) -> Result<Live> {
-    // Its number is the loop device's later: lower than those of the connection, see `session`.
+    // The number of this descriptor is the loop device's later: lower than those of the connection, see
+    // `session`.
     let null = Path::new("/dev/null");
     let place =
         rustix::fs::open(null, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at("open", null))?;

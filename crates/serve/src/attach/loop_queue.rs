@@ -59,7 +59,7 @@ struct Attributes {
 impl Attributes {
     fn set(&self, name: &str, value: &str) -> Result<()> {
         let path = self.directory.join(name);
-        // It waits for what is in flight.
+        // The write waits for requests in flight.
         apart::write(path.clone(), value.to_owned()).map_err(at("set", &path))?;
         self.expect(name, value)
     }

@@ -87,7 +87,8 @@ impl Session {
 
     /// Cuts the connection: what is in flight fails, and whatever comes. Everything stays to be taken away.
     pub(super) fn cut(&self) {
-        // It is in use by the loop device, so nothing is unmounted; that it was gone already is as well.
+        // The loop device uses the mount, so nothing is unmounted; that is expected, and so is a mount that
+        // is gone already.
         unmounted(&self.mount_point, UnmountFlags::FORCE).unwrap_or_default();
     }
 

@@ -76,7 +76,7 @@ fn remove(attachment: &AttachmentDirectory) -> Result<()> {
         free(number, &disk)?;
     }
     match session::cut_and_unmount(&mount_point) {
-        // It is not mounted, or not even there.
+        // The mount point is not mounted, or not even there.
         Err(ExportError::Os { source, .. })
             if [Os::INVAL, Os::NOENT]
                 .iter()
@@ -90,7 +90,7 @@ fn remove(attachment: &AttachmentDirectory) -> Result<()> {
 fn free(number: u32, disk: &Path) -> Result<()> {
     let path = std::path::PathBuf::from(format!("/dev/loop{number}"));
     let device = LoopDevice::open(number).map_err(at("open", &path))?;
-    // It may have been freed and bound anew since the name was read; while it is open it cannot be.
+    // The device may have been freed and bound anew since the name was read; while it is open it cannot be.
     if holders::backing_file(number).as_deref() != Some(disk) {
         return Ok(());
     }

@@ -182,7 +182,7 @@ fn give_within<O: Serialize, S: DeserializeOwned>(
     timeout: Duration,
 ) -> Result<S, ControlError> {
     let io = |source: io::Error| match source.kind() {
-        // What a socket says whose time is over.
+        // A socket reports an expired timeout with one of these kinds.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             ControlError::Silent { name: name.to_owned(), timeout }
         }

@@ -122,7 +122,7 @@ impl Stopper {
     /// The server accepts no more connections, finishes the requests that it has, and returns.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        // It fails only when the counter is full, and then the server has been woken already.
+        // The write fails only when the counter is full, and then the server has been woken already.
         rustix::io::write(&*self.event, &1_u64.to_ne_bytes()).unwrap_or_default();
     }
 

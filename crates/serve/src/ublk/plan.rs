@@ -116,7 +116,7 @@ fn physical(info: &DeviceInfo) -> Bytes {
 }
 
 fn shift(bytes: Bytes) -> u8 {
-    // Of 64 bits.
+    // A count of trailing zeros in 64 bits fits.
     bytes.0.trailing_zeros() as u8
 }
 

@@ -89,7 +89,7 @@ impl Risk {
             _ if inner.acknowledged == covered.0 => State::Clean,
             _ => State::Dirty,
         };
-        // What cannot be written down stays as it is, which errs on the safe side.
+        // A state that cannot be recorded stays as it is, which errs on the safe side.
         if inner.state != state && inner.record.mark(state).is_ok() {
             inner.state = state;
         }

@@ -174,7 +174,8 @@ impl<K: Kernel> Worker<K> {
             _ => Patience::AtMost(requests.wait_max().into()),
         };
         if is_watched && requests.in_flight() > 0 {
-            // It is looked at once more now, so nothing that came since the last poll is missed.
+            // The watch also reports a descriptor that is readable already, so nothing that came since the
+            // last poll is missed.
             self.kernel.watch()?;
         }
         self.listen(patience)?;

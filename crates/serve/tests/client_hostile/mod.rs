@@ -231,7 +231,7 @@ fn the_loss_of_one_connection_is_the_loss_of_all() {
     let [mut first, mut second, mut third] = std::array::from_fn(|_| queue_of(&device, &pool));
     assert!(complete(&mut *first, write(0, 8, false)).outcome.is_done());
     assert_eq!(complete(&mut *second, read(&pool, 0, 8)).outcome, Outcome::Unknown);
-    // It may have been on its way when its connection was cut.
+    // The flush may have been on its way when its connection was cut.
     let outcome = complete(&mut *third, flush()).outcome;
     assert!(matches!(outcome, Outcome::Unknown | NOT_CONNECTED), "{outcome:?}");
     assert_eq!(complete(&mut *third, flush()).outcome, NOT_CONNECTED);

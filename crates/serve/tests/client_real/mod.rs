@@ -167,7 +167,7 @@ fn a_server_killed_in_the_middle_of_writes_acknowledges_nothing_unknown() {
         assert!(acknowledged > 0, "round {round}");
         let flush = loop {
             match complete(&mut *queues[1], Request::flush(Tag(1))).outcome {
-                // It was sent before the loss was seen.
+                // The flush was sent before the loss was seen.
                 Outcome::Unknown => {}
                 other => break other,
             }

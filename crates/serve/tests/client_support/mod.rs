@@ -52,7 +52,7 @@ impl Program {
     }
 
     fn start(mut command: Command, socket: PathBuf) -> Self {
-        // What a server that was killed left behind.
+        // A server that was killed leaves its socket behind.
         std::fs::remove_file(&socket).ok();
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut program = Self { child, socket, _directory: None };

@@ -148,7 +148,8 @@ fn several_connections_see_one_device() {
 fn a_socket_is_made_where_clients_can_name_it_and_nowhere_else() {
     let directory = tempfile::tempdir().unwrap();
     let room = PATH_MAX_BYTES - directory.path().as_os_str().len() - 2;
-    // So deep that the name under which it is made would be too long, and its own is just not.
+    // The directory is so deep that the name under which the socket is made would be too long, and its own is
+    // just not.
     let deep = directory.path().join("d".repeat(room - 1));
     std::fs::create_dir(&deep).unwrap();
     let listener = Listener::unix(&deep.join("s"), OWNER_ONLY).unwrap();

@@ -109,7 +109,8 @@ impl Contents {
 
     /// A command takes effect.
     fn land(&mut self, id: u64) {
-        // Of two in flight together either may be the last: each lands at its submission or at its answer.
+        // Either of two commands in flight together may be the last: each lands at its submission or at its
+        // answer.
         let is_early = self.chance.next_u64() >> 63 == 0;
         let landing = if is_early { Landing::AtSubmission } else { Landing::AtCompletion };
         let Self { window, medium, .. } = self;

@@ -220,7 +220,7 @@ impl Cut<'_> {
         if was.map(Owner::Command) == is {
             return;
         }
-        // What is newer, or was in flight with it, may be there instead.
+        // A command is not lost if the version left is newer, or was in flight with it.
         let is_gone = |id: u64, one: &Command<Content>| match is {
             None => true,
             Some(Owner::Broken | Owner::Stray) => was == Some(id),
@@ -240,7 +240,7 @@ impl Cut<'_> {
             was_promised |= window.was_said_durable(one);
         }
         self.report.lost_blocks += if is_lost { count } else { 0 };
-        // What a stray write destroys is damage, and no lie about it.
+        // Data that a stray write destroys is damaged, but not lost by a broken promise.
         self.report.promised_lost_blocks += if was_promised && !is_stray { count } else { 0 };
     }
 }

@@ -104,7 +104,7 @@ impl Drive {
                 Payload::Pattern(pattern) => Data::Pattern(*pattern),
                 Payload::None | Payload::Into(_) => Data::None,
             };
-            // What is ignored is known there, too: it was said to be done.
+            // A flush or FUA that the drive ignores is known there, too: the drive reports it as done.
             self.contents.submit(id, with_fua(op, self.info.fua_native), range, bytes);
         }
         if op == Op::Flush && self.skips_flush() {

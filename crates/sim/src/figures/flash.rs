@@ -172,7 +172,7 @@ impl FlashProbe<'_> {
             }
             FlashFigure::SequentialRead => self.sequential(&mut probe, Op::Read, 0, 4000),
             FlashFigure::SequentialWrite => {
-                // What the write buffer swallows is not counted.
+                // Writes that the write buffer absorbs are not counted.
                 self.sequential(&mut probe, WRITE, 0, 1000);
                 self.sequential(&mut probe, WRITE, 1000, 4000)
             }

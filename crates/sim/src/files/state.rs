@@ -262,7 +262,7 @@ impl State {
     pub(super) fn soil(&mut self, number: u64, offset: u64, length: u64) -> Result<()> {
         let (first, end) = (offset / PAGE.0, (offset + length).div_ceil(PAGE.0));
         self.give_room(number, first..end)?;
-        // What is written in part has to be read, if it is not new.
+        // A page that is written in part has to be read first, if it is not new.
         let is_part = |page: u64| page * PAGE.0 < offset || (page + 1) * PAGE.0 > offset + length;
         for page in [first, end - 1] {
             if is_part(page) && page * PAGE.0 < self.file(number).size {

@@ -285,7 +285,7 @@ impl Queue for SplitQueue {
         let before = completions.len();
         loop {
             self.hand_down();
-            // What was answered has made room for more, which the device sees at its next poll.
+            // Answered requests have made room for more, which the device sees at its next poll.
             if self.take_answers(completions)? == 0 {
                 return Ok(completions.len() - before);
             }

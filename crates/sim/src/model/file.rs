@@ -23,7 +23,8 @@ pub(super) fn text_of(path: &Path) -> Result<String, ModelError> {
     if !about.is_file() {
         return Err(ModelError::NotAFile { path: path.to_owned(), found: name_of(about.file_type()) });
     }
-    // Its length is only asked to be spared the reading: it may grow, and some say that they have none.
+    // The length is checked only to avoid reading a long file: a file may grow, and some report a length of
+    // zero.
     let mut text = Vec::new();
     if about.len() <= TEXT_MAX.0 {
         file.take(TEXT_MAX.0 + 1).read_to_end(&mut text).map_err(read_failed)?;

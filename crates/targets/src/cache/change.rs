@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn superblocks_at_the_end_of_a_file_stay_whether_it_becomes_longer_or_not() {
         const BLOCK: u64 = 4096;
-        // As long as the log was; longer, and as long as the log is to be; longer than that; and in between.
+        // The file is as long as the log was; as long as the log is to be; longer than that; and in between.
         assert_eq!(zeroed(16 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());
         assert_eq!(zeroed(32 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..30).collect::<Vec<_>>());
         assert_eq!(zeroed(64 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..32).collect::<Vec<_>>());
         assert_eq!(zeroed(24 * BLOCK, 16 * BLOCK, 32 * BLOCK), (16..22).chain(24..32).collect::<Vec<_>>());
-        // Its last two whole blocks.
+        // The last two whole blocks of the file stay.
         assert_eq!(
             zeroed(24 * BLOCK + 100, 16 * BLOCK, 32 * BLOCK),
             (16..22).chain(24..32).collect::<Vec<_>>()

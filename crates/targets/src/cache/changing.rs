@@ -82,7 +82,8 @@ impl Changing {
         match ended {
             Ok(outcome) => Some(outcome),
             Err(_) if self.is_running() => None,
-            // It may have ended just after the waiting did. One that ends without a word has panicked.
+            // The change may have ended just after the waiting did. A change that ends without a word has
+            // panicked.
             Err(_) => Some(self.outcome.try_recv().unwrap_or_else(|_| {
                 let found = "the change of its log ended in an error of plumb's own";
                 Err(Error::new(

@@ -102,7 +102,7 @@ pub fn create(
         let Settings { cache, backing: uuid, .. } = settings;
         let marker = Marker::new(cache, uuid, info.size);
         if is_log {
-            // As a part of the cached device it must not look like a log any more.
+            // The old log becomes part of the cached device and must not look like a log any more.
             driver::erase(&*backing.device).map_err(|error| Error::device(&backing.shown, &error))?;
         }
         backing.set_marker(spot, Some(&marker))?;

@@ -50,7 +50,7 @@ pub fn discard(directory: &Path, name: &str, uuid: Uuid) -> Result<Discarded> {
     let time = Time::Real(Arc::new(RealClock::start()));
     let (backing, backing_gone) = match Member::open(&config.backing, &time) {
         Ok(backing) => (Some(backing), None),
-        // What cannot be used as a device, such as an empty file, can say nothing either.
+        // A path that cannot be used as a device, such as an empty file, holds no information either.
         Err(error) if error.is_gone() || error.kind() == Kind::Usage => (None, Some(error)),
         Err(error) => return Err(error),
     };

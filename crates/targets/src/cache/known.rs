@@ -54,7 +54,7 @@ fn size_by_log(config: &CacheConfig) -> Option<Bytes> {
 /// it.
 pub(crate) fn is_backing(file: BorrowedFd<'_>, size: Bytes) -> bool {
     let configs = all();
-    // What cannot be read is told by whoever looks for signatures.
+    // Read errors are reported by the code that looks for signatures.
     let found = ends::find(&FileSource { file, size: size.0 }, &sizes(&configs)).unwrap_or_default();
     has_marker(file) || !found.is_empty() || !of_backing(file, configs).is_empty()
 }

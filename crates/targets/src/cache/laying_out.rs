@@ -68,7 +68,7 @@ pub(super) fn reserve(file: &OwnedFd, shown: &str, size: Bytes) -> Result<()> {
         Ok(()) => Ok(()),
         // Where the file system cannot promise room, laying out finds out.
         Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(file, before.max(size.0)).map_err(failed),
-        // What it could take up it has kept.
+        // A failed fallocate keeps the room that it could allocate, so the file gets its old length back.
         Err(errno) => rustix::fs::ftruncate(file, before).map_err(failed).and(Err(failed(errno))),
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_file_system_that_writes_elsewhere_is_known_however_its_number_is_extended() {
         assert_eq!(writes_elsewhere(0x9123_683e), Some("btrfs"));
-        // As a 32-bit kernel's signed word becomes 64 bits.
+        // The signed word of a 32-bit kernel, extended to 64 bits, gives this number.
         assert_eq!(writes_elsewhere(0xffff_ffff_9123_683e), Some("btrfs"));
         // ext4, xfs, tmpfs.
         assert_eq!([0xef53, 0x5846_5342, 0x0102_1994].map(writes_elsewhere), [None; 3]);

@@ -136,7 +136,7 @@ impl NamedCache {
                 format!("it has {now} bytes and had {before} when it was cached: it was made smaller");
             return Err(Error::refused(&backing.shown, found, "give it its size back"));
         }
-        // What it has grown by is not cached.
+        // The part by which the device has grown is not cached.
         let cached = backing.part(marker.size);
         if opening.discards_backing_writes {
             marker.state([None; WITNESSES_MAX]);
@@ -175,7 +175,7 @@ impl NamedCache {
         let is_needed = device.look(Cache::status).is_some_and(|status| status.dirty.0 + status.zeroed.0 > 0);
         let evidence = since.or_else(by_witness);
         if evidence.is_some() {
-            // What a later mark states is read anew.
+            // The contents that a later mark states are read anew.
             marker.state([None; WITNESSES_MAX]);
         }
         let written_beside = evidence.filter(|_| is_needed).map(|why| beside(&config, &backing, &why));

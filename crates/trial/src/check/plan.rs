@@ -192,7 +192,7 @@ impl Plan<'_> {
         };
         let job = self.job(io.name, workload, opening);
         match (io.write, is_direct) {
-            // What is cached is then measured, and nothing else.
+            // Loading the page cache first makes sure that cached data, and nothing else, is measured.
             (false, false) => Job { page_cache: PageCache::Loaded, ..job },
             _ => job,
         }

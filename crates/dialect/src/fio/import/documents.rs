@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<Document>, Error> {
                 let line = text[..begin].lines().count() + error.line();
                 return Err(Error::new(format!("{file}:{line}"), format!("this is not JSON: {error}")));
             }
-            // What follows the last whole result is the beginning of another, or text.
+            // The rest after the last whole result is the beginning of another, or text.
             Some(Err(_)) | None => {
                 if let Some(last) = documents.last_mut() {
                     let cut = "the file ends within a later result: fio, or the copy, was cut off";

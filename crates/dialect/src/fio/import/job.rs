@@ -135,7 +135,7 @@ pub(super) fn read_job(job: &Field<'_>, global: &Field<'_>, version: &str) -> Re
     let parts = parts(job, &options, measured, &name, is_apart)?;
     let mut job = Job { parts, failed_because, incomplete_because, notes };
     if let Some(part) = job.parts.first_mut() {
-        // What ended the job is told as that.
+        // The error that ended the job is reported in `failed_because` and not counted here.
         let survived = errors.saturating_sub(u64::from(error > 0));
         part.target.figures.add_errors(survived);
         if survived > 0 {
@@ -274,7 +274,7 @@ fn asked(options: &Options<'_>, figures: &Figures, threads: u64, name: &str, pha
     let block = block.map(|bytes| bytes.0);
     let all = figures.read.operations.saturating_add(figures.write.operations);
     let measured = figures.write.operations.saturating_mul(100).checked_div(all).unwrap_or(0);
-    // What was asked for is the same in every run of the job.
+    // The requested mix is the same in every run of the job, so it takes precedence over the measured one.
     let percent = match options.pattern() {
         Some("rw" | "randrw" | "readwrite") => {
             let reads = options.number("rwmixread").map(|reads| 100_u64.saturating_sub(reads));

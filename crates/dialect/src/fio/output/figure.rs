@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn figures_are_as_short_as_those_of_fio() {
-        // As fio 3.33 printed them.
+        // The expected texts are those that fio 3.33 printed.
         assert_eq!(short(799_391.0, 4, false), "799k");
         assert_eq!(short(16_600.0, 4, false), "16.6k");
         assert_eq!(short(512.0, 4, false), "512");

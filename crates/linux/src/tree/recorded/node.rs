@@ -79,7 +79,7 @@ impl Node {
         for part in parts(path).take(DEPTH_MAX) {
             match node.0 {
                 Content::Directory(_) => {}
-                // What is behind a link is put where the link leads.
+                // An entry behind a link is put where the link leads.
                 Content::Link(_) => return,
                 _ => node.0 = Content::Directory(BTreeMap::new()),
             }

@@ -179,7 +179,7 @@ impl Link {
                 jobs.remove(number);
             } else if let Some(job) = jobs.get(number) {
                 job.wanted = Wanted::No;
-                // What of a write is not staged yet never will be.
+                // The part of a write that is not staged yet never will be.
                 if job.phase == Phase::Itself && job.staged < job.plan.length {
                     job.failed = Some(Errno::EINTR);
                     to_stage.retain(|waiting| *waiting != number);

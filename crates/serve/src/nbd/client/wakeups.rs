@@ -42,13 +42,13 @@ impl Wakeups {
 
     /// There is mail.
     pub(super) fn mail(&self) {
-        // It fails only if the counter is full, and then it is readable already.
+        // The write fails only if the counter is full, and then the counter is readable already.
         rustix::io::write(&self.mail, &1_u64.to_ne_bytes()).ok();
     }
 
     /// The mail was taken.
     pub(super) fn mail_taken(&self) {
-        // It fails only if it was clear.
+        // The read fails only if the counter was clear.
         rustix::io::read(&self.mail, &mut [0_u8; 8]).ok();
     }
 
@@ -80,7 +80,7 @@ impl Wakeups {
             };
             let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
             let time = Itimerspec { it_interval, it_value };
-            // It cannot fail for a timer of one's own and a valid time.
+            // The call cannot fail for a timer of our own and a valid time.
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time).ok();
         }
     }

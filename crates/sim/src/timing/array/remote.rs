@@ -36,7 +36,7 @@ impl<T: Timing> Remote<T> {
 
     /// Lets the far end do what it does at `at`, which is when something comes to it or happens there.
     fn work(&mut self, at: Nanos) {
-        // What happens there by itself is older than what comes in.
+        // Events that happen there by themselves are older than commands that come in.
         self.far.advance(at, &mut self.heard);
         while let Some((_, command)) = pop_due(&mut self.sent, at) {
             self.far.submit(at, command);

@@ -158,7 +158,7 @@ impl FlashTiming {
             end = end.max(self.program(arrived, number));
             left -= part;
         }
-        // What is gathered goes on from where it was.
+        // Gathering goes on from where it was.
         self.units.chain = chain;
         end
     }

@@ -161,7 +161,7 @@ impl Timing for FlashTiming {
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
             let until = self.open_until.filter(|until| *until <= now.0);
-            // What is due no later than that comes first.
+            // An event that is due no later than that comes first.
             match self.agenda.take(until.unwrap_or(now.0)) {
                 Some((at, Due::ReadDone(id, bytes))) => {
                     let out = self.carry(at, u64::from(bytes), true);

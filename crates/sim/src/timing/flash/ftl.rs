@@ -265,7 +265,7 @@ mod tests {
         let (little, much) = (amplification(0.07, 50_000), amplification(0.28, 50_000));
         assert!((4.5..10.0).contains(&little), "{little}");
         assert!((2.0..3.0).contains(&much), "{much}");
-        // The same from a sample of one in 16.
+        // A sample of one in 16 gives nearly the same amplification.
         let sampled = amplification(0.28, 50_000 << 4);
         assert!((sampled - much).abs() < 0.35, "{sampled} {much}");
     }

@@ -89,7 +89,7 @@ impl State {
         match job.wanted {
             Wanted::Yes => {}
             Wanted::TooLate => return self.post(to, Mail::Released),
-            // Its port may belong to another queue by now.
+            // The port of this job may belong to another queue by now.
             Wanted::No => return,
         }
         let mail = match (job.plan.command, job.failed) {

@@ -34,7 +34,7 @@ impl Handshake {
     pub(super) fn answer(&mut self, code: OptionCode, data: &[u8], output: &mut Vec<u8>) -> Step {
         match self.try_answer(code, data, output) {
             Ok(step) => step,
-            // It has no reply: all that can be said is to hang up.
+            // NBD_OPT_EXPORT_NAME has no error reply: the server can only hang up.
             Err(_) if code == OptionCode::EXPORT_NAME => Step::Close,
             Err((kind, why)) => {
                 refuse(code, kind, &why, output);
