@@ -2,7 +2,7 @@
 """Known kinds of crash bugs, each wrong and mended: posix_kinds.py KIND bad|good setup|run|check.
 
 A number is a block of 4096 bytes that begins with it and its complement, unless a kind says otherwise."""
-import ctypes, mmap, os, struct, sys
+import ctypes, mmap, os, resource, struct, sys
 
 kind, how, what = sys.argv[1:4]
 good = how == "good"
@@ -147,6 +147,55 @@ def dsync(step):
             acknowledge(n)
     else:
         at_least(min(read("data"), read("data", 4096)))
+
+
+def short(step):
+    """The second write with O_DSYNC is cut by a limit, so that half of what it was given is durable."""
+    if step == "setup":
+        write("data", number(0) * 4)
+    elif step == "run":
+        for n in (1, 2):
+            # The second write ends at the limit, where the block that nobody synced follows.
+            os.pwrite(os.open("data", os.O_RDWR), number(n), 8192)
+            durable = os.open("data", os.O_RDWR | os.O_DSYNC)
+            if good:
+                os.pwrite(durable, number(n), 8192)
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limit[1]))
+            assert os.pwrite(durable, number(n) * 2, 4096) == 4096
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            acknowledge(n)
+    else:
+        at_least(min(read("data", 4096), read("data", 8192)))
+
+
+def vectors(step):
+    if step == "setup":
+        write("data", number(0) * 2)
+    elif step == "run":
+        fd = os.open("data", os.O_RDWR)
+        for n in (1, 2):
+            os.pwritev(fd, [number(n), number(n)], 0, os.RWF_DSYNC if good else 0)
+            acknowledge(n)
+    else:
+        at_least(min(read("data"), read("data", 4096)))
+
+
+def moved(step):
+    """Writes with O_DSYNC at the position of the descriptor."""
+    if step == "setup":
+        write("log", number(0))
+    elif step == "run":
+        log = os.open("log", os.O_RDWR | (os.O_DSYNC if good else 0))
+        os.lseek(log, 4096, os.SEEK_SET)
+        for n in (1, 2):
+            os.writev(log, [number(n)[:100], number(n)[100:]])
+            acknowledge(n)
+    else:
+        for n in range(1, required + 1):
+            with open("log", "rb") as log:
+                if log.seek(n * 4096) and log.read(4096) != number(n):
+                    sys.exit(1)
 
 
 def mapped(step):

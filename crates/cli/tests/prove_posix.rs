@@ -87,6 +87,9 @@ fn known_kinds_of_bugs_are_found_and_their_mended_programs_are_proved() {
         ("two_files", "corrupt"),
         ("link", "corrupt"),
         ("dsync", "lost-acknowledged"),
+        ("short", "lost-acknowledged"),
+        ("vectors", "lost-acknowledged"),
+        ("moved", "lost-acknowledged"),
         ("mapped", "lost-acknowledged"),
         ("truncate", "corrupt"),
         ("header", "corrupt"),
@@ -119,6 +122,18 @@ fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() 
     // Of an append zeroes may be left, which a check may take for none.
     let check = "tr -d '\\0' < log | LC_ALL=C grep -q '[^0-9]' && exit 2; exit 0";
     let run = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
+    for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
+        let arguments = ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
+        let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{file_system}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_write_of_zeroes_allocates_a_block_that_may_hold_other_bytes() {
+    let Some(place) = place() else { return };
+    let run = "head -c 8192 /dev/zero > log; sync .; echo 1 > $PLUMB_ACK";
+    let check = "tr -d '\\0' < log | LC_ALL=C grep -q . && exit 2; exit 0";
     for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
         let arguments = ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
         let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result, cannot};
 
+/// Number of times that a directory for files is removed while somebody makes files in it.
+const REMOVALS_MAX: usize = 100;
+
 /// Use of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -32,7 +35,17 @@ impl Use {
 /// A directory, empty at first and locked while it is in use. It goes when this is dropped.
 pub(crate) struct MountPoint {
     directory: TempDir,
+    holds: Use,
     _lock: LockedRecord,
+}
+
+impl Drop for MountPoint {
+    fn drop(&mut self) {
+        if self.holds == Use::Files {
+            // Processes that were interrupted may still make files.
+            (0..REMOVALS_MAX).find(|_| remove_tree(self.path()).is_ok() || !self.path().exists());
+        }
+    }
 }
 
 impl MountPoint {
@@ -54,7 +67,7 @@ impl MountPoint {
             Error::missing(what, "make room there, or name another directory with TMPDIR")
         })?;
         match LockedRecord::take_over(made.path()).map_err(|error| Error::failed(&error, &error.source))? {
-            Owner::Dead(lock) => Ok(Self { directory: made, _lock: lock }),
+            Owner::Dead(lock) => Ok(Self { directory: made, holds: of, _lock: lock }),
             // Another process took it for a left one before it was locked.
             Owner::Alive | Owner::None => Self::make(directory, of),
         }

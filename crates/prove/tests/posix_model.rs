@@ -335,3 +335,19 @@ fn a_sync_covers_what_had_changed_when_it_was_called() {
     let first: Vec<u8> = trees.iter().map(|tree| tree["a"][0]).collect();
     assert_eq!(first, [1, 2]);
 }
+
+#[test]
+fn a_durable_range_keeps_the_size_that_reaches_its_end_after_a_shorter_one() {
+    let mut model = Model::new(Bytes(BLOCK as u64), Unwritten::Zeroes);
+    let file = model.make(Object::File(0o644));
+    model.link(file, name("a"));
+    // No block of it is written, so that its truncation changes the size alone.
+    model.set_size(file, 2 * BLOCK as u64);
+    model.sync(Nanos(0));
+    model.set_size(file, 0);
+    model.write(file, 0, &[1; BLOCK]);
+    model.set_size(file, BLOCK as u64);
+    model.fsync_range(file, 0..BLOCK as u64, Nanos(u64::MAX));
+    let trees = explored(&model, model.recording().events.len());
+    assert_eq!(trees, BTreeSet::from([BTreeMap::from([("a".to_owned(), vec![1; BLOCK])])]));
+}

@@ -4,13 +4,14 @@ use plumb_path::Severity;
 
 use crate::document::ProofDocument;
 use crate::document::proof::{
-    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, VerifiedBy, WindowResult,
+    ChangeKind, CommandRole, Coverage, Failure, MinimalCase, ProfileResult, RecordingFacts, VerifiedBy,
+    WindowResult,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
-use crate::quantity::{NONE, bytes, count, duration, or_dash};
+use crate::quantity::{NONE, bytes, count, counted, duration, or_dash};
 use crate::terminal::{Cell, Ink, Table};
 
 /// More commands than this are not named one by one.
@@ -109,7 +110,7 @@ pub(crate) fn headline(document: &ProofDocument) -> Headline {
 
 /// Returns true if the work was recorded by its system calls alone, so that there is no drive.
 fn is_by_calls(document: &ProofDocument) -> bool {
-    document.recording.attached_by == "system calls"
+    document.recording.attached_by == RecordingFacts::BY_SYSTEM_CALLS
 }
 
 /// The minimal case in words: `the write to t.db-journal (directory, 4 KiB) was dropped`.
@@ -302,8 +303,14 @@ pub(crate) fn coverage(document: &ProofDocument) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let states = format!("{} states distinct, {} checked", count(states.distinct), count(states.checked));
-    format!("{} windows{parts}; {states}.", count(all.windows))
+    let checked = match is_by_calls(document) {
+        true => {
+            format!("{} of files checked (the others have the same tree)", counted(states.checked, "tree"))
+        }
+        false => format!("{} checked", count(states.checked)),
+    };
+    let windows = counted(all.windows, "window");
+    format!("{windows}{parts}; {} distinct, {checked}.", counted(states.distinct, "state"))
 }
 
 /// Describes the states that fail if all device flushes are left out together.

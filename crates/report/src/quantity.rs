@@ -59,9 +59,9 @@ pub fn count(value: u64) -> String {
 /// A count with its noun: `1 flush`, `2 flushes`.
 pub fn counted(count: u64, what: &str) -> String {
     match what {
-        _ if count == 1 => format!("{count} {what}"),
-        _ if what.ends_with("sh") => format!("{count} {what}es"),
-        _ => format!("{count} {what}s"),
+        _ if count == 1 => format!("1 {what}"),
+        _ if what.ends_with("sh") => format!("{} {what}es", self::count(count)),
+        _ => format!("{} {what}s", self::count(count)),
     }
 }
 

@@ -15,14 +15,15 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use plumb_block::Nanos;
+use plumb_block::{Bytes, Nanos};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::layout::{Inode, Layout, Object};
 use super::model::{Model, Name};
-use crate::error::{Result, cannot};
-use crate::recording::{Event, Recording};
+use super::tasks::{self, DescriptorState, Mapping};
+use crate::error::{Error, Result, cannot};
+use crate::recording::{Command, Event, Recording};
 use crate::session::Numbers;
 use crate::subject::{AckBy, Lines};
 use crate::trace::{Argument, Call, has_flag, kind, may_create};
@@ -52,6 +53,26 @@ enum Sync {
     Everything,
     Inode(Inode),
     Range(Inode, Range<u64>),
+    Written(Inode, Written),
+}
+
+/// Bytes of a write, as far as they are known before its result, which is their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// First byte.
+    From(u64),
+    /// End of the bytes: the position of the descriptor after the write.
+    UpTo(u64),
+}
+
+impl Written {
+    /// Returns the range of this many bytes.
+    const fn range(self, length: u64) -> Range<u64> {
+        match self {
+            Self::From(start) => start..start.saturating_add(length),
+            Self::UpTo(end) => end.saturating_sub(length)..end,
+        }
+    }
 }
 
 /// Place of a name that a call was given.
@@ -96,6 +117,10 @@ pub(crate) struct Follower {
     numbers: Numbers,
     began: SystemTime,
     from: usize,
+    /// Most bytes of memory that the recording may take.
+    limit: Bytes,
+    /// Event at which the recording reached the limit. Nothing after it counts.
+    full: Option<usize>,
     unseen: BTreeSet<String>,
     seen_in_part: BTreeSet<String>,
     notes: BTreeSet<String>,
@@ -103,11 +128,17 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Takes what is beneath `root` for durable, and makes the FIFO at `control` through which the program
-    /// acknowledges. Times count from `began`.
+    /// acknowledges. Times count from `began`. The recording takes about `limit` bytes of memory at most.
     ///
     /// # Errors
-    /// If something beneath cannot be read.
-    pub(crate) fn start(root: &Path, control: &Path, model: Model, began: SystemTime) -> Result<Self> {
+    /// If something beneath cannot be read, or is more than the limit.
+    pub(crate) fn start(
+        root: &Path,
+        control: &Path,
+        model: Model,
+        began: SystemTime,
+        limit: Bytes,
+    ) -> Result<Self> {
         let failed = cannot(format!("read {}", root.display()));
         let root = root.canonicalize().map_err(&failed)?;
         let fifo = make_fifo(control).map_err(cannot("make a FIFO for acknowledgements"))?;
@@ -123,6 +154,8 @@ impl Follower {
             numbers: Numbers::default(),
             began,
             from: 0,
+            limit,
+            full: None,
             unseen: BTreeSet::new(),
             seen_in_part: BTreeSet::new(),
             notes: BTreeSet::new(),
@@ -130,6 +163,10 @@ impl Follower {
         };
         let root = follower.root.clone();
         follower.compare_directory(Inode::ROOT, &root);
+        if follower.is_full() {
+            let what = format!("the files that the set-up made take more memory than {limit}");
+            return Err(Error::missing(what, "allow more with --size"));
+        }
         follower.model.sync(Nanos(u64::MAX));
         follower.model.set_time(follower.now(), follower.now());
         follower.from = follower.model.happened(Event::Marked("the work begins".to_owned()));
@@ -138,12 +175,19 @@ impl Follower {
 
     /// Takes a call that has returned, whose thread is held. Its result is not known.
     pub(crate) fn returned(&mut self, call: &Call) {
+        self.pending.clear();
+        if self.is_full() {
+            return;
+        }
         let at = self.time(call);
-        // Stores were made before the call.
-        self.model.set_time(at, at);
+        // One thread alone made its stores before the call; others may have made theirs during it.
+        let is_alone = self.mapped.is_empty() || {
+            let numbers: Vec<u64> = self.mapped.iter().map(|mapped| mapped.number).collect();
+            tasks::mapping(call.thread, &numbers) <= 1
+        };
+        self.model.set_time(at, if is_alone { at } else { self.now() });
         self.compare_mapped();
         self.model.set_time(at, self.now());
-        self.pending.clear();
         match kind(call) {
             "open" => self.opened(call),
             "rename" => self.renamed(call),
@@ -170,9 +214,17 @@ impl Follower {
                 self.notes
                     .insert(format!("{name} was refused to the program, since no call tells what it writes"));
             }
-            (_, Ok(_)) => syncs.into_iter().for_each(|(sync, until)| self.persist(sync, until)),
+            (_, Ok(result)) => {
+                syncs.into_iter().for_each(|(sync, until)| self.persist(sync, until, *result));
+            }
             _ => {}
         }
+    }
+
+    /// Takes note that the thread was killed while it was held after a call, so that the call was read late.
+    pub(crate) fn killed(&mut self, call: &Call) {
+        let what = format!("a thread was killed during its system call {}", call.name);
+        self.unseen.insert(format!("{what}, whose changes may be seen in part"));
     }
 
     /// Takes a sync call that was made in place of the program.
@@ -180,20 +232,25 @@ impl Follower {
         let inode =
             fs::metadata(path).ok().and_then(|found| self.inodes.get(&Identity::new(&found)).copied());
         if let Some(inode) = inode {
-            self.persist(Sync::Inode(inode), Nanos(u64::MAX));
+            self.persist(Sync::Inode(inode), Nanos(u64::MAX), 0);
         }
     }
 
     /// Takes the end of the program.
     pub(crate) fn finish(mut self) -> Trail {
         self.model.set_time(self.now(), self.now());
-        self.compare_mapped();
-        self.acknowledged();
-        let until = self.model.happened(Event::Marked("the work has ended".to_owned()));
+        if !self.is_full() {
+            self.compare_mapped();
+            self.acknowledged();
+        }
+        let ended = self.model.happened(Event::Marked("the work has ended".to_owned()));
         let commands = self.model.recording().commands.len();
-        let root = self.root.clone();
-        self.compare_directory(Inode::ROOT, &root);
-        self.compare_files();
+        if !self.is_full() {
+            let root = self.root.clone();
+            self.compare_directory(Inode::ROOT, &root);
+            self.compare_files();
+        }
+        let until = self.full.map_or(ended, |full| full.min(ended));
         if let Some(command) = self.model.recording().commands.get(commands) {
             let spot = self.model.layout().spots.get(command.range.lba.0 as usize);
             let paths = self.model.paths();
@@ -215,6 +272,19 @@ impl Follower {
         }
     }
 
+    /// Returns true if the recording has reached its limit, from which on nothing is recorded.
+    fn is_full(&mut self) -> bool {
+        let recording = self.model.recording();
+        let data = recording.contents.len() as u64 * recording.logical_block.0;
+        let taken = data + (recording.commands.len() * size_of::<Command>()) as u64;
+        if self.full.is_none() && taken > self.limit.0 {
+            self.full = Some(recording.events.len());
+            let what = format!("the recording reached {}, and nothing after that was recorded", self.limit);
+            self.unseen.insert(format!("{what}: allow more with --size"));
+        }
+        self.full.is_some()
+    }
+
     /// Returns when a call began, by the clock of the recording.
     fn time(&self, call: &Call) -> Nanos {
         call.at.since(self.epoch())
@@ -230,11 +300,16 @@ impl Follower {
         self.began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into()
     }
 
-    fn persist(&mut self, sync: Sync, until: Nanos) {
+    /// Makes durable what a call did that returned `result`.
+    fn persist(&mut self, sync: Sync, until: Nanos, result: i64) {
         match sync {
             Sync::Everything => self.model.sync(until),
             Sync::Inode(inode) => self.model.fsync(inode, until),
             Sync::Range(inode, range) => self.model.fsync_range(inode, range, until),
+            Sync::Written(..) if result <= 0 => {}
+            Sync::Written(inode, written) => {
+                self.model.fsync_range(inode, written.range(result.unsigned_abs()), until);
+            }
         }
     }
 
@@ -309,19 +384,28 @@ impl Follower {
         }
         let Some((inode, file)) = self.descriptor(call, place) else { return };
         let state = DescriptorState::read(call.thread, *number);
-        let written = written_range(call, &state);
-        let offered = written.clone().filter(|_| matches!(call.name.as_str(), "write" | "pwrite64"));
+        let written = written(call, &state);
+        let offered = written.zip(offered_length(call)).map(|(written, length)| written.range(length));
         self.compare_file(inode, &file, offered);
-        let is_durable = state.flags & OFlags::DSYNC.bits() != 0;
-        let is_durable = is_durable && !matches!(call.name.as_str(), "ftruncate" | "fallocate");
-        if is_durable || has_flag(call, "RWF_DSYNC") || has_flag(call, "RWF_SYNC") {
-            match written {
-                // Data written before the call is there, too.
-                Some(range) => self.pending.push((Sync::Range(inode, range), self.now())),
-                None => {
-                    let what = format!("{} through a descriptor with O_DSYNC or O_SYNC", call.name);
-                    self.unseen.insert(format!("which bytes {what} made durable is not known"));
-                }
+        let by_descriptor = state.flags & OFlags::DSYNC.bits() != 0;
+        let by_descriptor = by_descriptor && !matches!(call.name.as_str(), "ftruncate" | "fallocate");
+        if !by_descriptor && !has_flag(call, "RWF_DSYNC") && !has_flag(call, "RWF_SYNC") {
+            return;
+        }
+        let is_known = match written {
+            Some(Written::UpTo(_)) => !tasks::may_have_moved(call.thread, &file, &state),
+            Some(Written::From(_)) => true,
+            None => false,
+        };
+        match written.filter(|_| is_known) {
+            // Data written before the call is there, too.
+            Some(written) => self.pending.push((Sync::Written(inode, written), self.now())),
+            None => {
+                let how = match by_descriptor {
+                    true => "through a descriptor with O_DSYNC or O_SYNC",
+                    false => "with RWF_DSYNC or RWF_SYNC",
+                };
+                self.unseen.insert(format!("which bytes {} {how} made durable is not known", call.name));
             }
         }
     }
@@ -359,17 +443,13 @@ impl Follower {
     }
 
     fn msynced(&mut self, call: &Call) {
-        let word = |place: usize| match call.arguments.get(place) {
-            Some(Argument::Word(word)) => number(word),
-            _ => None,
-        };
-        let (Some(start), Some(length)) = (word(0), word(1)) else { return };
+        let argument = |place| word(call, place).and_then(number);
+        let (Some(start), Some(length)) = (argument(0), argument(1)) else { return };
         if !has_flag(call, "MS_SYNC") {
             return;
         }
-        let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
         let at = self.time(call);
-        for Mapping { memory, offset, inode } in maps.lines().filter_map(Mapping::parse) {
+        for Mapping { memory, offset, inode } in Mapping::read(call.thread) {
             let within = memory.start.max(start)..memory.end.min(start.saturating_add(length));
             let Some(mapped) = self.mapped.iter().find(|mapped| mapped.number == inode) else { continue };
             if !within.is_empty() {
@@ -561,22 +641,29 @@ impl Follower {
             self.model.set_size(inode, size);
         }
         let block = self.model.recording().logical_block.0;
+        let mut written_numbers = BTreeSet::new();
         let mut numbers = BTreeSet::new();
         match written {
-            Some(range) => numbers.extend(range.start / block..range.end.min(size).div_ceil(block)),
+            Some(range) => written_numbers.extend(range.start / block..range.end.min(size).div_ceil(block)),
             None => {
-                let known = self.model.blocks(inode, 0).take_while(|number| number * block < size);
-                numbers.extend(known);
+                numbers.extend(self.model.blocks(inode, 0).take_while(|number| number * block < size));
                 for data in data_ranges(file, size)? {
-                    numbers.extend(data.start / block..data.end.div_ceil(block));
+                    written_numbers.extend(data.start / block..data.end.div_ceil(block));
                 }
             }
         }
         let mut bytes = vec![0; block as usize];
-        for number in numbers {
+        for number in numbers.union(&written_numbers).copied() {
+            if self.is_full() {
+                return Ok(());
+            }
             bytes.fill(0);
             read_full(file, number * block, &mut bytes)?;
-            if bytes != self.model.block(inode, number) {
+            let is_same = match written_numbers.contains(&number) {
+                true => self.model.holds(inode, number, &bytes),
+                false => self.model.block(inode, number) == bytes,
+            };
+            if !is_same {
                 self.model.write(inode, number, &bytes);
             }
         }
@@ -585,63 +672,28 @@ impl Follower {
     }
 }
 
-/// State of an open descriptor: proc_pid_fdinfo(5).
-struct DescriptorState {
-    position: u64,
-    flags: u32,
-}
-
-impl DescriptorState {
-    fn read(thread: u32, descriptor: i64) -> Self {
-        let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
-        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let position = value("pos:").and_then(|value| value.parse().ok()).unwrap_or(0);
-        let flags = value("flags:").and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0);
-        Self { position, flags }
-    }
-}
-
-/// Line of proc_pid_maps(5).
-struct Mapping {
-    memory: Range<u64>,
-    offset: u64,
-    inode: u64,
-}
-
-impl Mapping {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
-        let memory = hexadecimal(start)?..hexadecimal(end)?;
-        let offset = hexadecimal(words.nth(1)?)?;
-        Some(Self { memory, offset, inode: words.nth(1)?.parse().ok()? })
-    }
-}
-
-/// Returns the bytes that a call may have written, as far as its arguments tell.
-fn written_range(call: &Call, state: &DescriptorState) -> Option<Range<u64>> {
-    let word = |place: usize| match call.arguments.get(place) {
-        Some(Argument::Word(word)) => Some(word.as_str()),
+/// Returns the bytes that a call wrote, as far as its arguments and its descriptor tell.
+fn written(call: &Call, state: &DescriptorState) -> Option<Written> {
+    let is_appended = state.flags & OFlags::APPEND.bits() != 0 || has_flag(call, "RWF_APPEND");
+    match (call.name.as_str(), word(call, 3)) {
+        ("write" | "writev", _) | ("pwritev2", Some("-1")) => Some(Written::UpTo(state.position)),
+        ("pwrite64" | "pwritev" | "pwritev2", Some(offset)) if !is_appended => {
+            number(offset).map(Written::From)
+        }
         _ => None,
-    };
-    let is_appended = state.flags & OFlags::APPEND.bits() != 0;
-    let vectors = || {
-        let words = word(1)?;
-        let lengths: Vec<u64> = words.split("iov_len=").skip(1).filter_map(leading_number).collect();
-        (lengths.len() as u64 == number(word(2)?)?).then(|| lengths.iter().sum::<u64>())
-    };
-    let (length, offset) = match call.name.as_str() {
-        "write" => (number(word(2)?)?, None),
-        "pwrite64" => (number(word(2)?)?, Some(number(word(3)?)?)),
-        "writev" => (vectors()?, None),
-        "pwritev" | "pwritev2" => (vectors()?, word(3).and_then(number)),
-        _ => return None,
-    };
-    match offset {
-        Some(offset) if !is_appended => Some(offset..offset.checked_add(length)?),
-        Some(_) => None,
-        None => Some(state.position.saturating_sub(length)..state.position),
+    }
+}
+
+/// Returns the number of bytes that a call was given to write, if its arguments tell.
+fn offered_length(call: &Call) -> Option<u64> {
+    word(call, 2).filter(|_| matches!(call.name.as_str(), "write" | "pwrite64")).and_then(number)
+}
+
+/// Returns an argument that is neither a descriptor nor text.
+fn word(call: &Call, place: usize) -> Option<&str> {
+    match call.arguments.get(place) {
+        Some(Argument::Word(word)) => Some(word),
+        _ => None,
     }
 }
 
@@ -651,11 +703,6 @@ fn number(word: &str) -> Option<u64> {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => word.parse().ok(),
     }
-}
-
-/// Returns the number with which a text begins.
-fn leading_number(text: &str) -> Option<u64> {
-    text.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Returns true for what the model has: files, directories and symbolic links.

@@ -29,6 +29,7 @@
 mod follow;
 mod layout;
 mod model;
+mod tasks;
 mod tree;
 
 pub(crate) use follow::{Follower, Trail};

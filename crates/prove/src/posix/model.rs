@@ -154,6 +154,14 @@ impl Model {
         self.recording.contents.bytes(content)
     }
 
+    /// Returns true if a write of these bytes to a block changes nothing. It changes what a cut may leave where
+    /// the block was not written and may hold other bytes.
+    pub fn holds(&self, file: Inode, number: u64, bytes: &[u8]) -> bool {
+        let place = self.index.place(&Spot::Data(file, number));
+        let is_written = place.is_some_and(|place| self.places[place as usize].is_written);
+        (is_written || self.unwritten == Unwritten::Zeroes) && self.block(file, number) == bytes
+    }
+
     /// Returns the blocks of a file that were ever written, from one on, by their numbers.
     pub fn blocks(&self, file: Inode, from: u64) -> impl Iterator<Item = u64> {
         self.index.data(file, from).map(|(number, _)| number)
@@ -234,8 +242,8 @@ impl Model {
         self.persist(&places, until);
     }
 
-    /// Makes a range of bytes of a file durable as it was `until` then, and the first size that reaches its
-    /// end.
+    /// Makes a range of bytes of a file durable as it was `until` then, and of the sizes since the last that
+    /// was short of its end the first.
     pub fn fsync_range(&mut self, file: Inode, range: Range<u64>, until: Nanos) {
         let block = self.recording.logical_block.0;
         let numbers = range.start / block..range.end.div_ceil(block);
@@ -245,13 +253,19 @@ impl Model {
         let Some(size) = self.index.place(&Spot::Size(file)) else { return };
         let Place { durable, at_risk, .. } = &self.places[size as usize];
         let contents = &self.recording.contents;
-        if number(contents, *durable) >= range.end {
-            return;
+        let reaches = |content| number(contents, content) >= range.end;
+        let written = |id: CommandId| self.recording.commands[id.0 as usize].contents[0];
+        let is_complete = |id: &CommandId| self.fates[id.0 as usize].complete <= until;
+        let (mut reached, mut first) = (reaches(*durable), None);
+        for id in at_risk.iter().copied().filter(is_complete) {
+            match (reaches(written(id)), reached) {
+                (true, false) => first = Some(id),
+                (false, _) => first = None,
+                (true, true) => {}
+            }
+            reached = reaches(written(id));
         }
-        let written = |id: &CommandId| self.recording.commands[id.0 as usize].contents[0];
-        let reaches = |id: &&CommandId| number(contents, written(id)) >= range.end;
-        let first: Vec<CommandId> = at_risk.iter().find(reaches).copied().into_iter().collect();
-        self.persist_commands(first);
+        self.persist_commands(first.into_iter().collect());
     }
 
     /// Makes everything durable that had changed `until` then.

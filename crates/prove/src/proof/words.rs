@@ -6,6 +6,10 @@ use plumb_report::quantity::count;
 
 use super::request::Request;
 use crate::profile::DriveProfile;
+use crate::session::Recorded;
+
+/// Words before a reason why the recording lacks something.
+const NOT_SEEN: &str = "not all that the program did could be seen";
 
 /// A document with what is known before anything was explored.
 pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
@@ -17,21 +21,30 @@ pub(super) fn begun(request: &Request<'_>) -> ProofDocument {
         drive: request.profiles[0].name.clone(),
         recording: recorded.facts.clone(),
         seed: request.judge.seed,
-        incomplete_because: match (&recorded.ended_because, recorded.unseen.first()) {
-            (Some(why), _) => Some(format!("the work ended early: {why}")),
-            (None, Some(why)) => Some(format!("not all that the program did could be seen: {why}")),
-            (None, None) => None,
-        },
+        incomplete_because: incomplete_because(recorded),
         notes: recorded
             .untraced_because
             .iter()
             .map(|why| format!("no system calls are shown: {why}"))
             .chain(recorded.notes.iter().cloned())
+            .chain(recorded.unseen.iter().map(|why| format!("{NOT_SEEN}: {why}")))
             .collect(),
         environment: request.environment.clone(),
         run_directory: request.run_directory.clone(),
         ..ProofDocument::default()
     }
+}
+
+/// Returns why the recording is not all that the program did.
+fn incomplete_because(recorded: &Recorded) -> Option<String> {
+    let ended = recorded.ended_because.iter().map(|why| format!("the work ended early: {why}"));
+    let more = match recorded.unseen.len() {
+        0 | 1 => String::new(),
+        all => format!(" (the notes name {all} reasons)"),
+    };
+    let unseen = recorded.unseen.first().map(|why| format!("{NOT_SEEN}: {why}{more}"));
+    let reasons: Vec<String> = ended.chain(unseen).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// Why a profile cannot be judged by what was recorded.

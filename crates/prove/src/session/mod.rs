@@ -22,7 +22,6 @@ mod traced;
 
 pub(crate) use acknowledged::Numbers;
 pub(crate) use drive::attach;
-pub use posix::BY_SYSTEM_CALLS;
 pub use recorded::{RecordOptions, Recorded};
 pub use recording_run::record;
 pub(crate) use strace::Trace;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use plumb_block::in_one_line;
+use plumb_report::document::proof::RecordingFacts;
 
 use super::recorded::{RecordOptions, Recorded};
 use super::recording_run::{facts, interrupted};
@@ -16,9 +17,6 @@ use crate::mount_point::MountPoint;
 use crate::posix::{Follower, Model, Trail, Unwritten};
 use crate::subject::Subject;
 use crate::trace::{Traced, Tracer};
-
-/// Name in a report of the way in which the work was recorded.
-pub const BY_SYSTEM_CALLS: &str = "system calls";
 
 /// Records the work of `subject` in a directory.
 ///
@@ -48,7 +46,7 @@ pub(super) fn record_system_calls(
     };
     let began = SystemTime::now();
     let model = Model::new(options.logical_block, unwritten);
-    let follower = Follower::start(&root, &control, model, began)?;
+    let follower = Follower::start(&root, &control, model, began, options.size)?;
     let tracer = Tracer::following(&root, trace.injections.to_vec(), follower)?;
     let program = trace.program(&tracer);
     let worked = program.run(&root, &control, &mut |_| {}, options.timeout, stop);
@@ -72,7 +70,7 @@ fn recorded(followed: Trail, traced: &Traced, began: SystemTime, ended_because: 
     let mut facts = facts(&recording, from, until);
     facts.size = recording.size.0;
     facts.flushes = traced.calls.iter().filter(|call| call.synced(&traced.root).is_some()).count() as u64;
-    facts.attached_by = BY_SYSTEM_CALLS.to_owned();
+    facts.attached_by = RecordingFacts::BY_SYSTEM_CALLS.to_owned();
     facts.acknowledged_by = (facts.acknowledgements > 0).then(|| "control-file".to_owned());
     Recorded {
         recording: Arc::new(recording),

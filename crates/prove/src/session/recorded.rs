@@ -17,7 +17,8 @@ use crate::trace::Injection;
 /// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// Capacity of the drive. Only blocks that are written take memory.
+    /// Capacity of the drive. Only blocks that are written take memory. Without a drive, the most memory that
+    /// the recording takes.
     pub size: Bytes,
     /// Logical block of the drive, 512 to 4096 bytes, which never tears. ext4 writes its superblock of 1024
     /// bytes in place, so that a drive which tears it leaves a file system that no kernel mounts, whatever a

@@ -16,6 +16,7 @@ pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub use run::Tracer;
+pub(crate) use run::is_held;
 pub(crate) use strace::kind;
 pub use strace::{Argument, Call, Lines};
 pub use traced::Traced;

@@ -253,7 +253,13 @@ impl Reader {
         }
         let injected = self.inject(&call)?;
         let written = self.chosen.as_mut().map_or(Ok(false), |chosen| chosen.returned(&call, &self.audit))?;
-        if (injected > 0 || written || self.follower.is_some()) && !is_held(call.thread) {
+        let is_acted = injected > 0 || written;
+        if !is_acted
+            && let Some(follower) = &mut self.follower
+            && is_gone(call.thread)
+        {
+            follower.killed(&call);
+        } else if (is_acted || self.follower.is_some()) && !is_held(call.thread) {
             let what = format!("strace did not hold thread {} after its system call", call.thread);
             return Err(Error::missing(what, "this version of strace cannot be used here"));
         }
@@ -291,7 +297,17 @@ impl Reader {
 }
 
 /// Returns true if a tracer holds the thread: state `t` of proc(5).
-fn is_held(thread: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('t'))
+pub(crate) fn is_held(thread: u32) -> bool {
+    state(thread) == Some('t')
+}
+
+/// Returns true if the thread has ended, as it does when it is killed while it is held.
+fn is_gone(thread: u32) -> bool {
+    matches!(state(thread), None | Some('Z' | 'X'))
+}
+
+/// Returns the state of a thread in proc(5); `None` if there is no such thread.
+fn state(thread: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }

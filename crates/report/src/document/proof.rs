@@ -101,6 +101,11 @@ pub struct RecordingFacts {
     pub serialised_because: Option<String>,
 }
 
+impl RecordingFacts {
+    /// Value of `attached_by` of a work that was recorded by its system calls alone, without a drive.
+    pub const BY_SYSTEM_CALLS: &str = "system calls";
+}
+
 /// How many states.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateCounts {

@@ -83,7 +83,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
 
-    /// Capacity of the drive, in memory as far as it is written; default 512M
+    /// Capacity of the drive, in memory as far as it is written; with --fs posix the most memory that the
+    /// recording takes; default 512M
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
 
