@@ -142,6 +142,20 @@ fn a_write_of_zeroes_allocates_a_block_that_may_hold_other_bytes() {
 }
 
 #[test]
+fn a_recording_ends_at_its_limit_of_memory() {
+    let Some(place) = place() else { return };
+    let run = "echo 1 > $PLUMB_ACK; for i in 1 2 3 4 5 6 7 8; do head -c 256k /dev/urandom > d$i; sync; done; \
+               echo 2 > $PLUMB_ACK";
+    let arguments = ["app", "--json", "--no-record", "--fs", "posix", "--size", "1M", "--run", run];
+    let output = as_nobody(place.path(), &[&arguments[..], &["--check", "true", "--states", "20"]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let document = document(&output);
+    let why = &document["incomplete_because"];
+    assert!(why.to_string().contains("allow more with --size"), "{document:#}");
+    assert_eq!(document["recording"]["acknowledgements"], 1);
+}
+
+#[test]
 fn a_failing_state_is_shown_again_and_made_in_a_directory() {
     let Some(place) = place() else { return };
     let temporary = place.path().join("temporary");
