@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// What is to be soaked.
+/// Part of the project to be soaked.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// The seeded and property tests of the workspace

@@ -230,7 +230,8 @@ impl Deref for Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let owners = self.slab.owners[self.slot as usize].fetch_add(1, Ordering::Relaxed);
-        // As in Arc: so many owners can only come from forgetting them, and the count must not wrap.
+        // The check is that of Arc: so many owners can only come from forgetting them, and the count must not
+        // wrap.
         if owners > u32::MAX / 2 {
             std::process::abort();
         }
@@ -240,8 +241,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // As in Arc: the release pairs with the acquire fence of the last owner, so all reads are over before
-        // the slot can be written again.
+        // The ordering is that of Arc: the release pairs with the acquire fence of the last owner, so all
+        // reads are over before the slot can be written again.
         if self.slab.owners[self.slot as usize].fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             self.slab.free_list().push(self.slot);

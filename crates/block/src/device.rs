@@ -2,13 +2,14 @@
 //!
 //! The contract, and all of it:
 //!
-//! > No order holds between requests in flight. A read submitted after a write completed, on any queue, returns it or
-//! > something newer; through a page cache a read in flight with a write of the same block may return a mixture of
-//! > both. A completed FUA request is durable itself. A completed flush makes durable every write, discard
-//! > and write-zeroes that completed on ANY queue before the flush was submitted. The rest survives a power cut in any
-//! > subset, but never an older version over a durable newer one; requests in flight may tear between logical blocks
-//! > or leave them unreadable. A failed or unanswered write leaves each block old, new or unreadable, and may land
-//! > later. A failed flush latches the device: every later flush fails, on every queue.
+//! > No order holds between requests in flight. A read submitted after a write completed, on any queue,
+//! > returns it or something newer; through a page cache a read in flight with a write of the same block may
+//! > return a mixture of both. A completed FUA request is durable itself. A completed flush makes durable
+//! > every write, discard and write-zeroes that completed on ANY queue before the flush was submitted. The
+//! > rest survives a power cut in any subset, but never an older version over a durable newer one; requests
+//! > in flight may tear between logical blocks or leave them unreadable. A failed or unanswered write leaves
+//! > each block old, new or unreadable, and may land later. A failed flush latches the device: every later
+//! > flush fails, on every queue.
 //!
 //! Implementations are held to it by the `conformance` kit.
 

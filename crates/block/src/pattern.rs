@@ -183,7 +183,7 @@ mod tests {
                 seen.insert(word.to_vec());
             }
         }
-        // Of 128,000 random words of 32 bits about two come twice.
+        // About two of 128,000 random words of 32 bits occur twice.
         assert!(seen.len() > 128_000 - 20, "{} different words", seen.len());
         let worst = ones.iter().map(|count| count.abs_diff(500)).max().unwrap();
         assert!(worst < 90, "a bit of the stamp is the same in {} of 1000 blocks", 500 + worst);

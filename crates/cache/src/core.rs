@@ -137,7 +137,7 @@ impl Core {
             figures: Figures::default(),
             findings,
         };
-        // What was being copied to when the cache ended is copied to again.
+        // A leg that was being copied to when the cache ended is copied to again.
         let half = core.superblock.legs.iter().position(|state| *state == LegState::Resilvering);
         half.into_iter().for_each(|leg| core.begin_resilver(leg));
         core
@@ -267,12 +267,12 @@ impl Core {
         if mode == self.options.mode {
             return;
         }
-        // What was taken to be durable has to be flushed once nobody vouches for it any more.
+        // Data that was taken to be durable has to be flushed once nobody vouches for the legs any more.
         if self.options.mode == Mode::Protected {
             self.flushes.distrust_legs();
         }
         if mode == Mode::Protected && self.flushes.has_bypassed() {
-            // What went past the log before need not be durable.
+            // Writes that bypassed the log before need not be durable.
             self.flushes.want();
         }
         self.options.mode = mode;
@@ -332,7 +332,7 @@ impl Core {
         if needs.backing {
             self.flush(None, Purpose::BypassFlush);
         }
-        // What is written from now on may only reach the backing device after what this round covers.
+        // Data written from now on may reach the backing device only after the data that this round covers.
         self.log.flush_epoch += 1;
         self.io.step();
     }

@@ -192,7 +192,7 @@ impl Core {
         }
         // While something cannot be destaged all else is, so that only that depends on the log.
         let is_held = self.destage.is_failing_for(UNREADABLE_AFTER, self.io.now());
-        // What is old or has to be drained is not left in the open segment.
+        // Data that is old or has to be drained is not left in the open segment.
         let (is_draining, tail) = (self.destage.is_draining, self.log.tail);
         let is_left =
             |(segment, _)| if segment == tail { is_due || is_draining } else { is_held && is_draining };
@@ -202,7 +202,7 @@ impl Core {
         let (count, segment) = (self.log.geometry.count(), self.log.geometry.segment_bytes());
         let most = if is_held { count } else { self.pace.batch(segment, count) };
         let is_ordered = self.options.mode == Mode::Ordered && self.log.tail >= self.log.ordered_from;
-        // What was written before the order counted is destaged apart from what came after.
+        // Data written before the order counted is destaged separately from later data.
         let before = if is_ordered { u64::MAX } else { self.log.ordered_from };
         let end = self.log.closed_end().min(self.log.tail + most).min(before);
         if end <= self.log.tail {
@@ -300,7 +300,7 @@ impl Core {
         self.io.step();
         self.destage.failed(self.io.now(), because);
         if self.superblock.geometry == self.log.geometry {
-            // It may wait for what cannot be destaged now.
+            // The growth may wait for data that cannot be destaged now.
             self.log.grows_to = None;
         }
         if let Some(batch) = &mut self.destage.batch {
@@ -329,7 +329,7 @@ impl Core {
                 self.log.durable = self.log.durable.max(batch.covered);
                 self.io.step();
             }
-            // What can be destaged is, before what cannot is tried again.
+            // Everything that can be destaged is destaged before the rest is tried again.
             Stage::Sweep if batch.cursor.0 < blocks => {
                 if is_giving_up {
                     self.destage.batch = None;
@@ -354,7 +354,7 @@ impl Core {
             }
             Stage::Flush if is_epoch_durable => {
                 let end = batch.end;
-                // What was discarded is told before the log has forgotten that.
+                // The mark records the discards before the log forgets them.
                 if !self.are_witnesses_released(0) {
                     return;
                 }

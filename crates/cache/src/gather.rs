@@ -283,7 +283,7 @@ impl Core {
         buffer: Option<BufferMut>,
     ) {
         self.io.step();
-        // Of blocks of the log the bytes before the part are not wanted.
+        // In blocks of the log, the bytes before the part are not wanted.
         let mut skip = 0;
         if let Source::Log(address) = read.part.source {
             let (segment, _, before) = self.log.geometry.locate(address);

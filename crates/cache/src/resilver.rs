@@ -111,7 +111,7 @@ impl Core {
             return self.end_resilver();
         }
         if self.condition != Condition::Serving || self.superblock.legs[leg] != LegState::Resilvering {
-            // It is copied to again when the cache is opened, or was lost once more.
+            // The leg is copied to again when the cache is opened, or it was lost once more.
             self.resilver.take_if(|resilver| resilver.in_flight == 0);
             return;
         }

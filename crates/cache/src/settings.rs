@@ -38,7 +38,7 @@ impl FromStr for Uuid {
         let digits = text.replace('-', "");
         let is_whole = digits.len() == 32 && matches!(text.len(), 32 | 36);
         let value = u128::from_str_radix(&digits, 16).ok();
-        // It would take a sign for a digit.
+        // `from_str_radix` would accept a sign in place of a digit.
         let value = value.filter(|_| is_whole && !digits.starts_with('+'));
         value.map(|value| Self(value.to_be_bytes())).ok_or_else(|| ParseUuidError(text.to_owned()))
     }

@@ -198,7 +198,7 @@ impl Core {
                 return self.enqueue(client);
             }
         }
-        // It may have been submitted in another mode.
+        // The write may have been submitted in another mode.
         let is_volatile = self.devices.backing().volatile_cache != VolatileCache::None;
         if self.options.mode == Mode::Protected && outcome.is_done() && !client.is_fua && is_volatile {
             return self.ask_flush(client.asked, client.payload);

@@ -156,7 +156,7 @@ fn run(aged: &World, scenario: &[char], schedule: Schedule, count: &mut Count) -
     for (index, letter) in scenario.iter().enumerate() {
         world.step(step(*letter))?;
         if schedule == Schedule::OneByOne {
-            // What comes before the last operation is the end of a shorter scenario.
+            // The state before the last operation is the end of a shorter scenario.
             finish(&mut world, schedule, if index == last { Some(count) } else { None })?;
         }
     }

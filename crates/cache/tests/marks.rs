@@ -124,7 +124,7 @@ fn a_log_that_lacks_what_was_durable_at_the_last_mark_is_refused() {
         old.get_or_insert_with(|| world.members_after_kill());
     }
     let durable = world.members_after_kill();
-    // Its session has a record more than the copy, and it is marked when it stops.
+    // The log of the session has one record more than the copy, and the mark is written when the cache stops.
     world.step(Step::Ask { what: Ask::Stop, roll: 0 }).unwrap();
     assert!(world.marking.as_ref().unwrap().mark().durable > 0);
     let mixed = vec![old.unwrap()[0].clone(), durable[1].clone()];

@@ -189,7 +189,7 @@ impl Setup {
         let legs: Vec<DeviceInfo> = (0..self.legs()).map(|number| self.leg(number)).collect();
         let writes = Cache::create(&self.settings(), &legs, &self.backing())
             .map_err(|error| format!("not created: {error}"))?;
-        // What was on the leg before is no zeroes.
+        // The old content of the leg is not all zeroes.
         let mut images = vec![vec![0xa5; self.grown(self.room).0 as usize]; legs.len()];
         for InitialWrite { member, range, bytes } in writes {
             let Member::Leg(leg) = member else { return Err("created on the backing device".to_owned()) };

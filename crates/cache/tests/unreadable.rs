@@ -48,7 +48,7 @@ fn what_can_be_read_is_written_back_though_the_log_is_held_by_what_cannot() {
     assert_eq!((status.dirty, status.is_draining), (Bytes(0), false), "{:?}", status.destage_error);
     assert_eq!(status.unreadable.len() as u64, PLACES);
     assert!(status.log_used > Bytes(0) && status.destage_error.is_some());
-    // It can be stopped to be detached, and has it all when it is opened again.
+    // The cache can be stopped to be detached, and still has everything when it is opened again.
     world.step(Step::Ask { what: Ask::Detach, roll: 0 }).unwrap();
     assert!(!world.is_hopeless, "it did not stop");
     drain(&mut world);

@@ -424,7 +424,7 @@ impl World {
                 let legs = self.members[..self.setup.legs()].iter();
                 let legs = legs.map(|leg| Some(leg.info.clone())).collect();
                 let size = self.setup.grown(segments);
-                // It may be as large already, or growing.
+                // The log may be as large already, or growing.
                 self.cache().grow(size, legs, now).ok();
             }
             Ask::Replace { leg, is_same } => return self.replace(leg, is_same, chance),
@@ -442,7 +442,7 @@ impl World {
     /// Waits until the cache has stopped, judges what that promises, and starts it again.
     fn stopped(&mut self, chance: &mut Xoshiro256PlusPlus, is_detached: bool) -> Result<(), String> {
         self.pump()?;
-        // What is broken may keep a cache from being emptied for ever.
+        // A fault may keep a cache from being emptied for ever.
         let patience = if self.is_broken { PATIENCE_BROKEN } else { PATIENCE };
         for _ in 0..patience {
             match self.state() {

@@ -192,7 +192,7 @@ pub(crate) fn say(failure: &anyhow::Error) -> Exit {
     if let Some(typed) = failure.downcast_ref::<clap::Error>() {
         let code = if typed.use_stderr() { Exit::Usage } else { Exit::Done };
         let plain = typed.render().to_string();
-        // What was typed is repeated in it.
+        // The message repeats the words that were typed.
         if printable_text(&plain, false) != plain {
             crate::terminal::say(plain.trim_end());
             return code;

@@ -193,7 +193,7 @@ impl Live {
             targets().into_iter().enumerate().map(|(index, target)| self.target(index, target)).collect();
         self.seen.resize(self.seen.len().max(self.span + 1), Vec::new());
         self.seen[self.span] = now;
-        // Of several spans, each target has the name of its own.
+        // Where there are several spans, the name of each target includes that of its span.
         let named = |(span, targets): (usize, &Vec<LiveTarget>)| {
             let name = self.spans.get(span).filter(|_| self.spans.len() > 1);
             let named = targets.iter().cloned().map(|target| match name {

@@ -23,7 +23,7 @@ pub(crate) struct Named {
 /// # Errors
 /// [`Refusal`] if there is no such model, or the server does not answer.
 pub(crate) fn device(typed: &OsStr) -> anyhow::Result<Option<Named>> {
-    // What is no name of such a device is a path, whatever it looks like.
+    // A word that is not a name with a scheme is a path, whatever it looks like.
     let Ok(name @ Name::Scheme { .. }) = Name::parse(typed) else { return Ok(None) };
     let opened = open_to_read(name)?;
     Ok(opened.kind.device_kind().map(|kind| Named { kind, opened }))

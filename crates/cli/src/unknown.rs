@@ -21,7 +21,7 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
         && !plumb_dialect::may_be_suggested(near)
     {
         error.remove(ContextKind::SuggestedArg);
-        // It is made for the suggestion.
+        // The usage line was made for the suggestion.
         error.remove(ContextKind::Usage);
     }
     let (ErrorKind::UnknownArgument | ErrorKind::TooManyValues, [_, command, rest @ ..]) =

@@ -120,7 +120,7 @@ fn a_cache_is_known_again_by_its_devices() {
     assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
     let serve = ["serve", &place.name, "--nbd", "other.sock"];
     refused(&place, &serve, 4, &["may have what no other has", "--degraded"]);
-    // It is known by this name, and its devices by the paths that they have now.
+    // The cache is known by this name, and its devices by the paths that they have now.
     let again = adopt(&["--log", "log2", "--log", "log"]);
     assert_eq!(document(&again)["mode"], "ordered", "{}", said(&again));
     let other = ["adopt", "--name", "other", "--backing", "backing", "--log", "log", "--log", "log2"];

@@ -40,7 +40,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     holds("cache-status", &status);
     assert_eq!(status["legs"][0]["state"], "live");
     let flushes = &status["flushes"];
-    // Of the backing device only those after writing back.
+    // The backing device is flushed only after writing back.
     assert!(flushes["log"].as_u64() >= Some(1) && flushes["backing"].as_u64() < Some(16), "{flushes}");
     let all = place.cache(&["status"]);
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_cache_is_made_served_written_and_taken_away() {
     assert!(
         !place.plumb().args(["cache", "serve", &place.name, "--nbd", "s"]).output().unwrap().status.success()
     );
-    // And so is the log.
+    // The log is a file like any other again, too.
     place.create(&[]);
 }
 

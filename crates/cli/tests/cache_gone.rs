@@ -32,7 +32,7 @@ fn a_cache_whose_backing_device_is_gone_is_given_up() {
         assert!(said(&gone).contains(words), "{words}: {}", said(&gone));
     }
     refused(&place, &["status", name], 2, &["no cache of this name"]);
-    // Its log is free, and the backing device says still what it lacks.
+    // The log is free, and the backing device still says what it lacks.
     fs::rename(place.path("away"), place.path("backing")).unwrap();
     let again = ["create", "--name", name, "--backing", "backing", "--log", "log", "--size", "64M"];
     refused(&place, &again, 4, &[&uuid, "--discard-dirty"]);

@@ -59,7 +59,7 @@ fn a_backing_device_keeps_to_its_cache() {
     let uuid = made["uuid"].as_str().unwrap();
     let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];
     refused(&place, &second, 4, &[uuid, "--discard-dirty"]);
-    // Its log is missing, or another one.
+    // The log is missing, or another file is in its place.
     std::fs::rename(place.path("log"), place.path("away")).unwrap();
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["missing", "--discard-dirty"]);
     std::fs::write(place.path("log"), vec![0; 64 << 20]).unwrap();
@@ -127,7 +127,7 @@ fn a_cache_that_could_not_be_made_known_leaves_its_devices_as_they_were() {
     }
     let place = scratch();
     let create = "$plumb cache create --name x --backing backing --log log --size 16M --json";
-    // Its one page is taken: a directory needs none, the configuration one.
+    // The only page of the tmpfs is taken: a directory needs none, the configuration one.
     let script = format!(
         "cd $place; truncate -s 32M backing; mkdir full; mount -t tmpfs -o size=4k none full; \
          dd if=/dev/zero of=full/filling bs=4k count=1 status=none; \
@@ -233,7 +233,7 @@ fn what_a_cache_needs_is_written_by_nobody_else() {
         assert_eq!(output.status.code(), Some(4), "{}", said(&output));
         assert!(said(&output).contains(what) && said(&output).contains("--destroy"), "{}", said(&output));
     }
-    // Its own log may be written when it is made anew, and by itself.
+    // A cache may write its own log, also when it is made anew.
     let again = ["create", "--name", "y", "--backing", "backing", "--log", "log", "--size", "64M"];
     refused(&place, &again, 4, &[&uuid]);
     place.cache(&["detach", &place.name, "--discard-dirty", &uuid]);
@@ -283,7 +283,8 @@ fn giving_up_a_cache_leaves_no_log_beside_a_backing_device_that_looks_clean() {
     refused(&place, &second, 4, &["needs the cache", &uuid]);
     place.cache(&give_up);
     let second = place.cache(&second)["uuid"].as_str().unwrap().to_owned();
-    // As a cut after the first step leaves it; what is marked by another cache keeps its mark.
+    // The zeroes leave the state of a cut after the first step; a device that another cache marked keeps its
+    // mark.
     let end = std::fs::metadata(place.path("other")).unwrap().len() - 8192;
     let log = std::fs::File::options().write(true).open(place.path("other")).unwrap();
     for at in [0, end] {
@@ -357,7 +358,7 @@ fn a_second_signal_takes_the_device_away_and_leaves_nothing_mounted() {
     file.sync_all().unwrap();
     drop(file);
     assert!(is_left(&place));
-    // What comes within a second of the first counts as the same.
+    // A signal that comes within a second of the first counts as the same.
     server.terminate_until("whoever uses it");
     assert_eq!(server.wait(), Some(5), "it was taken from those who used it");
     assert!(!is_left(&place));

@@ -28,7 +28,7 @@ fn the_log_of_a_cache_is_cached_by_no_other_unless_it_is_named() {
     assert!(!place.path("other").exists(), "a refusal has left a log");
     place.cache(&["verify", &place.name]);
     place.cache(&[&second[..], &["--destroy", &log]].concat());
-    // It is a cached device now, and looks like no log any more.
+    // The former log is a cached device now, and does not look like a log any more.
     refused(&place, &["serve", &place.name, "--nbd", "s"], 4, &["superblock", "--discard-dirty"]);
     place.cache(&["detach", "second"]);
 }
@@ -122,7 +122,7 @@ fn the_medium_of_a_drive_that_holds_a_log_is_taken_again() {
     let server = Server::start(&drive);
     place.cache(&["verify", &place.name]);
     server.detach();
-    // As a file of its own it is the log of a cache like any.
+    // The medium, used directly as a file, is the log of a cache like any other.
     File::create(place.path("slow")).unwrap().set_len(8 << 20).unwrap();
     let direct = ["create", "--name", "second", "--backing", "slow", "--log", "medium", "--size", "64M"];
     refused(&place, &[&direct[..], &["--overwrite"]].concat(), 4, &["log of a plumb cache"]);

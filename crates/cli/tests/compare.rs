@@ -206,7 +206,7 @@ fn levels_run_at_the_same_time_each_on_a_target_of_its_own() {
     assert_eq!(document["outcome"], "different", "{document:#}");
     assert!(number(&document, "/ratios/iops/low") > 1.2, "{document:#}");
     let blocks = document["measured"].as_array().unwrap().len() as f64;
-    // And practice.
+    // The blocks of the practice are included.
     assert_eq!(blocks, 2.0 * (number(&document, "/blocks") + 5.0));
     assert!(document["levels"][1]["distribution"].as_array().unwrap().len() > 10);
     assert!(document["measured"][0]["rates"][0].as_f64().unwrap() > 0.0);

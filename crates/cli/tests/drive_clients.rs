@@ -130,7 +130,7 @@ fn an_export_that_takes_no_writes_is_refused_before_the_first() {
     }
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("nbd");
-    // It ends with the command that it runs.
+    // nbdkit ends with the command that it runs.
     let status = Command::new("nbdkit")
         .args(["--readonly", "-U", socket.to_str().unwrap(), "memory", "16M", "--run"])
         .arg(format!(

@@ -23,7 +23,7 @@ fn a_signal_that_comes_twice_at_once_ends_a_server_well() {
         let server = Server::start(&["memory", "--size", "1M", "--nbd", socket.to_str().unwrap()]);
         let pid = Pid::from_raw(server.pid() as i32).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
-        // It may be gone by now.
+        // The server may be gone by now.
         kill_process(pid, Signal::TERM).unwrap_or_default();
         let control = server.document["control"].as_str().unwrap().to_owned();
         let (code, said) = server.wait();

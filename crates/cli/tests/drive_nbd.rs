@@ -158,7 +158,7 @@ fn a_killed_server_is_a_power_cut_and_its_backing_file_has_what_was_flushed() {
             .chunks(512)
             .all(|block| block.iter().all(|byte| b"fu".contains(byte) && *byte == block[0]))
     );
-    // Its name and its socket are free for the next, which finds what was durable.
+    // The name and the socket are free for the next server, which finds the durable data.
     let gone = common::plumb().args(["drive", "status", &name]).output().unwrap();
     assert_eq!(gone.status.code(), Some(5), "{}", said(&gone));
     let cleared = common::plumb().args(["drive", "detach", &name, "--json"]).output().unwrap();

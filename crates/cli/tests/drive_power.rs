@@ -106,7 +106,7 @@ fn an_honest_drive_loses_nothing_that_a_load_was_promised_over_three_cuts() {
     let uri = server.document["nbd"].as_str().unwrap();
     for cut in 0..3 {
         let run = directory.path().join(format!("run-{cut}"));
-        // So few requests that the connection is idle at nearly every moment.
+        // The rate is so low that the connection is idle at nearly every moment.
         let load = plumb()
             .args(["load", uri, "--write", "100", "--rate", "40iops", "--sync-every", "4", "--verify"])
             .args(["--duration", "20s", "--overwrite", "--json", "--out"])

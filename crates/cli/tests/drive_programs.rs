@@ -113,7 +113,7 @@ fn nbdcopy_brings_back_what_it_took_there() {
 fn nbdsh_uses_every_command() {
     let shell = || {
         let mut shell = Command::new("nbdsh");
-        // Its module belongs to Debian's python.
+        // The Python module of nbdsh belongs to Debian's python.
         shell.env("PATH", "/usr/bin:/bin");
         shell
     };

@@ -12,7 +12,7 @@ use crate::drive_support;
 use crate::drive_support::{Kind, Mounted, Server, cannot_attach};
 
 fn drive(arguments: &[&str]) -> Output {
-    // What would be served by mistake must not hang the test: the limit ends it with 124.
+    // A drive that is served by mistake must not hang the test: the limit ends it with 124.
     let mut command = std::process::Command::new("timeout");
     command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive"]).args(arguments).output().unwrap()
 }
@@ -183,7 +183,7 @@ fn who_may_not_attach_is_told_and_nothing_stays() {
     assert!(said(&output).contains("--attach takes root"), "{}", said(&output));
     assert_eq!(common::entries(directory.path()), ["plumb"]);
     assert_eq!(common::entries(&directory.path().join("plumb")), Vec::<String>::new());
-    // What may not be opened is a failure, and no mistake in what was typed.
+    // A file that may not be opened is a failure, not a mistake in the words that were typed.
     fs::write(directory.path().join("locked"), "").unwrap();
     fs::set_permissions(directory.path().join("locked"), std::os::unix::fs::PermissionsExt::from_mode(0o000))
         .unwrap();
@@ -274,7 +274,7 @@ fn however_a_server_of_a_mounted_drive_ends_the_next_clears_up() {
         assert!(output.is_err(), "{signal:?}: a sync on a drive that is gone succeeded");
         drop(mounted);
         let cleared = plumb().args(["drive", "detach", &name]).output().unwrap();
-        // What a killed one has left is taken away by whatever is attached at this moment, if it is first.
+        // Leftovers of a killed server may be removed first by any drive that is attached at this moment.
         let is_expected = matches!((cleared.status.code(), code), (Some(2), _) | (Some(0), None));
         assert!(is_expected, "{signal:?}: {}", said(&cleared));
         assert!(!is_bound(&device), "{signal:?}: {device} stayed bound");

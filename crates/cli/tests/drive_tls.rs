@@ -137,7 +137,7 @@ fn a_client_without_a_certificate_is_turned_away_and_both_sides_say_so() {
     let (told, heard) = turned_away(server, &uri);
     assert!(told.contains("client-cert.pem"), "{told}");
     assert!(heard.contains("certificate"), "{heard}");
-    // Who needs none gets in.
+    // A client that needs no certificate gets in.
     let server = serve(&["--tls-verify-peer", "off"], Some(directory.path()));
     let uri = with_papers(self::uri(&server), stranger.path());
     let output = read_with_plumb(&uri);
@@ -178,7 +178,7 @@ fn who_does_not_encrypt_is_told_to() {
     let plain = plain.split('?').next().unwrap().to_owned();
     let (told, _) = turned_away(server, &plain);
     assert!(told.contains("use nbds"), "{told}");
-    // And the other way round.
+    // An encrypted client is turned away by a plain server, too.
     let server = serve(&[], None);
     let encrypted = format!(
         "{}?tls-certificates={}",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn serve(arguments: &[&str]) -> Output {
-    // What would be served by mistake must not hang the test: the limit ends it with 124.
+    // A drive that is served by mistake must not hang the test: the limit ends it with 124.
     let mut command = Command::new("timeout");
     command.args(["20", env!("CARGO_BIN_EXE_plumb"), "drive", "serve", "null", "--size", "1M"]);
     command.args(arguments).output().expect("timeout runs")

@@ -97,7 +97,7 @@ fn runs_are_kept_in_one_place_and_the_newest_is_shown() {
     assert_eq!(seed_of(&format!("plumb-runs/{}", runs[0])), 11, "{runs:?}");
     assert_eq!(seed_of(&format!("plumb-runs/{}", runs[1])), 12, "{runs:?}");
     assert!(runs.iter().all(|run| run.ends_with("-load") || run.ends_with("-diskspd")), "{runs:?}");
-    // What is no run is passed over.
+    // A directory that is not a run is passed over.
     std::fs::create_dir(place.path("plumb-runs/99991231T000000.000Z-load")).unwrap();
     assert_eq!(seed_of(""), seed_of(&format!("plumb-runs/{}", runs.last().unwrap())));
 }
@@ -138,7 +138,7 @@ fn what_is_left_is_said_and_what_plumb_made_can_be_removed() {
     assert_eq!(entries(place.here.path()), Vec::<String>::new());
     assert!(has_run(&tried(&place, "diskspd -c1M -d1 -W0 -b4k --no-record --remove-after g")));
     assert_eq!(entries(place.here.path()), Vec::<String>::new());
-    // What somebody else made, or has used since, stays.
+    // A file that somebody else made, or has used since, stays.
     place.foreign("theirs", 1 << 20);
     assert!(has_run(&tried(&place, "load theirs --count 10 --no-record --remove-after")));
     tried(&place, load);

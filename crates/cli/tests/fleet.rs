@@ -188,7 +188,7 @@ fn whatever_happens_to_hosts_is_told_and_the_others_go_on() {
         assert_eq!(host(&document, name)["ok"], json!(true), "{name}: {}", said(&output));
         assert!(host(&document, name)["total"]["write"]["ios"].as_u64().unwrap() > 0);
     }
-    // What hosts did until they were lost is apart.
+    // Figures that hosts reached until they were lost are kept apart.
     for (of, ok) in [("total", true), ("unfinished", false)] {
         let hosts = document["hosts"].as_array().unwrap().iter().filter(|host| host["ok"] == ok);
         let sum: u64 = hosts.filter_map(|host| host["total"]["write"]["ios"].as_u64()).sum();
@@ -212,7 +212,7 @@ fn names_stay_names_and_commands_answer_with_their_documents() {
     assert_eq!(named["document"]["paths"][0]["target"], ".");
     assert_eq!(document["hosts"].as_array().unwrap().len(), 3);
     assert_eq!(entries(place.path()), ["hosts.txt"]);
-    // What can be meant as a file alone is one that can be read; a directory may have the name of a host.
+    // Only a readable file can be meant as a file and nothing else; a directory may have the name of a host.
     std::fs::create_dir(place.path().join("made")).unwrap();
     let made = Command::new("mkfifo").arg(place.path().join("fifo")).status().unwrap();
     assert!(made.success());
@@ -359,7 +359,7 @@ fn what_one_host_cannot_do_is_missing_from_the_result_and_no_failure_of_the_cont
     let exit = |name: &str| host(&document, name)["exit"].as_u64();
     assert_eq!((exit("small"), exit("nowhere")), (Some(5), Some(2)), "{document:#}");
     assert_eq!((&document["partial"], &host(&document, "well")["ok"]), (&json!(true), &json!(true)));
-    // Whether so short a load finds anything is not the question.
+    // The test does not ask whether so short a load finds anything.
     assert!(matches!(output.status.code(), Some(1 | 3)), "{}", said(&output));
 }
 
@@ -516,7 +516,7 @@ fn a_partial_result_with_a_finding_says_both_in_its_first_line() {
     }
     let script = "[ \"$0\" = gone ] && exit 1; exec sh -c \"$1\"";
     let mut survey = fleet("survey", "a,gone", script);
-    // What is printed to a person, not JSON.
+    // The output for a person is tested, not JSON.
     let words: Vec<String> = survey
         .get_args()
         .map(|word| word.to_string_lossy().into_owned())

@@ -43,7 +43,7 @@ fn send(agent: &mut Child, message: &Value) {
 #[test]
 fn an_agent_that_loses_its_controller_ends_and_leaves_nothing() {
     let place = scratch();
-    // Its controller is silent, closes the connection or one way of it, talks nonsense, or says good-bye.
+    // The controller is silent, closes the connection or one way of it, talks nonsense, or says good-bye.
     let ends: [(&str, Option<i32>, &str); 5] = [
         ("unread", Some(3), "the connection to the controller ended"),
         ("silent", Some(3), "the controller was silent for"),

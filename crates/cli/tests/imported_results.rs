@@ -93,7 +93,7 @@ fn what_is_printed_in_a_language_is_read_back_and_compared() {
         .args(["compare", "one.xml", "other.xml", "--json", "--no-record"])
         .current_dir(place.here.path())
         .output();
-    // What is wrong with one of two is said, wherever it stands.
+    // An error in one of two results is reported, in either position.
     for (name, text) in
         [("bad.xml", "<Results><TimeSpan>"), ("empty.json", ""), ("none.json", "{}"), ("missing.xml", "")]
     {

@@ -105,7 +105,7 @@ fn a_file_that_plumb_made_and_somebody_filled_is_somebodys() {
         assert!(stderr(&output).contains("somebody has used it since"), "{}", said(&output));
         assert!(std::fs::read(place.path("f")).unwrap() == bytes, "{typed}: the file has changed");
     }
-    // What is allowed once does not make the rest of the file plumb's.
+    // An overwrite that is allowed once does not make the rest of the file plumb's.
     place.json("load f --write 100 --count 10 --overwrite", 0);
     assert_eq!(place.run("load f --write 100 --count 10").status.code(), Some(4));
     // Nor does another length.

@@ -88,12 +88,12 @@ fn does_it_again(place: &Place) {
     let said_words = place.run("observe --from seen --workload");
     assert_eq!(said_words.status.code(), Some(0), "{}", said(&said_words));
     File::create(place.path("same.toml")).unwrap().write_all(&said_words.stdout).unwrap();
-    // As it was printed it runs on a simulated drive, and never on the disk that was observed.
+    // The workload, as it was printed, runs on a simulated drive, and never on the disk that was observed.
     let printed = String::from_utf8(said_words.stdout).unwrap();
     assert!(printed.contains("targets = [\"sim:nearline-4tb\"]"), "{printed}");
     let again = document(&place.run("load --json same.toml"));
     assert!(again["total"]["write"]["ios"].as_u64() > Some(0), "{again:#}");
-    // Of a target that is named the offsets are those that it has.
+    // The offsets for a named target are within that target.
     let small = place.run("observe --from seen --workload=sim:consumer-nvme-ssd?size=2M");
     assert!(String::from_utf8_lossy(&small.stderr).contains("Offsets are scaled from"), "{}", said(&small));
     File::create(place.path("small.toml")).unwrap().write_all(&small.stdout).unwrap();

@@ -253,7 +253,7 @@ fn a_pipe_a_null_device_and_a_descriptor_are_written_to() {
         let output = run.run(&[]);
         assert!(!reader.join().unwrap().is_empty(), "{}: {}", case.words, said(&output));
         assert!(fs::metadata(run.file()).unwrap().file_type().is_fifo(), "{}", case.words);
-        // What the shell has written before stays.
+        // Data that the shell wrote before stays.
         fs::remove_file(run.file()).unwrap();
         symlink("/dev/stdout", run.file()).unwrap();
         let written = run.at("captured");

@@ -234,7 +234,7 @@ fn without_root_what_changes_is_refused_and_what_shows_says_what_is_missing() {
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let plan = plan_file(directory.path());
-    // What root keeps for itself, on this machine or below another root, is no failure.
+    // Files that root keeps to itself, on this machine or below another root, are not a failure.
     let root = directory.path().join("root");
     let state = root.join("var/lib/plumb/policy");
     fs::create_dir_all(&state).unwrap();

@@ -131,7 +131,7 @@ fn a_loss_is_found_kept_and_shown_again() {
     // The recording alone, under two profiles.
     let again = proved_from(&place, "run/recording", 1);
     assert_eq!(again["states"]["failing"], found["states"]["failing"]);
-    // What was never written to the drive is lost on any.
+    // Data that was never written to the drive is lost under any profile.
     assert_eq!(again["profiles"][1]["name"], "write-through");
     assert!(again["profiles"][1]["failing"].as_u64() > Some(0), "{again:#}");
     // All is known of a run that goes on after its end.
@@ -187,7 +187,7 @@ fn programs_that_fail_by_themselves_prove_nothing() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(stderr(&output).contains("exit 3"), "{}", said(&output));
     assert!(!Path::new(&place.path().join("none")).exists(), "nothing was recorded");
-    // Of what was not reached nothing is known.
+    // Nothing is known of states that were not reached.
     let line = ["--run", acknowledges, "--check", "true", "--states", "2", "--no-record"];
     let few = proved(&place, &line, 0);
     assert_eq!((&few["proved"], &few["states"]["distinct"]), (&false.into(), &2.into()), "{few:#}");
@@ -303,8 +303,8 @@ fn over_a_cache_what_is_synced_is_kept_and_what_only_seems_to_be_is_lost() {
     let honest = over("cache:volatile", work, 0);
     let states = &honest["states"];
     assert!(states["failing"] == 0 && states["checked"].as_u64() > Some(20), "{states}");
-    // Its log is not flushed, and says that it keeps what it has not: the cache finds that out, and refuses
-    // it, or what is left of a block is not read, and the kernel does not mount it.
+    // The log is not flushed, and claims to keep what it does not have: the cache finds that out and refuses
+    // the log, or the rest of a block is not read, and the kernel does not mount the file system.
     let believed = over("cache:volatile?mode=protected", work, 1);
     let failure = &believed["failures"][0];
     assert_eq!(failure["class"], "unmountable", "{failure:#}");
@@ -334,7 +334,7 @@ fn hanging(place: &TempDir, run: &str) -> (Child, PathBuf) {
         std::fs::create_dir_all(directory).unwrap();
     }
     let free = place.path().join("free");
-    // What was found of a window is told only when all of the first profile is.
+    // Findings of a window are reported only once all of the first profile are.
     let told = "\"at_risk\"";
     let hangs = format!(
         "grep -qs '{told}' {}/result.json && [ ! -e {} ] && sleep 1000",
@@ -362,7 +362,7 @@ fn a_proof_that_is_killed_leaves_what_it_found_and_goes_on() {
     let found = document(&output);
     assert_eq!((&found["level"], &found["complete"]), (&"danger".into(), &false.into()), "{found:#}");
     assert_eq!(found["failures"][0]["class"], "lost-acknowledged", "{found:#}");
-    // What is mounted goes with the process; the directories beneath stay.
+    // Mounts go away with the process; the directories beneath stay.
     std::fs::remove_dir_all(place.path().join("temporary")).unwrap();
     std::fs::write(free, "").unwrap();
     let output = prove(&place, &["app", "--resume", "run", "--json", "--junit", "junit.xml"]);

@@ -101,7 +101,7 @@ fn known_kinds_of_bugs_are_found_and_their_mended_programs_are_proved() {
         let good = proved(place.path(), kind, "good", "posix", 0);
         assert_eq!(classes(&good), Vec::<&str>::new(), "{kind}: {good:#}");
         assert_eq!(good["model"], "the POSIX model");
-        // What a mapping holds between calls is not seen.
+        // The contents of a mapping between calls are not seen.
         assert_eq!(good["proved"], kind != "mapped", "{kind}: {good:#}");
     }
 }
@@ -119,7 +119,7 @@ fn what_cannot_be_seen_is_refused_to_the_program_or_is_not_measured() {
 #[test]
 fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() {
     let Some(place) = place() else { return };
-    // Of an append zeroes may be left, which a check may take for none.
+    // An append may leave zeroes, which a check may treat as nothing.
     let check = "tr -d '\\0' < log | LC_ALL=C grep -q '[^0-9]' && exit 2; exit 0";
     let run = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
     for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {

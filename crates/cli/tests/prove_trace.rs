@@ -87,7 +87,7 @@ fn a_program_that_ends_with_an_error_is_not_called_untraceable_and_not_clean() {
     }
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("the program ended with exit status: 1") && !text.contains("started"), "{text}");
-    // What it left to luck until then is a finding all the same.
+    // Unsynced operations before the failure are a finding all the same.
     assert_eq!(run(&[], "echo a >f; exit 1").status.code(), Some(1));
     assert_eq!(run(&[], "exit 0").status.code(), Some(0));
 }

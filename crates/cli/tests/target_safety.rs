@@ -68,7 +68,7 @@ fn every_command_that_writes_refuses_a_loop_device_over_a_mounted_one() {
         ];
         for typed in commands {
             let (code, text) = tried(place.path(), typed);
-            // What is not understood is no refusal, so the sentence counts.
+            // A command line that is not understood is not a refusal, so the sentence counts.
             if code != Some(4) || !text.contains("is mounted at") {
                 wrong.push(format!("{typed:?}: {code:?}: {text}"));
             }

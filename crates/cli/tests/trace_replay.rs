@@ -78,7 +78,7 @@ fn what_fio_recorded_is_done_again() {
         let number = |name: &str| theirs[kind][name].as_u64().unwrap();
         (number("total_ios"), number("io_bytes"))
     };
-    // Its own target is a file that somebody else made.
+    // The target that the trace itself names is a file that somebody else made.
     let refused = load(place.path(), &["--trace", "trace.log"]);
     assert_eq!(refused.status.code(), Some(4), "{}", said(&refused));
     let ours = replayed(place.path(), &["--trace", "trace.log", "--trace-speed", "unpaced", "--overwrite"]);
@@ -87,7 +87,7 @@ fn what_fio_recorded_is_done_again() {
     assert_eq!(ours["total"]["sync"]["ios"].as_u64().unwrap(), syncs);
     assert!(ours["targets"][0]["name"].as_str().unwrap().ends_with("data"), "{ours}");
     assert!(notes(&ours).contains("as fast as the depth allows"), "{}", notes(&ours));
-    // The same through fio's own words, on a file that is made and removed again.
+    // The trace is replayed through fio's own words, too, on a file that is made and removed again.
     let output = plumb()
         .current_dir(place.path())
         .args([

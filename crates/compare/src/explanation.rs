@@ -102,7 +102,7 @@ impl Parts {
         if counts.operations == 0 || counts.seconds <= 0.0 || !whole.is_finite() || whole <= 0.0 {
             return None;
         }
-        // So many places wait with a thread; with one each if the number of threads is not known.
+        // While a thread waits, `places` places wait with it: one if the number of threads is not known.
         let threads = counts.thread_seconds.filter(|of| *of > 0.0);
         let places = threads.map_or(1.0, |threads| (counts.slot_seconds / threads).max(1.0));
         let has_syncs = counts.syncs > 0;
@@ -154,7 +154,7 @@ pub(crate) fn explain(compared: &Counts, against: &Counts) -> Vec<Term> {
         seconds,
         sentence,
     };
-    // Of the time of a place, this much counts from one operation to the next.
+    // The time of a place counts with `weight` towards the time from one operation to the next.
     let weight = f64::midpoint(1.0 / one.depth, 1.0 / two.depth);
     let term = |name: &str, seconds: f64, sentence: String| in_time(name, weight * seconds, sentence);
     let by_depth = (1.0 / one.depth - 1.0 / two.depth) * f64::midpoint(one.whole, two.whole);
@@ -220,7 +220,7 @@ fn of_flushes(one: &Parts, two: &Parts) -> Vec<Part> {
             ("sync-calls", one.sync_calls - two.sync_calls, calls),
         ];
     }
-    // Of one sync: its flushes, and its rest.
+    // The time of one sync is split into its flushes and its rest.
     let each = |parts: &Parts| Product { count: parts.flushes.count / parts.syncs, cost: parts.flushes.cost };
     let (mine, theirs) = (each(one), each(two));
     let (by_count, by_cost) = mine.difference(theirs);

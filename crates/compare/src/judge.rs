@@ -212,10 +212,10 @@ fn sentence(contrast: &Contrast, document: &ComparisonDocument) -> String {
         false => format!("{} {figure} against {against}", change(ratio.median)),
     };
     match contrast.outcome {
-        Outcome::Different => {
-            let better = if is_better(&document.figure, ratio.median) { compared } else { against };
-            format!("{better} is better: {compared} has {than} ({ends})")
-        }
+        Outcome::Different => match is_better(&document.figure, ratio.median) {
+            true => format!("{compared} is better: {than} ({ends})"),
+            false => format!("{against} is better: {compared} has {than} ({ends})"),
+        },
         Outcome::Equivalent => format!(
             "{compared} and {against} have the same {figure} within {}: {} ({ends})",
             percent(design.equivalent - 1.0),
@@ -323,15 +323,15 @@ mod tests {
     fn the_sentence_says_which_is_better_and_by_how_much_with_a_sign() {
         assert_eq!(
             said("iops", estimate(0.92, 0.9, 0.95), Outcome::Different),
-            "cached is better: direct has -8% iops against cached (95% interval -10% to -5%)"
+            "cached is better: direct has -8% IOPS against cached (95% interval -10% to -5%)"
         );
         assert_eq!(
             said("p99", estimate(0.92, 0.9, 0.95), Outcome::Different),
-            "direct is better: direct has -8% p99 against cached (95% interval -10% to -5%)"
+            "direct is better: -8% p99 against cached (95% interval -10% to -5%)"
         );
         assert_eq!(
             said("iops", estimate(5.5, 5.0, 6.0), Outcome::Different),
-            "direct is better: direct has 5.5 times the iops of cached (95% interval 5 to 6 times)"
+            "direct is better: 5.5 times the IOPS of cached (95% interval 5 to 6 times)"
         );
         assert!(
             said("iops", estimate(1.0, 0.98, 1.3), Outcome::NoneSeen)

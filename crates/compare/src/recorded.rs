@@ -198,7 +198,7 @@ mod tests {
     fn what_the_workloads_differ_in_is_said_first() {
         let (base, other) = ([run("a", 4096, 1e6)], [run("b", 65_536, 5.5e6)]);
         let document = compare_recorded(&question(), &base, &other).unwrap();
-        let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b did";
+        let first = "The workloads differ (random writes of 64 KiB, direct, 1 in flight, against random writes of 4 KiB, direct, 1 in flight). b has";
         assert!(document.headline.starts_with(first), "{}", document.headline);
     }
 }

@@ -100,7 +100,7 @@ fn is_found(nature: Nature, seed: u64) -> bool {
     let terms = Terms::default();
     let ratio = 1.0 + terms.difference;
     let design = |rounds: usize| Design::new(2, rounds, &terms, false, seed);
-    // As many as there are of the most rounds, so that the drift is the same.
+    // The practice belongs to a design of the most rounds, so that the drift is the same.
     let practised = Experiment::new(nature, ratio, &design(Design::ROUNDS_MAX), LITTLE_NOISE, seed);
     let spread = Spread::of(&practised.practice, terms.error).unwrap();
     let design = design((spread.rounds(ratio.ln()) as usize).min(Design::ROUNDS_MAX));

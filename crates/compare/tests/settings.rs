@@ -88,7 +88,7 @@ fn a_disk_is_of_one_experiment_and_a_damaged_record_keeps_no_other_from_being_pu
     one.set(1).unwrap();
     let refused = policies(&machine).set(0).unwrap_err();
     assert!(refused.kind() == FailureKind::Refused && refused.to_string().contains("another comparison"));
-    // It is killed, and of the records the first is damaged.
+    // The comparison is killed, and the first of its records is damaged.
     drop(one);
     std::fs::write(place.path().join("records/0-0"), "no record\nno record\n").unwrap();
     let said = put_back_left(&machine);

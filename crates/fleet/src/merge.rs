@@ -159,7 +159,7 @@ impl Answer<'_> {
             all.map(|one| serde_json::from_value::<Finding>(one.clone())).partition(Result::is_ok);
         self.findings = known.into_iter().flatten().map(bounded_finding).collect();
         if !unknown.is_empty() {
-            // What it says may be the worst of all.
+            // A finding that cannot be read may be the worst of all.
             self.host.ok = false;
             let said = format!("{} of its findings cannot be read by this version of plumb", unknown.len());
             self.host.because.get_or_insert(said);
@@ -388,7 +388,7 @@ pub fn findings(answers: &[Answer<'_>]) -> Vec<(String, Finding)> {
 /// A step of a row of loads on more and more hosts; `first` is the first step.
 pub fn scale_step(answers: &[Answer<'_>], first: Option<&ScaleStep>) -> ScaleStep {
     let whole = || answers.iter().filter(|answer| answer.host.ok);
-    // What hosts moved until they were lost is the share of nobody.
+    // Data that hosts moved until they were lost counts towards nobody's share.
     let sum = |of: fn(&Sides) -> f64| {
         let totals = whole().filter_map(|answer| answer.host.total.as_ref());
         // The sum of none is -0.0 otherwise.

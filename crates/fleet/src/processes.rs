@@ -149,7 +149,7 @@ impl Processes {
             if let Some(stdin) = process.stdin.as_mut().filter(|_| !output.is_empty())
                 && write(stdin, output).is_err()
             {
-                // What it has to say of that is on stdout and stderr.
+                // The process reports the reason on its stdout and stderr.
                 process.stdin = None;
             }
         }

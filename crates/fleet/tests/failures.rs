@@ -40,7 +40,8 @@ fn a_host_that_is_lost_is_named_and_the_others_go_on() {
         let lost = &document.hosts[2];
         assert!(!lost.ok && lost.because.as_ref().unwrap().contains(expected), "{fault:?}: {lost:?}");
         assert!(document.incomplete_because.unwrap().starts_with("host2: "), "{fault:?}");
-        // What it had sent until then is kept apart: the total is that of the hosts that did all.
+        // Figures that the host had sent until then are kept apart: the total is that of the hosts that did
+        // all.
         assert_eq!(document.total.unwrap().read.ios, 1400, "{fault:?}");
         let before = document.unfinished.map(|sides| sides.read.ios);
         assert!(matches!(before, None | Some(200)), "{fault:?}: {before:?}");
@@ -144,7 +145,7 @@ fn hosts_that_never_end_are_told_to_and_then_given_up() {
 
 #[test]
 fn what_lasts_as_long_as_it_takes_is_given_up_where_it_comes_no_further() {
-    // Its figures are the same again and again, and its clock goes on.
+    // The figures of the endless host are the same again and again, while its clock goes on.
     let mut world = World::new(13, 2, vec![outcome(1, 20)]);
     world.hosts[1].fault = Fault::Endless;
     world.controller.begin(|_| Some(load()), None);

@@ -42,7 +42,7 @@ fn merged_percentiles_are_those_of_the_concatenated_samples() {
 
 #[test]
 fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends() {
-    // The same count of operations, done by one in the tenth of the time.
+    // Both hosts do the same count of operations, one of them in a tenth of the time.
     let [mut fast, slow] = [1, 2].map(|seed| outcome(seed, 1000));
     fast.length = Nanos::secs(1);
     let mut world = World::new(3, 2, vec![fast, slow]);
@@ -55,7 +55,7 @@ fn what_hosts_reach_in_all_is_the_sum_of_their_rates_whenever_each_of_them_ends(
     assert_eq!((total.application.iops, total.read.iops, total.sync.iops), (1100.0, 1100.0, 1100.0));
     assert_eq!(total.application.bytes_per_second, 1100.0 * 8192.0);
     assert_eq!((total.read.ios, total.application.seconds), (2000, 10.0));
-    // The same figure wherever it stands.
+    // The scale step and the headline state the same figure.
     assert_eq!((step.iops, step.bytes_per_second), (1100.0, 1100.0 * 8192.0));
     assert!(
         document.headline.contains("reached 1,100/s and 9.01 MB/s in all, 4.51 MB/s each"),

@@ -150,7 +150,8 @@ impl Ledger {
 
     /// A flush succeeded that was submitted when nothing was in flight: all that was acknowledged is durable.
     pub(crate) fn flushed(&mut self) {
-        // So many flushes take years; then nothing is said to be durable that is not.
+        // The counter saturates only after years of flushes; even then no data is wrongly reported as
+        // durable.
         self.epoch = self.epoch.saturating_add(1);
     }
 

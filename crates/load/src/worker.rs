@@ -167,7 +167,7 @@ impl Worker {
             return Ok(match self.next_start {
                 Some(until) => Step::Idle { until },
                 None if self.stream.is_ended() => Step::Done,
-                // It has no share of the depth now.
+                // The worker has no share of the depth now.
                 None => Step::Waiting { until: running.next_watch },
             });
         }

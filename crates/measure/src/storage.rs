@@ -156,7 +156,7 @@ pub fn calibrate(
 pub fn delta(before: &StorageSnapshot, after: &StorageSnapshot) -> Result<Vec<DeviceCounters>, NoDelta> {
     let known = |snapshot: &StorageSnapshot, name: &str| snapshot.devices.iter().any(|d| d.name == name);
     if let Some(new) = after.devices.iter().find(|device| !known(before, &device.name)) {
-        // It was not there at the start: its counters may be of any age.
+        // The device was not there at the start: its counters may be of any age.
         let reason = format!("device {} appeared between the two readings of the counters", new.name);
         return Err(NoDelta(reason));
     }

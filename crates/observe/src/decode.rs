@@ -185,7 +185,7 @@ impl Merged {
 
     /// Takes those before `time`, in order. No earlier one may be added after that.
     pub fn take_before(&mut self, time: plumb_block::Nanos) -> impl Iterator<Item = Event> + '_ {
-        // It is stable and quick on what is a few runs in order.
+        // The sort is stable, and fast on input that consists of a few ordered runs.
         self.pending.sort_by_key(|event| event.at);
         let end = self.pending.partition_point(|event| event.at < time);
         self.pending.drain(..end)

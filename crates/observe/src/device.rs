@@ -191,8 +191,8 @@ impl Device {
             return;
         }
         let Some(ended) = self.end(at, request, request.bytes) else {
-            // It was issued before the first event, or changed on its way. A flush of requests that nobody
-            // issued is an empty one that is answered.
+            // The request was issued before the first event, or changed on its way. A flush of requests that
+            // nobody issued is an empty one that is answered.
             if request.op != Op::Flush || !self.has_requests {
                 self.unmatched += 1;
                 self.done(at, request, request.bytes, None);
@@ -265,7 +265,7 @@ impl Device {
         match merge {
             Merge::Back => {}
             Merge::Front => {
-                // What waited begins with what was put before it.
+                // The waiting request now begins with the part that was merged in front of it.
                 if let Some(at) = self.waiting.remove(&(request.end(), request.op)) {
                     self.waiting.insert((request.sector, request.op), at);
                 }

@@ -84,7 +84,7 @@ mod tests {
         let syncs = vec![
             sync(SyncCall::Fsync, 5.0, true),
             sync(SyncCall::Fdatasync, 3.0, false),
-            // It is of all devices.
+            // A call of sync(2) covers all devices.
             sync(SyncCall::Sync, 1.0, false),
         ];
         ObservationDocument {

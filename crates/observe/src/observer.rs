@@ -244,7 +244,7 @@ mod tests {
             (7, What::Issued(request(8, 8, Op::Write))),
             (8, What::Completed(request(8, 8, Op::Write))),
         ];
-        // The same place is written once more afterwards: that is another request.
+        // The later write of the same place is another request.
         assert_eq!(kept(&events), [(Nanos::millis(1), 8 * 512, 4096), (Nanos::millis(7), 8 * 512, 4096)]);
         let device = observed(true, &events, 10).device;
         assert_eq!((device.write.ios, device.write.latency.unwrap().count), (2, 2));
@@ -312,7 +312,7 @@ mod tests {
         let flushed = Request { preflush: true, ..request(8, 8, Op::Write) };
         let events = [
             (1, What::Issued(flushed)),
-            // It was worked off piece by piece: the end is left.
+            // The device processed the request piece by piece: only its end is left.
             (4, What::Completed(Request { preflush: true, ..request(16, 0, Op::Write) })),
         ];
         let device = observed(false, &events, 10).device;

@@ -365,8 +365,8 @@ mod tests {
             syncs.synced(Nanos::millis(end), 11, true, &mut Two);
         }
         syncs.ended(Nanos::millis(8), 11, true, &mut Two);
-        // Of a call that began before it was observed, and on a file system that does not say when it is
-        // done, nothing is known.
+        // Nothing is known of a call that began before it was observed, and on a file system that does not
+        // say when it is done.
         syncs.told(Nanos::millis(9), 11, HERE);
         syncs.ended(Nanos::millis(20), 11, true, &mut Two);
         let rows = syncs.finish(1.0).into_iter();

@@ -58,7 +58,7 @@ impl Tracer {
                 .try_for_each(|(event, kind)| enable(&instance, &mut decoder, &event, kind, None))?;
             FILE_SYSTEM_EVENTS.into_iter().try_for_each(|(event, kind)| {
                 match enable(&instance, &mut decoder, event, kind, None) {
-                    // Of a file system that this kernel does not have.
+                    // The event belongs to a file system that this kernel does not have.
                     Err(error) if error.errno() == Some(ENOENT) => Ok(()),
                     enabled => enabled,
                 }

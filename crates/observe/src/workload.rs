@@ -147,7 +147,7 @@ impl Of<'_> {
         let split = BlockSplit(self.class.percents.clone());
         let longest = split.max().0;
         let range = target.range(from, until, self.end, longest);
-        // As many operations, not the same time: random arrivals differ in number.
+        // The number of operations is kept, not the time: random arrivals differ in number.
         let ios = direction.ios as f64 * self.share;
         let rate = ios / self.seconds;
         let (burst, arrival) = self.arrivals(ios, rate);

@@ -229,7 +229,7 @@ fn table(table: &Table) -> String {
 }
 
 fn cell(cell: &Cell) -> String {
-    // What is indented is deeper in a tree, and spaces at the start of a cell are dropped.
+    // Indented text is deeper in a tree, and Markdown drops spaces at the start of a cell.
     let text = cell.text.trim_start();
     let indent = "&nbsp;".repeat(cell.text.len() - text.len());
     match (escape(text.trim_end()), cell.ink) {

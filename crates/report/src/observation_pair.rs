@@ -138,8 +138,8 @@ fn figures(document: &ObservationDocument) -> Figures {
     for ((name, call), of) in syncs {
         let name = format!("{name}: {call}");
         let per_second = of.iter().map(|sync| sync.per_second).sum();
-        // Of several processes of a name that which calls most: distributions that are summed up cannot be
-        // put together.
+        // Among several processes of one name, the one with the most calls supplies the times: summarized
+        // distributions cannot be combined.
         let most = of.iter().max_by_key(|sync| sync.count).and_then(|sync| sync.latency);
         all.push((name.clone(), "calls", PairUnit::PerSecond, Some(per_second)));
         all.extend(times(&name, most));

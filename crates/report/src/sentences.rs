@@ -60,7 +60,7 @@ fn all_balances(document: &RunDocument) -> Vec<String> {
     let alone = labelled.filter(|((_, target), shares)| !**shares && !is_method(document, target));
     let mut lines: Vec<String> =
         alone.flat_map(|((label, target), _)| balances_of(&label, &target.sides)).collect();
-    // What targets on the same devices moved can only be told of all of them.
+    // The traffic of targets on the same devices is only known for all of them together.
     if sharing.contains(&true) {
         lines.extend(document.sums().iter().flat_map(|(title, sides)| balances_of(title, sides)));
     }
@@ -104,7 +104,7 @@ pub(crate) fn unknown_storage(document: &RunDocument) -> Vec<String> {
 pub(crate) fn description(document: &RunDocument, target: &RunTarget) -> String {
     let Some(job) = document.job_of(target) else { return String::new() };
     let depth = target.sides.depth.map_or_else(String::new, |depth| format!(", {} in flight", count(depth)));
-    // What an application touches has no range.
+    // The accesses of an application have no range.
     let range = match target.range_bytes {
         0 => String::new(),
         range => format!(", over {}", bytes(range as f64)),

@@ -43,9 +43,16 @@ fn direct_line(pages: &[UntornPage]) -> String {
         (PageAnswer::Yes, Some(UntornRank::Declared) | None) => format!(
             "Pages of {sizes}: the InnoDB doublewrite may be off if the server writes with RWF_ATOMIC: {because}. That is declared, not proved; proof: {proof}."
         ),
-        (PageAnswer::Yes, Some(UntornRank::ByDesign)) => format!(
-            "Pages of {sizes}: the InnoDB doublewrite may be off: {because}. That is how the file system works; proof: {proof}."
-        ),
+        (PageAnswer::Yes, Some(UntornRank::ByDesign)) => {
+            // A file system that replaces all pages does so for writes of the page cache as well.
+            let condition = match page.cached.answer {
+                PageAnswer::Yes => "",
+                _ => " if the server writes with RWF_ATOMIC",
+            };
+            format!(
+                "Pages of {sizes}: the InnoDB doublewrite may be off{condition}: {because}. That is how the file system works; proof: {proof}."
+            )
+        }
         (PageAnswer::No, _) => format!("Pages of {sizes}: the InnoDB doublewrite must stay on: {because}."),
         (PageAnswer::Unknown, _) => format!(
             "Pages of {sizes}: not known whether the InnoDB doublewrite may be off: {because}. To learn more, {proof}."
@@ -67,7 +74,7 @@ fn cached_line(pages: &[UntornPage]) -> String {
             )
         }
         Some(PageAnswer::No) if layer.is_some() => format!(
-            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL must stay on: the page cache writes them back in any parts."
+            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL must stay on: the page cache may write a page back in parts."
         ),
         Some(PageAnswer::No) | None => {
             format!("Pages of {sizes} without RWF_ATOMIC: nothing keeps them whole.")

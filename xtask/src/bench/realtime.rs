@@ -138,7 +138,7 @@ fn measure(plumb: &Path, case: &Case, pairs: usize, awake: Option<KeptAwake>) ->
     let model = modelled(plumb, case)?;
     let before = Ticks::read()?;
     let pairs: Vec<Pair> = (0..pairs.max(1)).map(|_| pair(plumb, case)).collect::<Result<_>>()?;
-    // What it took is known when it has ended.
+    // The processor time that `awake` took is known when it has ended.
     drop(awake);
     let (others, stolen) = Ticks::read()?.disturbance(before);
     line(&format!("{name} p50"), 0.5, &model, &pairs);

@@ -47,7 +47,7 @@ impl Modules {
         for name in wanted {
             let mut command = kmod("modprobe")?;
             command.arg("--dirname").arg(&self.root).args(["--set-version", &self.release]);
-            // What this machine is configured to insert is nothing to the guest.
+            // The modprobe configuration of this machine does not concern the guest.
             command.args(["--config", "/dev/null", "--show-depends", name]);
             for packed in inserted(&process::text(&mut command)?) {
                 let file = self.unpacked(packed)?;

@@ -35,7 +35,7 @@ pub(crate) fn add(archive: &Archive) -> Result<()> {
         add_program(archive, &program, tool.name, &mut libraries)?;
     }
     archive.symlink("sbin/systemd-udevd", "udevadm")?;
-    // It starts its helpers from /lib/udev, which is the same place on a Debian that merges /usr.
+    // The daemon starts its helpers from /lib/udev, which is the same place on a Debian that merges /usr.
     archive.symlink("lib/udev", &format!("/{UDEV}"))?;
     for name in HELPERS {
         let path = std::path::Path::new("/").join(UDEV).join(name);

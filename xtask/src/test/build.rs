@@ -47,9 +47,10 @@ pub(super) fn build(root: &Path) -> Result<Built> {
         .args(["build", "--workspace", "--all-targets", "--all-features", "--keep-going"])
         .arg("--message-format=json")
         .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
-        // What `cargo clippy` hands to it in the same way.
+        // `cargo clippy` hands this variable to its driver in the same way.
         .env("CLIPPY_ARGS", "")
-        // What would make the next build faster is more than half of what this one writes: 2.1 of 4.0 GB.
+        // Incremental data, which would make the next build faster, is more than half of the output: 2.1 of
+        // 4.0 GB.
         .env("CARGO_INCREMENTAL", "0")
         // A failed test names its line without it.
         .env("CARGO_PROFILE_DEV_DEBUG", "none")

@@ -83,7 +83,7 @@ fn run_one(program: &TestProgram) -> Result<Ran> {
     let began = Instant::now();
     let output = among_mounts_of_its_own(path)?
         .current_dir(directory)
-        // As cargo does; what a test starts may look for its files there.
+        // Cargo sets this variable too; a program that a test starts may look for its files there.
         .env("CARGO_MANIFEST_DIR", directory)
         .env(SKIPPED, skipped.path())
         .output()

@@ -71,7 +71,7 @@ fn every_profile_does_as_many_transactions_as_asked_and_counts_what_it_calls() {
 
 #[test]
 fn the_same_seed_makes_the_same_calls() {
-    // Who flushes for whom depends on time, and so does who writes what.
+    // Time decides who flushes for whom, and therefore who writes what.
     for typed in all_of_files().filter(|typed| typed != "pg-wal:eight-clients") {
         let lines = |seed| {
             let store = FakeStore::default();

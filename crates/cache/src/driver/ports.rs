@@ -117,7 +117,7 @@ impl Ports {
     /// Takes what is ready for a queue; how much that was.
     pub(super) fn take(&mut self, port: usize, completions: &mut Vec<Completion>) -> usize {
         let Some(Some(port)) = self.ports.get_mut(port) else { return 0 };
-        // What is being fired by another thread is seen later.
+        // A wake that another thread is just firing is seen later.
         if port.is_signalled && port.wake.as_ref().is_some_and(|wake| wake.take_fired()) {
             port.is_signalled = false;
         }

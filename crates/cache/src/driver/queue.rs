@@ -39,7 +39,7 @@ impl Queue for CacheQueue {
         let count = self.running.take(self.port, self.in_flight, completions);
         self.in_flight -= count;
         if self.wake.is_some() && count > 0 {
-            // What was answered a while ago is seen now.
+            // Requests that completed a while ago are seen only now.
             let now = self.running.time().now();
             completions[first..].iter_mut().for_each(|completion| completion.completed_at = now);
         }

@@ -435,7 +435,7 @@ impl Shared {
             }
             let waited = wait_any([], asleep.until, &mut waiter);
             if !waiter.events(0).is_empty() {
-                // It fails only if somebody has read it.
+                // The read fails only if somebody has read the descriptor before.
                 rustix::io::read(kick, &mut [0_u8; 8]).ok();
             }
             lock(&self.inner).asleep = None;

@@ -58,7 +58,7 @@ pub(super) fn signal() -> Result<OwnedFd> {
 
 /// Makes an eventfd readable.
 pub(super) fn fire(signal: &OwnedFd) {
-    // It fails only if the counter is full, and then it is readable already.
+    // The write fails only if the counter is full, and then the eventfd is readable already.
     rustix::io::write(signal, &1_u64.to_ne_bytes()).ok();
 }
 

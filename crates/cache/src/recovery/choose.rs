@@ -57,7 +57,7 @@ pub(super) fn choose(
                 "{name} is device {own} of the log and was named as device {leg}: name them in their order"
             ));
         }
-        // Of two legs that have each lost the other both may have what no other has.
+        // Two legs that have each lost the other may both hold data that no other leg has.
         let lost =
             |superblock: &Superblock, leg: u8| superblock.legs.get(usize::from(leg)) == Some(&LegState::Lost);
         let have_parted = lost(own, best.leg) && lost(best, own.leg) && !lost(own, own.leg);

@@ -230,7 +230,7 @@ impl Recovery {
             Err(because) => return self.refuse(because),
         };
         let (geometry, tail) = (chosen.geometry, chosen.tail.segment);
-        // Those that may be live: one at each position of the ring.
+        // One segment at each position of the ring may be live.
         let segments = tail..tail + geometry.count();
         let on_legs = |segment| chosen.live().map(move |leg| (leg, segment));
         let heads = segments.flat_map(on_legs).filter(|(leg, segment)| geometry.is_on(*leg, *segment));
@@ -391,8 +391,8 @@ impl Recovery {
     fn equalise_write(&mut self, copy: Copy, buffer: Option<BufferMut>) {
         let Some(log) = &self.log else { return };
         let Some(buffer) = buffer else {
-            // It was read a moment ago: as if it had not been there, then. What others lack may be in the
-            // index by now.
+            // The leg was readable a moment ago and now fails: recovery starts over as if it had been
+            // missing. Data that the other legs lack may be in the index by now.
             self.found[copy.from] = None;
             self.devices.set_leg(copy.from, None);
             return self.choose();

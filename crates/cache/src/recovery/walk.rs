@@ -169,7 +169,7 @@ impl Walk {
         if (place.segment, place.block) != (segment, 0) {
             return;
         }
-        // What was given up, durable or not, says nothing any more.
+        // A record that was given up, durable or not, says nothing any more.
         if place.session >= self.superblock.session || place.sequence < self.superblock.first {
             self.durable = self.durable.max(header.durable);
         }
@@ -350,7 +350,7 @@ impl Walk {
             for (block, bytes) in (read.block..).zip(blocks) {
                 let Some((header, _)) = self.decode(bytes) else { continue };
                 let place = header.place;
-                // What an earlier session gave up says nothing any more.
+                // A record that an earlier session gave up says nothing any more.
                 if (place.segment, place.block) == (read.segment, block) && !self.is_given_up(place) {
                     self.durable = self.durable.max(header.durable);
                     self.behind.extend(Some(place.sequence).filter(|sequence| *sequence > self.log.complete));

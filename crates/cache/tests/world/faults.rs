@@ -11,7 +11,7 @@ impl World {
         let is_mirror = self.setup.layout == Legs::Mirror;
         let is_opening = self.state() == State::Recovering && !self.is_degraded;
         if self.setup.faults == Faults::OneLeg && is_opening {
-            // What fails now would be missing, and the cache refuse to open.
+            // A leg that fails now would be missing, and the cache would refuse to open.
             return;
         }
         if std::mem::take(&mut self.is_replaced) && self.is_whole() {

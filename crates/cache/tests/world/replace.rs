@@ -32,7 +32,7 @@ impl World {
         match self.cache().retire_leg(leg, now) {
             Ok(()) => {}
             Err(why) if why.to_string().contains("its log grows") => return Ok(()),
-            // It may be the last.
+            // The leg may be the last one.
             Err(_) if self.setup.faults != Faults::OneLeg => return Ok(()),
             Err(why) => return Err(format!("leg {leg} cannot be replaced: {why}")),
         }

@@ -43,7 +43,7 @@ fn overlap(guest: &RunDocument, host: &RunDocument) -> Result<f64, String> {
             .parse()
             .map_err(|error| format!("when it was made, `{started_at}`: {}", in_one_line(&error)))?;
         let from = at.as_duration().as_secs_f64();
-        // What was made ready before the measuring is in no duration.
+        // Preparation before the measurement is not part of any duration.
         Ok((from, from + document.duration))
     };
     let ((from, until), (host_from, host_until)) = (span(guest)?, span(host)?);

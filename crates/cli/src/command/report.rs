@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         put_beneath(&mut recorded, host)?;
     }
     let format = arguments.printed.typed().unwrap_or(Format::Terminal);
-    // What was put together is the path and the counts of both.
+    // The part that was put together consists of the path and the counts of both.
     let detail =
         if arguments.beneath.is_some() { arguments.detail.or_everything() } else { arguments.detail };
     let text = match render(&recorded, format, detail.style()) {

@@ -375,7 +375,7 @@ impl<'a> ObjectStore<'a> {
         let first = self.log_at % log / UNIT * UNIT;
         let end = (self.log_at % log + bytes).next_multiple_of(UNIT).min(log);
         self.log_at += bytes;
-        // What is longer than a buffer was queued up behind a slow sync: the first part stands for it.
+        // A write longer than a buffer was queued up behind a slow sync: its first part stands for the whole.
         let most = self.device.info().transfer_max.0.min(LOG_WRITE_MAX);
         let base = size / 4 / UNIT * UNIT;
         let range = ByteRange { offset: Bytes(base + first), length: Bytes((end - first).min(most)) };

@@ -116,7 +116,7 @@ impl Machine {
             }
             Undo::Mount { at, image } => {
                 match unmount(at, UnmountFlags::NOFOLLOW) {
-                    // It is not mounted any more, or was never.
+                    // The file system is not mounted any more, or was never mounted.
                     Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
                     Err(errno) => return Err(failed(&std::io::Error::from(errno))),
                 }

@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
         self.check()?;
         let ran = match self.on {
             Some(_) => run(self.context, self.observer)?,
-            // What is simulated is over before it could be shown.
+            // A simulated run is over before its progress could be shown.
             None => run(self.context, &mut ())?,
         };
         match ran.ended() {

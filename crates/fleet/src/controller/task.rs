@@ -193,7 +193,7 @@ pub(super) fn is_plausible(outcome: &LoadOutcome) -> bool {
         outcome.unstarted,
         outcome.length.0,
     ];
-    // What is discarded is not moved.
+    // Discarded bytes are not moved, so the limit is for reads and writes only.
     let is_moved = |one: &Direction| one.bytes.0 <= most;
     directions.into_iter().all(direction)
         && [&outcome.read, &outcome.write].into_iter().all(is_moved)

@@ -93,7 +93,7 @@ impl TeamThread {
             }
             match step {
                 Step::Progressed => just_read = steps.time_just_read(),
-                // It has waited in its own queue.
+                // The steps have already waited in their own queue.
                 Step::Waiting { .. } if steps.waits() => {}
                 Step::Waiting { until } => {
                     let until = until.min(now.saturating_add(POLL_MAX));

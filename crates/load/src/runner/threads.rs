@@ -234,7 +234,7 @@ impl<'a> Threads<'a> {
             }
             let waited = now.since(Nanos(member.seen_at.load(Ordering::Relaxed)));
             let fault = if member.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-                // It may have reported between the last look and its end.
+                // The worker may have reported between the last look and its end.
                 while let Ok(report) = self.reports.try_recv() {
                     self.collect(report);
                 }

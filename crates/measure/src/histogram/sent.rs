@@ -69,7 +69,8 @@ impl Sent {
             return Err("a histogram whose figures contradict each other".to_owned());
         }
         let Self { sum, sum_of_squares, min, max, .. } = self;
-        // As large as what it has: who controls a thousand hosts has some of each. It grows if more is added.
+        // The size follows the data, because a controller of a thousand hosts holds some of these for each.
+        // The histogram grows if more is added.
         let bounded = Hdr::new_with_bounds(1, sent.max().max(2), Histogram::DIGITS);
         let mut distribution = bounded.map_err(|error| format!("a histogram: {error}"))?;
         distribution.auto(true);
@@ -180,7 +181,8 @@ mod tests {
         };
         let good = plain(3, highest, 1000);
         assert!(!refused(&good, 1000, (1000, 1000)));
-        // It claims 4 GiB of counts, then digits and bounds that take much room or make all others coarse.
+        // The first bad header claims 4 GiB of counts; later ones claim digits and bounds that take much room
+        // or make all others coarse.
         let mut long = good.clone();
         long[4..8].fill(0xff);
         assert!(refused(&long, 1000, (1000, 1000)), "length");

@@ -3,13 +3,14 @@
 //! A page is kept whole if every layer takes it as one piece: a file system and the devices below pass it on
 //! as one request, which the kernel promises for direct writes with `RWF_ATOMIC` within the limits that it
 //! reports, and the drive declares that it does not tear it; or a file system writes it elsewhere and then
-//! switches to it, so that no layer below matters. What a drive declares is not proof.
+//! switches to it, so that of the layers below it only matters whether they pass flushes on: without them the
+//! switch may survive and the page not. What a drive declares is not proof.
 
 use super::Flow;
 use super::finding::{Found, Those};
 use crate::facts::{Mark, Node, Units, Untorn};
 use crate::finding::Severity;
-use crate::model::{CachedPage, LayerKind, LayerUntorn, PageAnswer, UntornPage, UntornRank};
+use crate::model::{CachedPage, Flush, LayerKind, LayerUntorn, PageAnswer, UntornPage, UntornRank};
 
 /// Sizes of database pages that are answered for, in bytes: 4 KiB (SQLite, MySQL at the least), 8 KiB
 /// (PostgreSQL, SQL Server), 16 KiB (InnoDB), 32 and 64 KiB (the largest of PostgreSQL and InnoDB).
@@ -26,7 +27,7 @@ const PROOF_OF_UNKNOWN: &str = "name a file of the database in place of its dire
 enum Verdict {
     /// The page stays whole here, if it does below.
     Whole,
-    /// The page is written elsewhere and switched to, so that it stays whole whatever is below.
+    /// The page is written elsewhere and switched to, so that it stays whole where flushes are passed on.
     Replaced,
     /// The kernel takes the page for this file, and `by_copy` where the devices do not.
     Promised {
@@ -147,10 +148,16 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
         proof: proof.map(str::to_owned),
         cached: cached(flow, page),
     };
-    let by_design = |node: &Node| {
-        let because = format!("{} writes a page elsewhere and then switches to it", node.place());
-        let rank = Some(UntornRank::ByDesign);
-        answered(PageAnswer::Yes, Some(node), because, rank, Some(PROOF_OF_FILE_SYSTEM))
+    let by_design = |node: &Node, because: String| match not_ordered(flow, node) {
+        Some((answer, why)) => answered(answer, Some(node), why, None, None),
+        None => {
+            let rank = Some(UntornRank::ByDesign);
+            answered(PageAnswer::Yes, Some(node), because, rank, Some(PROOF_OF_FILE_SYSTEM))
+        }
+    };
+    let replaced = |node: &Node| format!("{} writes a page elsewhere and then switches to it", node.place());
+    let copied = |node: &Node| {
+        format!("{} copies a page that is written so, and then switches to the copy", node.place())
     };
     let declared = |node: &Node| {
         let because = format!("{} declares it, and every layer above passes it on as one", node.name);
@@ -158,8 +165,10 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
     };
     let account = Account::new(flow, page);
     match (account.replaced, account.promised, account.torn, account.unknown) {
-        (Some(node), ..) => by_design(node),
-        (_, Some((node, true)), torn, unknown) if torn.is_some() || unknown.is_some() => by_design(node),
+        (Some(node), ..) => by_design(node, replaced(node)),
+        (_, Some((node, true)), torn, unknown) if torn.is_some() || unknown.is_some() => {
+            by_design(node, copied(node))
+        }
         (_, Some((node, _)), ..) => declared(account.declared.unwrap_or(node)),
         (_, _, Some((node, why)), _) => answered(PageAnswer::No, Some(node), why, None, None),
         (_, _, None, Some((node, why))) => {
@@ -175,25 +184,45 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
     }
 }
 
+/// Returns the answer, with its reason, where the switch of a file system to a new copy may survive a power
+/// cut and the copy not; `None` where flushes keep the order.
+fn not_ordered(flow: &Flow<'_>, node: &Node) -> Option<(PageAnswer, String)> {
+    let drops =
+        |(index, other): (usize, &Node)| other.name == node.name && flow.flush(index) == Flush::Dropped;
+    if flow.nodes().any(drops) {
+        let why = format!(
+            "{} switches to a new copy of a page, but flushes are dropped: the copy may be lost and the switch kept",
+            node.place()
+        );
+        return Some((PageAnswer::No, why));
+    }
+    let parity = node.marks.iter().find_map(|mark| match mark {
+        Mark::BtrfsParity { what } => Some(what),
+        _ => None,
+    })?;
+    Some((PageAnswer::Unknown, format!("{} has {parity}, whose parity a power cut may damage", node.place())))
+}
+
 /// Returns the answer for a program that writes through the page cache. It writes back what is dirty, in any
-/// portions; a page stays whole only if the file system replaces it as one block.
+/// portions; a page stays whole only if the topmost file system replaces it as one block.
 fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
-    let whole = flow
-        .nodes()
-        .map(|(_, node)| node)
-        .find(|node| matches!(node.untorn, Untorn::CopyOnWrite { block } if block >= page));
-    if let Some(node) = whole {
-        return CachedPage { answer: PageAnswer::Yes, layer: Some(node.name.clone()) };
-    }
-    let hides = flow
-        .nodes()
-        .map(|(_, node)| node)
-        .find(|node| node.kind == LayerKind::Zfs && matches!(node.untorn, Untorn::Unknown { .. }));
-    if let Some(node) = hides {
-        return CachedPage { answer: PageAnswer::Unknown, layer: Some(node.name.clone()) };
-    }
+    let says = |node: &&Node| node.kind != LayerKind::PageCache && node.untorn != Untorn::Passes;
+    let Some(first) = flow.nodes().map(|(_, node)| node).find(says) else {
+        return CachedPage { answer: PageAnswer::No, layer: None };
+    };
+    let answer = match first.untorn {
+        Untorn::CopyOnWrite { block } if block >= page => {
+            not_ordered(flow, first).map_or(PageAnswer::Yes, |(answer, _)| answer)
+        }
+        // The file system may replace the page or not.
+        Untorn::Unknown { .. } if matches!(first.kind, LayerKind::Zfs | LayerKind::FileSystem) => {
+            PageAnswer::Unknown
+        }
+        _ => PageAnswer::No,
+    };
     let cache = flow.nodes().map(|(_, node)| node).find(|node| node.kind == LayerKind::PageCache);
-    CachedPage { answer: PageAnswer::No, layer: cache.map(|node| node.name.clone()) }
+    let layer = if answer == PageAnswer::No { cache } else { Some(first) };
+    CachedPage { answer, layer: layer.map(|node| node.name.clone()) }
 }
 
 fn judge(node: &Node, page: u64) -> Verdict {

@@ -199,34 +199,48 @@ impl Surveyor<'_> {
 
     /// Adds what the kernel says of one file or directory: statx(2), STATX_WRITE_ATOMIC and `stx_blksize`.
     pub(super) fn untorn_file(&mut self, system: &str, path: &str, kind: FileKind) {
-        let Ok(limits) = self.tree.write_limits(path) else { return };
-        let no_copies = self.tree.attributes(path).is_ok_and(|attributes| attributes.no_copy_on_write);
-        let Some(node) = self.nodes.get_mut(system) else { return };
         let name = system.split(' ').next().unwrap_or_default();
+        let attributes = self.tree.attributes(path);
+        let Some(node) = self.nodes.get_mut(system) else { return };
+        // What cannot be read may be attribute C, which database files often have.
+        let unseen = match (&node.untorn, &attributes, kind) {
+            (Untorn::CopyOnWrite { .. }, Err(absence), _) if name == "btrfs" => Some(format!(
+                "whether a file has attribute C (chattr +C) cannot be read: {absence}; run as root"
+            )),
+            (Untorn::CopyOnWrite { .. }, Ok(of), FileKind::Directory)
+                if name == "btrfs" && !of.no_copy_on_write =>
+            {
+                Some(name_a_file(system))
+            }
+            _ => None,
+        };
+        if let Some(why) = unseen {
+            node.untorn = Untorn::Unknown { why };
+            return;
+        }
+        let no_copies = attributes.is_ok_and(|attributes| attributes.no_copy_on_write);
+        let Ok(limits) = self.tree.write_limits(path) else { return };
+        let Some(node) = self.nodes.get_mut(system) else { return };
         match (&node.untorn, name, kind) {
             (Untorn::CopyOnWrite { .. }, "btrfs", _) if no_copies => {
-                node.saw(format!("FS_IOC_GETFLAGS of {path}"), "attribute C", "data is overwritten in place");
+                node.saw("FS_IOC_GETFLAGS", "attribute C", "data is overwritten in place");
                 let why = "attribute C (chattr +C) overwrites in place, and btrfs takes no untorn writes";
                 node.untorn = Untorn::Torn { why: why.to_owned() };
             }
             (Untorn::Unknown { .. }, "zfs", FileKind::File) => {
                 let block = u64::from(limits.block);
                 node.saw(
-                    format!("statx of {path}"),
+                    "statx(2)",
                     format!("stx_blksize={block}"),
                     "a record of ZFS is written elsewhere, and switched to as one",
                 );
                 node.untorn = Untorn::CopyOnWrite { block };
             }
             // A promise of the mount holds for the file too.
-            (Untorn::Directory { .. }, _, FileKind::File) => stated(node, path, &limits),
+            (Untorn::Directory { .. }, _, FileKind::File) => stated(node, &limits),
             (Untorn::Directory { why, by_copy, .. }, "ext4", FileKind::Directory) => {
                 let (least, why, by_copy) = (Some(u64::from(limits.block)), why.clone(), *by_copy);
-                node.saw(
-                    format!("statx of {path}"),
-                    format!("stx_blksize={}", limits.block),
-                    "the block of ext4",
-                );
+                node.saw("statx(2)", format!("stx_blksize={}", limits.block), "the block of ext4");
                 node.untorn = Untorn::Directory { least, why, by_copy };
             }
             _ => {}
@@ -236,10 +250,11 @@ impl Surveyor<'_> {
 
 /// Takes over what the kernel says of one file. What it takes is whole; where the devices do not take it,
 /// the file system makes a copy, which only XFS has.
-fn stated(node: &mut Node, path: &str, limits: &WriteLimits) {
+fn stated(node: &mut Node, limits: &WriteLimits) {
     let Some(untorn) = limits.untorn else { return };
     node.saw(
-        format!("statx of {path}, STATX_WRITE_ATOMIC"),
+        // The name of the file stays out: files beneath which the path is the same have one path.
+        "statx(2), STATX_WRITE_ATOMIC",
         format!(
             "unit_min={} unit_max={} unit_max_opt={} segments_max={}",
             untorn.unit_min, untorn.unit_max, untorn.unit_max_optimised, untorn.segments_max

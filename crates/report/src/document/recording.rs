@@ -1,8 +1,8 @@
 //! All that a report is made from, wherever it came from: a run that has just ended, or a run directory.
 //!
 //! In a run directory the histograms and the time series go by the place of the target in
-//! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and trims
-//! together, and its parts stand beside it: `target-0/storage`.
+//! [`RunDocument::targets`]: `target-0/read`, `target-0/sync`; the series `target-0` is of reads, writes and
+//! trims together, and its parts stand beside it: `target-0/storage`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -60,7 +60,7 @@ pub(super) const fn flush(flush: Flush) -> Sign {
 /// The sign of what becomes of FUA at `layer`.
 pub(super) fn fua(layer: &Layer) -> Sign {
     let (class, shape) = match layer.fua {
-        // What has no FUA sends none on.
+        // A layer without FUA sends none on.
         _ if wording::fua(layer) == NONE => ("st-still", DASH),
         Fua::Dropped if layer.flush == Flush::Absorbed => ("st-still", BAR),
         Fua::Native => ("st-flow", DOWN),

@@ -22,7 +22,7 @@ pub(super) fn sides(document: &RunDocument) -> String {
             after: if *shares { String::new() } else { balances(&target.sides) },
         })
         .collect();
-    // What targets on the same devices moved can only be told of all of them.
+    // The traffic of targets on the same devices is only known for all of them together.
     let shared = sharing.contains(&true);
     beside.extend(document.sums().into_iter().map(|(_, sides)| Group {
         after: if shared { balances(sides) } else { String::new() },

@@ -158,7 +158,7 @@ pub(crate) fn groups(document: &RunDocument, name_most: usize) -> Vec<Group> {
 /// The rows of `sides`; what a sync takes where it makes nothing `durable` is not called so.
 fn rows(sides: &Sides, lost: bool) -> Vec<SideRow> {
     let mut rows = side_rows(sides);
-    // What an application moves by itself is not seen.
+    // I/O that an application does by itself is not seen.
     rows.retain(|row| {
         row.side != "application" || sides.application.operations > 0 || sides.durable_latency.is_none()
     });

@@ -39,7 +39,7 @@ pub fn survey(survey: &Survey, style: Style) -> String {
 
 /// The paths of `survey` as a list, one line each, with the warnings below: for many targets.
 pub fn survey_list(survey: &Survey, style: Style) -> String {
-    // Of equals the first: a cause stands before what it comes to.
+    // The first of equally severe findings counts: a cause stands before its consequence.
     let worst = |path: &WritePath| path.findings.iter().rev().max_by_key(|finding| finding.severity).cloned();
     let table = Table::of(&survey.paths)
         .left("target", |path| printable(&path.target))

@@ -26,7 +26,8 @@ pub(super) fn not_reached(evidence: &Evidence<'_>) -> Option<Verdict> {
             let one_each = sides.in_flight_max > 0
                 && sides.in_flight_max <= u64::from(job.threads)
                 && asked > u64::from(job.threads);
-            // Who waits for a flush has nothing else in flight meanwhile: that is what was asked for.
+            // A caller that waits for a flush has nothing else in flight meanwhile: the job requests exactly
+            // that.
             if one_each || sides.sync.ios == 0 {
                 shallow.push((label, target, asked, mean, one_each));
             }

@@ -65,7 +65,7 @@ impl<'a> Evidence<'a> {
             let cached = job.is_some_and(|job| job.caching.is_cached());
             let method = job.is_some_and(|job| job.method.is_some());
             let sides = &target.sides;
-            // What a durable write costs is one figure, and its bytes are no load.
+            // The cost of a durable write is one figure, and its bytes are not a load.
             let timed = if method { durable(name, target) } else { directions(name, target) };
             if !method {
                 all_flows.extend(flows(target, name, cached));

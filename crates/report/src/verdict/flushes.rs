@@ -79,7 +79,7 @@ impl Account<'_> {
         if let Some(layer) = path.layers.iter().find(|layer| layer.flush == Flush::Dropped) {
             return Some(format!("{} drops flushes", layer.name));
         }
-        // What such a cache writes back it flushes by itself, later.
+        // An absorbing cache flushes by itself, later, the data that it writes back.
         if self.counters != Counters::Count || absorbing_cache(path).is_some() {
             return None;
         }

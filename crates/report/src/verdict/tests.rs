@@ -297,7 +297,7 @@ fn a_sync_is_told_apart_by_what_it_waits_for() {
     let found = finding(&document, "waiting-on-flushes").unwrap();
     assert!(found.sentence.contains("90% flushing at the device"), "{}", found.sentence);
     assert!(found.remedy.contains("power-loss protection"), "{}", found.remedy);
-    // The same time, but a flush is 1% of it: a better drive would not help.
+    // The total time is unchanged, but a flush is 1% of it: a better drive would not help.
     document.targets[0].sides.storage.as_mut().unwrap().flush_mean = Some(0.01 * mean);
     let found = finding(&document, "waiting-on-flushes").unwrap();
     assert!(!found.remedy.contains("power-loss protection"), "{}", found.remedy);

@@ -29,7 +29,7 @@ impl Shape {
 /// Checks that the payload of a request came back with its completion.
 pub(super) fn check_payload(pending: &Pending, completion: &Completion) -> Checked {
     let shape = Shape::of(&completion.payload);
-    // What the device may still touch stays with it.
+    // A payload that the device may still touch stays with the device.
     let kept = completion.outcome == Outcome::Unknown && shape == Shape::None;
     if shape != pending.payload && !kept {
         let tag = completion.tag.0;

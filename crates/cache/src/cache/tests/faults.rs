@@ -298,7 +298,7 @@ fn what_comes_before_a_lost_record_is_kept_if_that_is_allowed() {
     assert!(matches!(rig.cache.state(), State::Failed { .. }), "{:?}", rig.cache.state());
     rig.reopen(Options { gives_up_lost: true, ..options() }, &[true]);
     let found = rig.cache.status().unwrap().findings;
-    // That the last one was flushed is known to nobody: no record after it says so.
+    // Nobody knows that the last record was flushed: no record after it says so.
     assert_eq!((found.records, found.lost_records, found.given_up_records), (2, 1, 1), "{found:?}");
     assert!(!found.is_sound());
     for opening in 0..3 {

@@ -107,7 +107,7 @@ fn changed(
         return Ok(end.map(|end| (before, end)));
     }
     let time = Time::Real(Arc::new(RealClock::start()));
-    // What is to be replaced may be gone. Another one may have the only copy.
+    // The device to be replaced may be gone. Another one may have the only copy.
     let degraded = match given {
         CacheOrder::ReplaceLeg { leg, .. } => Degraded::Without(*leg),
         _ => Degraded::No,

@@ -28,7 +28,7 @@ pub(super) fn drain(name: &str, format: Format) -> anyhow::Result<Exit> {
         return Err(Refusal::new(Exit::Usage, message).into());
     };
     let look = || order(name, &Order::Status);
-    // What is written back is durable once the log has let go of it.
+    // Data that is written back is durable once the log has released it.
     let followed = Followed { look: &look, is_over: &|now| !now.draining, what: &left };
     match followed.end(now, &stop)? {
         Some(end) => Ok(status::show(&end, format)?.and(status::finding_of_data(&end))),

@@ -101,7 +101,7 @@ impl Setting for FileSystemSetting {
     fn restore(&mut self) -> Result<(), TrialError> {
         for (mounted, device) in self.places.iter_mut().filter_map(|place| place.mounted.take()) {
             mounted.unmount().map_err(|error| failed(&error))?;
-            // It goes with its last opener.
+            // The device goes away with its last opener.
             drop(device);
         }
         self.changes.restore()

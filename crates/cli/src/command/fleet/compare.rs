@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &FleetCompareArguments) -> anyhow::Result<Exit> {
         document
     };
     let begun = FleetDocument { seed, ..FleetDocument::default() };
-    // Its result is that of whole blocks: what hosts have done of one is none.
+    // The result is that of whole blocks: a block that hosts did in part does not count.
     let ((blocks, lost), recording) = session
         .recorded(begun_now(), begun, Content::Given, |session, kept| {
             let mut blocks = Vec::new();

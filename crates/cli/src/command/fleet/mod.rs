@@ -204,7 +204,7 @@ fn run_command(words: &[&str], schema: &str, typed: &CommandArguments) -> anyhow
     let printed = Printed { json: typed.printed.json || as_json, ..typed.printed };
     let format = printed.format(Kind::Fleet)?;
     let mut session = typed.reach.session(&typed.recording)?;
-    // What no host could take is told before any is asked.
+    // Words that no host could accept are reported before any host is contacted.
     for host in &session.names {
         Arguments::try_parse_from(["plumb".to_owned()].into_iter().chain(command(host)))?;
     }

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &HealArguments) -> anyhow::Result<Exit> {
 pub(super) fn make(host: &Host, arguments: &HealArguments) -> anyhow::Result<Plan> {
     let mut chosen = wanted(&arguments.chosen)?;
     if chosen == Wanted::All {
-        // Of all disks those in which something is wrong: the others need not be refused.
+        // Among all disks only those with something wrong are chosen: the others need not be refused.
         let trapped = host.reader()?.all().devices.into_iter().filter(needs_healing);
         chosen = Wanted::Named(trapped.map(|view| view.name).collect());
     }

@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &VerifyArguments) -> anyhow::Result<Exit> {
     let host = Host::new(&arguments.shared)?;
     let plan = plan(arguments)?;
     if !host.is_root {
-        // What may not be asked is no drift.
+        // A drive that may not be queried is not drift.
         let message = "only root may ask drives how they are; nothing was verified: run it again as root";
         return Err(Refusal::new(Exit::NotMeasured, message).into());
     }

@@ -56,7 +56,7 @@ pub(super) fn program(words: &SubjectWords) -> Option<Program> {
                 shell_word(name)
             )
         }
-        // What comes in another way cannot be told apart from what strace says.
+        // Acknowledgements that come in another way cannot be distinguished from the output of strace.
         SubjectWords::Command { run, ack, .. } if ack == AckBy::ControlFile.name() => run.clone(),
         SubjectWords::Command { .. } => return None,
     };
@@ -160,7 +160,7 @@ impl Ready {
 /// If that may not be done here.
 pub(super) fn private_mounts() -> Result<(), Refusal> {
     if !rustix::process::geteuid().is_root() {
-        // What cannot be done without root says so.
+        // Steps that need root report that themselves.
         return Ok(());
     }
     apart::private_mounts().map_err(|error| {

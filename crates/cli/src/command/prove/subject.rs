@@ -54,7 +54,7 @@ fn work(subject: &dyn Subject, place: &Path) -> anyhow::Result<Exit> {
         .with_context(|| format!("cannot open {}", shown.display()))?;
     let mut failed = None;
     subject.work(place, &mut |number| {
-        // What could not be acknowledged ends the work no sooner; none after it is acknowledged.
+        // A failed acknowledgement does not end the work early; nothing after it is acknowledged.
         if failed.is_none() {
             failed = control.write_all(format!("{number}\n").as_bytes()).err();
         }

@@ -22,7 +22,7 @@ fn with(access: Access) -> Workload {
 
 #[test]
 fn the_stream_of_a_seed_is_fixed_for_ever() {
-    // These were found by another implementation of SplitMix64 and xoshiro256++.
+    // Another implementation of SplitMix64 and xoshiro256++ produced these values.
     let golden = [
         "W 875401216 1",
         "W 343379968 2",
