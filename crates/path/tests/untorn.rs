@@ -258,8 +258,14 @@ fn btrfs_keeps_single_blocks_whole() {
         machine.tree.put_text(&format!("/sys/fs/btrfs/{uuid}/sectorsize"), "4096\n");
         machine.mount("/srv", "0:30", "btrfs", "/dev/sda", options);
         file(&mut machine, "/srv/db", "0:30", None, 4096);
+        machine.tree.put_attributes("/srv/db", Attributes::default());
+        file(&mut machine, "/srv/closed", "0:30", None, 4096);
         machine
     };
+    // Attributes that cannot be read may hold attribute C, as those of database files often do.
+    let closed = btrfs("rw").survey("/srv/closed");
+    answers(&closed, "uuuuu", "btrfs /srv");
+    assert_eq!(closed.untorn[0].cached.answer, PageAnswer::Unknown);
     let path = btrfs("rw").survey("/srv/db");
     answers(&path, "ynnnn", "btrfs /srv");
     assert_eq!(path.untorn[0].rank, Some(UntornRank::ByDesign));

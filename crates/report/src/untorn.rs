@@ -123,4 +123,16 @@ mod tests {
         assert!(said[2].contains("full_page_writes of PostgreSQL must stay on"), "{}", said[2]);
         assert!(lines(&WritePath::default()).is_empty());
     }
+
+    #[test]
+    fn a_copy_that_only_some_writes_get_is_said_with_its_condition() {
+        let said = |cached: PageAnswer| {
+            let mut page = page(16 << 10, PageAnswer::Yes, Some(UntornRank::ByDesign), "it copies");
+            page.cached.answer = cached;
+            direct_line(&[page])
+        };
+        let condition = "may be off if the server writes with RWF_ATOMIC";
+        assert!(said(PageAnswer::No).contains(condition), "XFS");
+        assert!(!said(PageAnswer::Yes).contains(condition), "ZFS");
+    }
 }

@@ -7,6 +7,7 @@ mod injection;
 mod lane;
 mod run;
 mod strace;
+mod thread_state;
 mod traced;
 mod writeback;
 
@@ -16,9 +17,9 @@ pub use document::{TraceDocument, TraceFinding};
 pub use injection::{Injection, Sync, candidates};
 pub(crate) use lane::lane;
 pub use run::Tracer;
-pub(crate) use run::is_held;
 pub(crate) use strace::kind;
 pub use strace::{Argument, Call, Lines};
+pub(crate) use thread_state::is_held;
 pub use traced::Traced;
 pub(crate) use writeback::syncs_before_changes;
 pub use writeback::{Extent, Writeback};

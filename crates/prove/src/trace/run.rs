@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::strace::{CALLS, Lines};
+use super::thread_state::{is_gone, is_held};
 use super::writeback::Chosen;
 use super::{Audit, Call, Injection, Sync, Traced, Writeback};
 use crate::error::{Error, ErrorKind, Result, cannot};
@@ -294,20 +295,4 @@ impl Reader {
         }
         Ok(synced_count)
     }
-}
-
-/// Returns true if a tracer holds the thread: state `t` of proc(5).
-pub(crate) fn is_held(thread: u32) -> bool {
-    state(thread) == Some('t')
-}
-
-/// Returns true if the thread has ended, as it does when it is killed while it is held.
-fn is_gone(thread: u32) -> bool {
-    matches!(state(thread), None | Some('Z' | 'X'))
-}
-
-/// Returns the state of a thread in proc(5); `None` if there is no such thread.
-fn state(thread: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
 }
