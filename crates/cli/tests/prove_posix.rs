@@ -119,25 +119,19 @@ fn what_cannot_be_seen_is_refused_to_the_program_or_is_not_measured() {
 #[test]
 fn garbage_is_found_in_blocks_that_were_not_written_only_where_that_is_wanted() {
     let Some(place) = place() else { return };
+    let append = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
     // An append may leave zeroes, which a check may treat as nothing.
-    let check = "tr -d '\\0' < log | LC_ALL=C grep -q '[^0-9]' && exit 2; exit 0";
-    let run = "printf 12345678 > log; sync log; sync .; echo 1 > $PLUMB_ACK";
-    for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
-        let arguments = ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
-        let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());
-        assert_eq!(output.status.code(), Some(code), "{file_system}: {}", said(&output));
-    }
-}
-
-#[test]
-fn a_write_of_zeroes_allocates_a_block_that_may_hold_other_bytes() {
-    let Some(place) = place() else { return };
-    let run = "head -c 8192 /dev/zero > log; sync .; echo 1 > $PLUMB_ACK";
-    let check = "tr -d '\\0' < log | LC_ALL=C grep -q . && exit 2; exit 0";
-    for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
-        let arguments = ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
-        let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());
-        assert_eq!(output.status.code(), Some(code), "{file_system}: {}", said(&output));
+    let digits = "tr -d '\\0' < log | LC_ALL=C grep -q '[^0-9]' && exit 2; exit 0";
+    // A write of zeroes allocates blocks, which may hold other bytes.
+    let zeroes = "head -c 8192 /dev/zero > log; sync .; echo 1 > $PLUMB_ACK";
+    let nothing = "tr -d '\\0' < log | LC_ALL=C grep -q . && exit 2; exit 0";
+    for (run, check) in [(append, digits), (zeroes, nothing)] {
+        for (file_system, code) in [("posix", 0), ("posix:garbage", 1)] {
+            let arguments =
+                ["app", "--json", "--no-record", "--fs", file_system, "--run", run, "--check", check];
+            let output = as_nobody(place.path(), &[&arguments[..], &["--setup", ": > log"]].concat());
+            assert_eq!(output.status.code(), Some(code), "{file_system}: {}", said(&output));
+        }
     }
 }
 

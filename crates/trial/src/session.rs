@@ -10,7 +10,7 @@ use plumb_linux::probe::LiveProbe;
 use plumb_linux::tree::LiveTree;
 use plumb_load::{Event, LoadOutcome, Observer};
 use plumb_measure::run::TimeseriesRow;
-use plumb_path::{Finding, WritePath, survey_path};
+use plumb_path::{Finding, UntornPage, UntornRank, WritePath, survey_path};
 use plumb_report::document::{CheckDocument, RunDocument, RunSpan, RunTarget};
 use plumb_report::verdict;
 use plumb_targets::TargetKind;
@@ -126,7 +126,12 @@ impl<'a> Session<'a> {
         let is_file = |one: &&Use| one.opened.kind == TargetKind::RegularFile;
         let file = targets.uses.iter().find(is_file).and_then(|one| one.opened.path());
         let file = file.map(|path| path.display().to_string());
-        if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file)) {
+        // Where the file system replaces pages, that is of each file its own: a record size of ZFS, attribute
+        // C of btrfs. A new file says nothing of those of a database then.
+        let is_of_each_file = |page: &UntornPage| page.rank == Some(UntornRank::ByDesign);
+        if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file))
+            && !path.untorn.iter().any(is_of_each_file)
+        {
             surveyed.path.untorn = path.untorn;
         }
         if surveyed.accounts.last.is_none()

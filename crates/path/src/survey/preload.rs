@@ -1,7 +1,7 @@
 //! Libraries that are loaded before the C library and turn its syncs into nothing, such as libeatmydata
 //! (ld.so(8), LD_PRELOAD and /etc/ld.so.preload).
 //!
-//! They are known by their file names. What a statically linked program calls, they do not see.
+//! Libraries are known by their file names. Calls of a statically linked program pass them by.
 
 use super::surveyor::Surveyor;
 use crate::facts::{Mark, Node};

@@ -206,7 +206,7 @@ impl Place {
 }
 
 impl Held {
-    /// Where it is mounted or made; the block device where there is no file system.
+    /// Returns where the state is mounted or made; the block device if there is no file system.
     pub fn path(&self) -> &Path {
         match &self.0 {
             HeldAs::Mounted { mounted, attached } => {

@@ -37,7 +37,7 @@ type Answer = std::result::Result<Checked, String>;
 /// Pending result of a state. Tickets are to be waited for in the order in which they were given.
 pub(super) struct Ticket(Receiver<Answer>);
 
-/// Where states are put: a drive, or a directory.
+/// Place for states: a drive, or a directory.
 enum Bench {
     Drive(Box<Attached>),
     Directory(StateDirectory),

@@ -66,7 +66,7 @@ impl Tracer {
     }
 
     /// Gets ready as [`start`](Self::start) does, and hands each call to `follower` while its thread is held.
-    /// What the program would write by io_uring or aio is refused to it.
+    /// Writes by io_uring or aio are refused to the program.
     ///
     /// # Errors
     /// As [`start`](Self::start).

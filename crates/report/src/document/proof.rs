@@ -93,7 +93,7 @@ pub struct RecordingFacts {
     pub acknowledgements: u64,
     /// How they arrived: `control-file`, `descriptor` or `stdout`; null if there were none.
     pub acknowledged_by: Option<String>,
-    /// How it was recorded: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
+    /// Way of recording: `loop` (FUA arrives as write and flush), `ublk` (with FUA), or `system calls`
     /// (without a drive).
     pub attached_by: String,
     /// Why requests may have been recorded one after the other, so that reordering is hidden; null if the
