@@ -51,15 +51,17 @@ mod simulated;
 mod storage;
 mod test_file;
 mod time;
+mod wanted;
 
 pub use error::{Error, Kind, Result};
 pub use mark::{MADE, mark_as_left, mark_as_made};
 pub use medium::{MEDIUM, Medium, MediumWanted, PendingMedium};
 pub use name::{Name, Scheme};
-pub use open::{Wanted, open, open_all};
+pub use open::{open, open_all};
 pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
 pub use simulated::seed_of;
 pub use storage::overlap;
 pub use time::time_of;
+pub use wanted::Wanted;

@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::facts::{BlockFacts, Contents, Found};
 use crate::guard::judge;
 use crate::name::{Name, Scheme};
-use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
 use crate::permission::Permission;
 use crate::signature::{Source, find};
+use crate::wanted::Wanted;
 
 /// Returns true if `name` is that of an export.
 pub(crate) fn is_meant(name: &Name) -> bool {

@@ -36,18 +36,8 @@ use crate::opened::{Node, Opened, Origin, Route, TargetKind, device};
 use crate::permission::{Intent, Permission};
 use crate::shared::Claim;
 use crate::storage::nobody_claims_beneath;
+use crate::wanted::Wanted;
 use crate::{cache, simulated, test_file};
-
-/// One target that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// Name of the target as it was typed.
-    pub name: Name,
-    /// Intended use of the target.
-    pub intent: Intent,
-    /// How. The access follows from the intent, whatever is said here.
-    pub options: FileOptions,
-}
 
 /// Opens one target: [`open_all`] for a caller that has just one.
 ///

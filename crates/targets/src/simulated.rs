@@ -13,8 +13,8 @@ use plumb_sim::model::{Typed, Wce};
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
-use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
+use crate::wanted::Wanted;
 
 /// How a simulated drive is typed; for messages.
 const TYPED_AS: &str = "type it as in sim:MODEL?wce=off&seed=7&size=1GiB&fault=write:eio:nth=3";

@@ -11,8 +11,8 @@ use plumb_linux::{Access, FileOptions, TestFile};
 
 use crate::error::{Error, Kind, Result};
 use crate::name::Name;
-use crate::open::Wanted;
 use crate::opened::{Opened, Origin, Route, TargetKind};
+use crate::wanted::Wanted;
 
 /// The directory that is meant, if it is one and a size is given.
 pub(crate) fn directory_of(want: &Wanted) -> Option<&Path> {

@@ -63,6 +63,11 @@ pub(super) fn ms(seconds: f64) -> f64 {
     seconds * 1e3
 }
 
+/// Returns milliseconds as DiskSpd writes them in XML.
+pub(super) fn three_decimals(ms: f64) -> String {
+    format!("{ms:.3}")
+}
+
 /// The durations of a histogram by rank.
 pub(super) struct Ranks<'a> {
     histogram: &'a Histogram,

@@ -93,7 +93,7 @@ impl Invocation {
 
     /// Returns what a run prints: the results of its time spans, in order, as text or XML.
     pub fn output(&self, results: &[SpanResult], machine: &Machine) -> String {
-        self.printed(|| text(self, results, machine), || xml(self, results, machine))
+        self.printed(|| text(&self.profile, results, machine), || xml(&self.profile, results, machine))
     }
 
     fn printed(&self, text: impl FnOnce() -> String, xml: impl FnOnce() -> String) -> String {

@@ -10,7 +10,7 @@ use super::results::{self, MIXED, READS};
 use super::{invocation, machine};
 
 fn printed(typed: &str, results: &[SpanResult]) -> String {
-    text(&invocation(typed).unwrap(), results, &machine())
+    text(&invocation(typed).unwrap().profile, results, &machine())
 }
 
 /// The lines from the one that begins with `heading` to the next empty one.
@@ -166,7 +166,7 @@ fn several_spans_are_summed_up() {
     let mut invocation = invocation("t").unwrap();
     let span = invocation.profile.time_spans[0].clone();
     invocation.profile.time_spans.push(span);
-    let text = text(&invocation, &spans, &machine());
+    let text = text(&invocation.profile, &spans, &machine());
     assert!(text.contains("\nResults for timespan 1:\n") && text.contains("\nResults for timespan 2:\n"));
     let totals: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("type   |")).take(6).collect();
     assert_eq!(totals[0], "type   |       bytes     |     I/Os     |    MiB/s   |  I/O per s");
@@ -185,7 +185,8 @@ fn an_interrupted_span_has_no_figures() {
     assert!(text.contains("The test was interrupted before the measurements began."), "{text}");
     assert!(!text.contains("Total IO") && !text.contains("NaN"));
     assert!(
-        xml(&invocation("-L t").unwrap(), &[result], &machine()).contains("<Error>The test was interrupted")
+        xml(&invocation("-L t").unwrap().profile, &[result], &machine())
+            .contains("<Error>The test was interrupted")
     );
     let nothing = printed("t", &[]);
     assert!(!nothing.contains("Results for timespan"), "{nothing}");
@@ -265,7 +266,7 @@ fn of<'a>(elements: &'a [(String, String)], path: &str) -> Vec<&'a str> {
 #[test]
 fn the_xml_has_diskspds_structure() {
     let invocation = invocation("-t2 -L -D -w1 -r -rdpct90/10 a b").unwrap();
-    let xml = xml(&invocation, &[results::span(&["a", "b"], 2, MIXED)], &machine());
+    let xml = xml(&invocation.profile, &[results::span(&["a", "b"], 2, MIXED)], &machine());
     let all = elements(&xml);
     let one = |path: &str| match of(&all, path)[..] {
         [text] => text.to_owned(),
@@ -313,7 +314,7 @@ fn the_xml_has_diskspds_structure() {
 
 #[test]
 fn the_xml_has_no_latency_that_was_not_asked_for() {
-    let xml = xml(&invocation("t").unwrap(), &[results::span(&["t"], 1, READS)], &machine());
+    let xml = xml(&invocation("t").unwrap().profile, &[results::span(&["t"], 1, READS)], &machine());
     let all = elements(&xml);
     assert!(all.iter().all(|(path, _)| !path.contains("Latency/") && !path.contains("Iops/")), "{xml}");
 }
@@ -322,7 +323,7 @@ fn the_xml_has_no_latency_that_was_not_asked_for() {
 fn intervals_are_whole_tenths_of_a_second() {
     let result = results::span(&["t"], 1, READS);
     let count = |typed| {
-        let xml = xml(&invocation(typed).unwrap(), std::slice::from_ref(&result), &machine());
+        let xml = xml(&invocation(typed).unwrap().profile, std::slice::from_ref(&result), &machine());
         let all = elements(&xml);
         let buckets: Vec<String> =
             of(&all, "Results/TimeSpan/Iops/Bucket").iter().map(|b| (*b).to_owned()).collect();

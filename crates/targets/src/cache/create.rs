@@ -19,9 +19,10 @@ use super::member::{Member, Spot, new_uuid};
 use super::placement::are_different;
 use crate::error::{Error, Kind, Result};
 use crate::name::{Name, Scheme};
-use crate::open::{Wanted, open_all};
+use crate::open::open_all;
 use crate::opened::Opened;
 use crate::permission::{Intent, Permission};
+use crate::wanted::Wanted;
 
 /// The unit in which log space becomes free.
 pub(super) const SEGMENT: Bytes = Bytes::mib(4);

@@ -14,10 +14,11 @@ use super::create::SEGMENT;
 use super::named::{NamedCache, options_of};
 use crate::error::{Error, Result};
 use crate::name::{Name, Scheme};
-use crate::open::{Wanted, open_all};
+use crate::open::open_all;
 use crate::opened::Opened;
 use crate::permission::{Intent, Permission};
 use crate::simulated::{Words, in_this_process};
+use crate::wanted::Wanted;
 
 /// How such a cache is typed; for messages.
 const TYPED_AS: &str = "type it as in cache:backing=sim:nearline-4tb,log=sim:plp-nvme-ssd,size=1GiB,mode=write-back; several log= \

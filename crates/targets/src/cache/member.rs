@@ -30,10 +30,11 @@ use crate::look::{facts, look, open_same};
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::network::contents_of;
-use crate::open::{HELD, Wanted, open_all};
+use crate::open::{HELD, open_all};
 use crate::opened;
 use crate::permission::{Intent, Permission};
 use crate::storage::{nobody_claims_beneath, overlap};
+use crate::wanted::Wanted;
 
 /// The place of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

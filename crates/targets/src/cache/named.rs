@@ -22,10 +22,10 @@ use crate::error::{Error, Kind, Result};
 use crate::mark::mark_as_free;
 use crate::name::{Name, Scheme};
 use crate::network;
-use crate::open::Wanted;
 use crate::opened::{Opened, Route, TargetKind};
 use crate::permission::{Intent, Permission};
 use crate::shared::Keeping;
+use crate::wanted::Wanted;
 
 /// How many buffers a cache has for its records, for reads of the log and for destaging.
 const BUFFERS: u32 = 48;

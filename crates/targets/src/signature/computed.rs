@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Signature;
+use super::mark::{CACHE_BACKING, CACHE_LOG, Signature};
 use super::source::{Source, all, bytes};
 
 const KIB: u64 = 1 << 10;
@@ -131,7 +131,7 @@ fn swap(source: &dyn Source) -> Look {
 fn cached(source: &dyn Source) -> Look {
     let Some(at) = source.size().checked_sub(4 * KIB) else { return Ok(None) };
     let head = bytes::<12>(source, at)?;
-    if head.as_ref() == Some(b"plumb-cache ") { found(super::CACHE_BACKING, at) } else { Ok(None) }
+    if head.as_ref() == Some(b"plumb-cache ") { found(CACHE_BACKING, at) } else { Ok(None) }
 }
 
 /// The superblocks in the last two whole blocks of 4096 bytes of a device of the log: docs/ON_DISK_FORMAT.md.
@@ -139,7 +139,7 @@ fn log_end(source: &dyn Source) -> Look {
     let blocks = source.size() / (4 * KIB);
     for at in [1, 2].into_iter().filter_map(|back| Some(blocks.checked_sub(back)? * 4 * KIB)) {
         if bytes::<8>(source, at)?.as_ref() == Some(b"plumbwbc") {
-            return found(super::CACHE_LOG, at);
+            return found(CACHE_LOG, at);
         }
     }
     Ok(None)

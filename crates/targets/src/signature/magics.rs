@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::Signature;
+use super::mark::{CACHE_LOG, Signature};
 use super::source::{Source, all};
 
 /// A mark.
@@ -62,7 +62,7 @@ pub(super) const MAGICS: &[Magic] = &[
         2 * MIB,
         4 * MIB,
     ]),
-    magic(super::CACHE_LOG, &[0, 4 * KIB], b"plumbwbc"),
+    magic(CACHE_LOG, &[0, 4 * KIB], b"plumbwbc"),
     magic("bcachefs", &[4 * KIB + 24], &BCACHEFS),
     magic("BlueStore", &[0], b"bluestore block device"),
     magic("NTFS", &[3], b"NTFS    "),

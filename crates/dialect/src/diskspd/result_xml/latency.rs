@@ -2,9 +2,8 @@
 
 use plumb_load::{Direction, LoadOutcome};
 
-use super::super::measured::{Ranks, Side, ms};
+use super::super::measured::{Ranks, Side, ms, three_decimals};
 use super::super::xml::XmlWriter;
-use super::three_decimals;
 
 /// Writes the latencies of all threads and targets.
 pub(super) fn percentiles(outcome: &LoadOutcome, writer: &mut XmlWriter) {

@@ -11,21 +11,20 @@ mod threads;
 
 use plumb_load::SpanResult;
 
-use super::Invocation;
 use super::affinity::GROUP;
 use super::measured::{Usage, is_interrupted};
-use super::profile::TimeSpan;
+use super::profile::{Profile, TimeSpan};
 use super::xml::XmlWriter;
 use super::xml_write;
 use crate::machine::Machine;
 
-/// The results of the time spans of `invocation`, in order. Spans that did not run are left out.
-pub fn xml(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
+/// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
+pub fn xml(profile: &Profile, results: &[SpanResult], machine: &Machine) -> String {
     let mut writer = XmlWriter::default();
     writer.open("Results");
     system::write(machine, &mut writer);
-    xml_write::write_into(&invocation.profile, &mut writer);
-    for (span, result) in invocation.profile.time_spans.iter().zip(results) {
+    xml_write::write_into(profile, &mut writer);
+    for (span, result) in profile.time_spans.iter().zip(results) {
         writer.open("TimeSpan");
         if is_interrupted(result) {
             let reason = "The test was interrupted before the measurements began. No results are displayed.";
@@ -91,9 +90,4 @@ fn usage(usage: Usage, writer: &mut XmlWriter) {
     for (name, percent) in percents {
         writer.value(name, format!("{percent:.2}"));
     }
-}
-
-/// Milliseconds as DiskSpd writes them.
-fn three_decimals(ms: f64) -> String {
-    format!("{ms:.3}")
 }

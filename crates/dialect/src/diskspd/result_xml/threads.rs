@@ -4,10 +4,10 @@ use plumb_block::Nanos;
 use plumb_load::{LoadOutcome, SpanResult};
 use plumb_measure::SeriesPoint;
 
-use super::super::measured::{Intervals, asked, effective, ms, parts};
+use super::super::measured::{Intervals, asked, effective, ms, parts, three_decimals};
 use super::super::profile::{Target, TimeSpan};
 use super::super::xml::XmlWriter;
-use super::{latency, three_decimals};
+use super::latency;
 
 pub(super) fn write(span: &TimeSpan, result: &SpanResult, writer: &mut XmlWriter) {
     for number in 0..result.threads.len() {

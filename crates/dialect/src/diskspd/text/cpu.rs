@@ -3,7 +3,7 @@
 use plumb_load::SpanResult;
 
 use super::super::measured::Usage;
-use super::Page;
+use super::page::Page;
 
 const LINE: &str = "----------------------------------------";
 

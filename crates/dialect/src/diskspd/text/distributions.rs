@@ -7,7 +7,7 @@ use plumb_workload::EffectiveZone;
 use super::super::measured::{asked, effective, parts};
 use super::super::profile::TimeSpan;
 use super::super::size::shown;
-use super::Page;
+use super::page::Page;
 
 pub(super) fn section(span: &TimeSpan, result: &SpanResult, page: &mut Page) {
     let mut headed = false;

@@ -5,7 +5,7 @@ use super::super::profile::{
     CacheMode, IoPriority, MappedFlush, Profile, Target, Throughput, TimeSpan, WriteContent,
 };
 use super::super::size::shown;
-use super::Page;
+use super::page::Page;
 use crate::machine::Machine;
 
 pub(super) fn profile(profile: &Profile, machine: &Machine, page: &mut Page) {

@@ -6,34 +6,29 @@
 mod cpu;
 mod distributions;
 mod input;
+mod page;
 mod percentiles;
 mod storage;
 mod tables;
 mod waits;
 
-use std::fmt::Write as _;
-
 use plumb_load::SpanResult;
 
-use super::Invocation;
+use self::page::{Page, STARS};
 use super::affinity::GROUP;
 use super::measured::{asked, is_interrupted, parts, start_time};
 use super::profile::{Profile, TimeSpan};
 use crate::machine::Machine;
 
-/// A line of stars.
-const STARS: &str = "*******************************************************************************";
-
-/// The profile alone.
+/// Returns the profile alone.
 pub(super) fn profile(profile: &Profile, machine: &Machine) -> String {
     let mut page = Page::default();
     input::profile(profile, machine, &mut page);
     page.finish()
 }
 
-/// The results of the time spans of `invocation`, in order. Spans that did not run are left out.
-pub fn text(invocation: &Invocation, results: &[SpanResult], machine: &Machine) -> String {
-    let profile = &invocation.profile;
+/// Returns the results of the time spans of `profile`, in order. Spans that did not run are left out.
+pub fn text(profile: &Profile, results: &[SpanResult], machine: &Machine) -> String {
     let results = &results[..results.len().min(profile.time_spans.len())];
     let mut page = Page::default();
     if profile.verbose {
@@ -109,23 +104,5 @@ fn time_span(profile: &Profile, span: &TimeSpan, result: &SpanResult, page: &mut
     }
     if profile.verbose_stats {
         waits::table(result, page);
-    }
-}
-
-/// Lines of text.
-#[derive(Debug, Default)]
-struct Page {
-    written: String,
-}
-
-impl Page {
-    fn line(&mut self, line: &str) {
-        // Writing to a string cannot fail.
-        let written = writeln!(self.written, "{line}");
-        debug_assert!(written.is_ok(), "a string refused to be written to");
-    }
-
-    fn finish(self) -> String {
-        self.written
     }
 }

@@ -3,7 +3,7 @@
 use plumb_load::{LoadOutcome, SpanResult};
 
 use super::super::measured::{Ranks, Side};
-use super::Page;
+use super::page::Page;
 
 /// Rows and the parts of 1,000,000,000 that they are of.
 const ROWS: [(&str, u64); 15] = [

@@ -6,7 +6,7 @@ use plumb_load::{LoadOutcome, SpanResult};
 
 use super::super::measured::{is_interrupted, mib_per_second, ms, per_second};
 use super::super::size::shown;
-use super::{Page, STARS};
+use super::page::{Page, STARS};
 
 const HEADING: &str =
     "side        |        reads |       writes |   flushes |    MiB/s   |  I/O per s | mean I/O   |  file";

@@ -6,7 +6,7 @@ use plumb_load::{Direction, SpanResult};
 use super::super::measured::{Intervals, Side, is_interrupted, mib_per_second, ms, parts, per_second};
 use super::super::profile::TimeSpan;
 use super::super::size::shown;
-use super::{Page, STARS};
+use super::page::{Page, STARS};
 
 /// The three tables of a time span.
 pub(super) fn sections(span: &TimeSpan, result: &SpanResult, page: &mut Page) {

@@ -4,7 +4,7 @@ use plumb_block::Nanos;
 use plumb_load::SpanResult;
 
 use super::super::measured::{ms, parts};
-use super::Page;
+use super::page::Page;
 
 pub(super) fn table(result: &SpanResult, page: &mut Page) {
     page.line("\nWait Statistics");

@@ -11,8 +11,9 @@
 use std::io::{self, BufRead, Read as _};
 
 use plumb_block::Nanos;
+use plumb_workload::{Trace, TraceOp};
 
-use super::{Builder, Done, Trace, TraceOp, unreadable};
+use super::builder::{Builder, Done, unreadable};
 use crate::Error;
 
 /// The magic without the version in its low byte.

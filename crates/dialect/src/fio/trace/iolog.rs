@@ -6,8 +6,9 @@
 use std::io::{BufRead, Read as _};
 
 use plumb_block::Nanos;
+use plumb_workload::{Trace, TraceOp};
 
-use super::{Builder, Done, Trace, TraceOp, unreadable};
+use super::builder::{Builder, Done, unreadable};
 use crate::Error;
 
 /// The longest line that is read: a path of 4096 bytes and what stands beside it.

@@ -8,15 +8,14 @@
 //! content, who waited for whom) is not invented.
 
 mod blktrace;
+mod builder;
 mod iolog;
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use plumb_block::{Bytes, Nanos};
-use plumb_workload::Workload;
 pub use plumb_workload::{Skip, Trace, TraceEvent, TraceOp};
 
+use self::builder::unreadable;
 use crate::Error;
 
 /// Opens the files of a trace by their names.
@@ -59,78 +58,8 @@ pub fn read_named(name: &str, open: OpenFile<'_>) -> Result<Trace, Error> {
     blktrace::read(files).map_err(|error| within(name, error))
 }
 
-fn unreadable(place: &str, error: &io::Error) -> Error {
-    Error::new(place, format!("cannot be read: {error}"))
-}
-
 fn within(name: &str, error: Error) -> Error {
     Error { place: format!("{name}, {}", error.place), ..error }
-}
-
-/// Operation of a trace, before it is known to fit an event.
-#[derive(Debug, Clone, Copy)]
-struct Done {
-    at: Nanos,
-    op: TraceOp,
-    offset: u64,
-    length: u64,
-}
-
-/// A trace in the making. Names are found by a map: a hostile trace may hold as many as it has lines.
-#[derive(Default)]
-struct Builder {
-    trace: Trace,
-    places: BTreeMap<String, u16>,
-}
-
-impl Builder {
-    /// The place of a target, which is added if it is new.
-    fn target(&mut self, name: &str) -> Result<u16, String> {
-        if let Some(place) = self.places.get(name) {
-            return Ok(*place);
-        }
-        let place = self.trace.targets.len();
-        if place == Trace::TARGETS_MAX {
-            return Err(format!("is one target more than the {} that are taken", Trace::TARGETS_MAX));
-        }
-        self.trace.targets.push(name.to_owned());
-        self.places.insert(name.to_owned(), place as u16);
-        Ok(place as u16)
-    }
-
-    /// Adds what was done to `target`.
-    fn add(&mut self, target: u16, done: Done) -> Result<(), String> {
-        if self.trace.events.len() == Trace::EVENTS_MAX {
-            return Err(format!(
-                "is one event more than the {} that are taken: cut the trace",
-                Trace::EVENTS_MAX
-            ));
-        }
-        let Done { at, op, offset, length } = done;
-        let most = if op == TraceOp::Trim { u64::from(u32::MAX) } else { Workload::BLOCK_MAX.0 };
-        match length {
-            0 if op != TraceOp::Flush => return Err("has no length".into()),
-            _ if length > most => return Err(format!("is {length} bytes long: expected at most {most}")),
-            _ if offset.checked_add(length).is_none() => return Err("ends beyond 16 EiB".into()),
-            _ => {}
-        }
-        let length_bytes = length as u32;
-        self.trace.events.push(TraceEvent { at, offset: Bytes(offset), length_bytes, target, op });
-        Ok(())
-    }
-
-    /// In order of time, and relative to the first event.
-    fn finish(self) -> Trace {
-        let mut trace = self.trace;
-        if !trace.events.is_sorted_by_key(|event| event.at) {
-            trace.events.sort_by_key(|event| event.at);
-        }
-        let first = trace.events.first().map_or(Nanos::ZERO, |event| event.at);
-        for event in &mut trace.events {
-            event.at = event.at.since(first);
-        }
-        trace
-    }
 }
 
 #[cfg(test)]

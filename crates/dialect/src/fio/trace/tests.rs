@@ -1,5 +1,7 @@
 //! Traces made by hand, damaged, and of any bytes.
 
+use plumb_block::{Bytes, Nanos};
+
 use super::*;
 use proptest::prelude::*;
 

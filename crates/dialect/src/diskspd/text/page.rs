@@ -1,0 +1,27 @@
+//! Page of text that the sections write to.
+
+use std::fmt::Write as _;
+
+/// A line of stars.
+pub(super) const STARS: &str =
+    "*******************************************************************************";
+
+/// Lines of text.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    written: String,
+}
+
+impl Page {
+    /// Adds a line.
+    pub(super) fn line(&mut self, line: &str) {
+        // Writing to a string cannot fail.
+        let written = writeln!(self.written, "{line}");
+        debug_assert!(written.is_ok(), "a string refused to be written to");
+    }
+
+    /// Returns all lines.
+    pub(super) fn finish(self) -> String {
+        self.written
+    }
+}

@@ -1,0 +1,88 @@
+//! Trace that is built event by event.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use plumb_block::{Bytes, Nanos};
+use plumb_workload::{Trace, TraceEvent, TraceOp, Workload};
+
+use crate::Error;
+
+/// Returns the error of a file that cannot be read at `place`.
+pub(super) fn unreadable(place: &str, error: &io::Error) -> Error {
+    Error::new(place, format!("cannot be read: {error}"))
+}
+
+/// Operation of a trace, before it is known to fit an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    pub(super) at: Nanos,
+    pub(super) op: TraceOp,
+    /// First byte.
+    pub(super) offset: u64,
+    /// Bytes; 0 for a flush.
+    pub(super) length: u64,
+}
+
+/// Trace in the making. Names are found by a map: a hostile trace may hold as many as it has lines.
+#[derive(Default)]
+pub(super) struct Builder {
+    trace: Trace,
+    places: BTreeMap<String, u16>,
+}
+
+impl Builder {
+    /// Returns the place of a target, which is added if it is new.
+    ///
+    /// # Errors
+    /// If the trace has as many targets as one may have.
+    pub(super) fn target(&mut self, name: &str) -> Result<u16, String> {
+        if let Some(place) = self.places.get(name) {
+            return Ok(*place);
+        }
+        let place = self.trace.targets.len();
+        if place == Trace::TARGETS_MAX {
+            return Err(format!("is one target more than the {} that are taken", Trace::TARGETS_MAX));
+        }
+        self.trace.targets.push(name.to_owned());
+        self.places.insert(name.to_owned(), place as u16);
+        Ok(place as u16)
+    }
+
+    /// Adds what was done to `target`.
+    ///
+    /// # Errors
+    /// If the trace is full, or the event has a length that it cannot have.
+    pub(super) fn add(&mut self, target: u16, done: Done) -> Result<(), String> {
+        if self.trace.events.len() == Trace::EVENTS_MAX {
+            return Err(format!(
+                "is one event more than the {} that are taken: cut the trace",
+                Trace::EVENTS_MAX
+            ));
+        }
+        let Done { at, op, offset, length } = done;
+        let most = if op == TraceOp::Trim { u64::from(u32::MAX) } else { Workload::BLOCK_MAX.0 };
+        match length {
+            0 if op != TraceOp::Flush => return Err("has no length".into()),
+            _ if length > most => return Err(format!("is {length} bytes long: expected at most {most}")),
+            _ if offset.checked_add(length).is_none() => return Err("ends beyond 16 EiB".into()),
+            _ => {}
+        }
+        let length_bytes = length as u32;
+        self.trace.events.push(TraceEvent { at, offset: Bytes(offset), length_bytes, target, op });
+        Ok(())
+    }
+
+    /// Returns the trace in order of time, and relative to the first event.
+    pub(super) fn finish(self) -> Trace {
+        let mut trace = self.trace;
+        if !trace.events.is_sorted_by_key(|event| event.at) {
+            trace.events.sort_by_key(|event| event.at);
+        }
+        let first = trace.events.first().map_or(Nanos::ZERO, |event| event.at);
+        for event in &mut trace.events {
+            event.at = event.at.since(first);
+        }
+        trace
+    }
+}

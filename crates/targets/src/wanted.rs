@@ -1,0 +1,17 @@
+//! Target that a command wants to open.
+
+use plumb_linux::FileOptions;
+
+use crate::name::Name;
+use crate::permission::Intent;
+
+/// Target that is to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Name of the target as it was typed.
+    pub name: Name,
+    /// Intended use of the target.
+    pub intent: Intent,
+    /// Options of the descriptor. The access follows from the intent, whatever is said here.
+    pub options: FileOptions,
+}
