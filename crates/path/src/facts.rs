@@ -290,6 +290,11 @@ pub enum Mark {
         /// Kinds of blocks with their profiles.
         what: String,
     },
+    /// Errors that the kernel has recorded and keeps: data may have been lost.
+    ErrorsRecorded {
+        /// Number and kind of the errors.
+        what: String,
+    },
     /// A disk with zones that are written in order.
     Shingled {
         /// Model of the zones: `drive-managed`, `host-aware`, `host-managed`.

@@ -543,6 +543,48 @@ fn parity_profiles_of_btrfs_have_a_write_hole_and_others_do_not() {
     assert_eq!(has(&path, "btrfs-write-hole"), Some(Severity::Warning));
 }
 
+/// Documentation/ABI/testing/sysfs-fs-ext4: the count stays until fsck has cleared it.
+#[test]
+fn errors_that_ext4_has_recorded_are_told_with_their_inode() {
+    let with = |count: &str| {
+        let mut machine = quiet();
+        machine.mount("/data", "8:0", "ext4", "/dev/sda", "rw");
+        for (name, text) in
+            [("errors_count", count), ("last_error_func", "ext4_end_bio"), ("last_error_ino", "12")]
+        {
+            machine.tree.put_text(&format!("/sys/fs/ext4/sda/{name}"), text);
+        }
+        machine.survey("/data")
+    };
+    assert_eq!(has(&with("0\n"), "errors-recorded"), None);
+    let path = with("3\n");
+    assert_eq!(has(&path, "errors-recorded"), Some(Severity::Warning));
+    let finding = path.findings.iter().find(|finding| finding.id == "errors-recorded").unwrap();
+    let expected = "has recorded errors (3 since the last fsck, the last one in ext4_end_bio, inode 12)";
+    assert!(finding.sentence.contains(expected), "{}", finding.sentence);
+    assert!(finding.remedy.contains("e2fsck"), "{}", finding.remedy);
+}
+
+#[test]
+fn errors_that_btrfs_has_counted_are_told_with_their_device() {
+    let with = |flushes: u8| {
+        let mut machine = btrfs_with(&[("data", "raid1")]);
+        let root = "/sys/fs/btrfs/01234567-89ab-cdef-0123-456789abcdef/devinfo";
+        for (device, flushes) in [("1", 0), ("2", flushes)] {
+            let text = format!(
+                "write_errs 0\nread_errs 0\nflush_errs {flushes}\ncorruption_errs 0\ngeneration_errs 0\n"
+            );
+            machine.tree.put_text(&format!("{root}/{device}/error_stats"), &text);
+        }
+        machine.survey("/pool")
+    };
+    assert_eq!(has(&with(0), "errors-recorded"), None);
+    let path = with(7);
+    assert_eq!(has(&path, "errors-recorded"), Some(Severity::Warning));
+    let said = path.findings.iter().any(|finding| finding.sentence.contains("(device 2: flush_errs 7)"));
+    assert!(said, "{:#?}", path.findings);
+}
+
 #[test]
 fn all_members_of_a_bcachefs_are_shown() {
     let mut machine = quiet();

@@ -195,6 +195,22 @@ fn parity_without_a_journal_has_a_write_hole() {
     }
 }
 
+/// Documentation/admin-guide/md.rst: a line for each range, its first sector and its length.
+#[test]
+fn bad_blocks_of_a_member_are_counted() {
+    let with = |ranges: &str| {
+        let mut machine = stacked("md0", "md", WB);
+        machine.tree.put_text("/sys/devices/virtual/block/md0/md/level", "raid1");
+        machine.tree.put_text("/sys/devices/virtual/block/md0/md/dev-sda/bad_blocks", ranges);
+        machine.survey("md0")
+    };
+    assert_eq!(has(&with(""), "errors-recorded"), None);
+    let path = with("1024 8\n4096 16\n");
+    assert_eq!(has(&path, "errors-recorded"), Some(Severity::Warning));
+    let said = path.findings.iter().any(|finding| finding.sentence.contains("(24 bad sectors of sda)"));
+    assert!(said, "{:#?}", path.findings);
+}
+
 #[test]
 fn bcache_tells_what_is_dirty() {
     let mut machine = stacked("bcache0", "bcache", WB);

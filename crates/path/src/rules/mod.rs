@@ -25,7 +25,7 @@ type Rule = fn(&Flow<'_>) -> Option<finding::Found>;
 
 /// The rules with their ids in the catalogue, in the order in which equals are reported: causes before what
 /// they come to.
-const RULES: [(&str, Rule); 35] = [
+const RULES: [(&str, Rule); 36] = [
     ("memory", storage::memory),
     ("barriers-off", storage::barriers_off),
     ("volatile-overlay", storage::volatile_overlay),
@@ -49,6 +49,7 @@ const RULES: [(&str, Rule); 35] = [
     ("virtio-no-flush", storage::no_flush_command),
     ("write-hole", storage::write_hole),
     ("btrfs-write-hole", storage::btrfs_parity),
+    ("errors-recorded", storage::errors_recorded),
     ("shingled", storage::shingled),
     ("bcache-dirty", storage::bcache_dirty),
     ("cache-dirty", storage::cache_dirty),

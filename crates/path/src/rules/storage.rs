@@ -159,6 +159,16 @@ pub(super) fn btrfs_parity(flow: &Flow<'_>) -> Option<Found> {
     those.found(Severity::Warning, sentence)
 }
 
+pub(super) fn errors_recorded(flow: &Flow<'_>) -> Option<Found> {
+    let those = marked!(flow, Mark::ErrorsRecorded { what } => what);
+    let sentence = format!(
+        "{those} {} recorded errors ({}): writes may have been lost, whoever was told of them then.",
+        those.verb("has", "have"),
+        those.said("; ")
+    );
+    those.found(Severity::Warning, sentence)
+}
+
 pub(super) fn replaces_unsynced(flow: &Flow<'_>) -> Option<Found> {
     let those = marked!(flow, Mark::ReplacesUnsynced { option } => option);
     let sentence = format!(

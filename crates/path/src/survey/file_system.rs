@@ -160,6 +160,9 @@ impl Surveyor<'_> {
         if matches!(mount.kind.as_str(), "ext3" | "ext4") {
             self.external_journal(node);
         }
+        if let ("ext2" | "ext3" | "ext4", Some(device)) = (mount.kind.as_str(), node.below.first().cloned()) {
+            self.ext4_errors(node, &device);
+        }
         if node.below.is_empty() {
             let what = format!(
                 "{} is mounted from `{}`, which is not a block device seen here",
@@ -245,6 +248,7 @@ impl Surveyor<'_> {
             "the devices that the file system spans",
         );
         self.btrfs_profiles(node, uuid);
+        self.btrfs_errors(node, uuid);
         devices.iter().map(|name| self.device(name)).collect()
     }
 

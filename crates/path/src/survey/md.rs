@@ -46,6 +46,7 @@ impl Surveyor<'_> {
             let policy = if policy.is_empty() { "of an unknown consistency policy" } else { &policy };
             node.mark(Mark::WriteHole { what: format!("{level}, {policy}"), degraded });
         }
+        self.md_bad_blocks(node, &place.sysfs);
         self.members(node, place);
     }
 

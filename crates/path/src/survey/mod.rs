@@ -25,6 +25,7 @@ mod network;
 mod nvme;
 mod overlay;
 mod preload;
+mod recorded_errors;
 mod recording;
 mod surveyor;
 mod target;
