@@ -92,9 +92,12 @@ pub(crate) fn of_unknown(unknown: bool, strictness: Strictness) -> Exit {
     if unknown && strictness.strict { Exit::NotMeasured } else { Exit::Done }
 }
 
-/// Returns how a command ends that shows an observation: with `strictness`, what was not seen is an unknown.
+/// Returns how a command ends that shows an observation: a write that was lost is a finding, and with
+/// `strictness` what was not seen is an unknown.
 pub(crate) fn of_observation(document: &ObservationDocument, strictness: Strictness) -> Exit {
-    of_unknown(document.is_partly_unseen(), strictness)
+    let has_lost = document.writeback_errors.as_ref().is_some_and(|errors| !errors.is_empty());
+    let finding = if has_lost { Exit::Finding } else { Exit::Done };
+    finding.and(of_unknown(document.is_partly_unseen(), strictness))
 }
 
 /// How a command ends that shows a proof: a state that fails is a finding; what could not be judged was not

@@ -3,12 +3,11 @@
 //! program's flushes were taken for its own.
 
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::load_support::{LoopDevice, Place, system};
+use crate::load_support::{Mounted, Place};
 
 /// A directory in memory that is gone when it is dropped; `None`, and said, if there is none here.
 fn memory() -> Option<tempfile::TempDir> {
@@ -65,42 +64,12 @@ fn place_of_simulated() -> Value {
     Place::new().json("load sim:sas-15k --write 100 --sync-every 4 --count 100", 0)
 }
 
-/// A file system mounted with an option over `image`, unmounted when it is dropped.
-struct Mounted {
-    at: PathBuf,
-    _device: LoopDevice,
-}
-
-impl Mounted {
-    fn over(image: &Path, at: PathBuf, option: &str) -> Option<Self> {
-        let device = LoopDevice::over(image)?;
-        std::fs::create_dir(&at).unwrap();
-        let mounted = system("mkfs.ext4", &["-q", &device.path])
-            .and_then(|_| system("mount", &["-o", option, &device.path, at.to_str().unwrap()]));
-        match mounted {
-            Ok(_) => Some(Self { at, _device: device }),
-            Err(reason) => {
-                plumb_testkit::skip(&reason);
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        if let Err(reason) = system("umount", &[self.at.to_str().unwrap()]) {
-            eprintln!("{} stays mounted: {reason}", self.at.display());
-        }
-    }
-}
-
 #[test]
 fn the_flushes_of_another_program_are_not_taken_for_ones_own() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(mounted) = Mounted::over(&image, place.path("mounted"), "nobarrier") else { return };
+    let Some(mounted) = Mounted::ext4(&image, place.path("mounted"), &[], "nobarrier") else { return };
     let other = std::fs::File::create(place.path("other")).unwrap();
     let over = AtomicBool::new(false);
     let run = std::thread::scope(|scope| {
@@ -136,7 +105,7 @@ fn flushes_of_a_mount_that_syncs_each_write_are_not_missing() {
     let place = Place::new();
     let image = place.path("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let Some(mounted) = Mounted::over(&image, place.path("mounted"), "sync") else { return };
+    let Some(mounted) = Mounted::ext4(&image, place.path("mounted"), &[], "sync") else { return };
     for typed in ["--sync-every 1", "--sync-every 8", ""] {
         let at = mounted.at.display();
         let run = Place::new()

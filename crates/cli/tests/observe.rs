@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::{document, holds, said};
-use crate::load_support::{LoopDevice, Place, start, wait_for};
+use crate::load_support::{LoopDevice, Mounted, Place, start, wait_for};
 
 const SCHEMA: &str = "observation";
 /// How many writes are made, each with an fdatasync.
@@ -47,6 +47,60 @@ fn write_to(device: &LoopDevice) -> File {
         file.sync_data().unwrap();
     }
     file
+}
+
+/// The disk of this file system is a sparse file on a smaller tmpfs: what does not fit there fails to be
+/// written back, long after write(2) has taken it.
+#[test]
+fn a_write_that_is_lost_is_told_with_its_file_and_with_who_heard_of_it() {
+    let place = Place::new();
+    let Some(small) = Mounted::tmpfs(place.path("small"), "24M") else { return };
+    let image = small.at.join("image");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let Some(disk) = Mounted::ext4(&image, place.path("disk"), &["-O", "^has_journal"], "rw") else { return };
+    let mut observing =
+        start(&mut place.command(&format!("observe --json --duration 5m {}", disk.at.display())));
+    let said_more = wait_for("observing", &mut observing);
+    // Closed before it is written back: nobody can be told.
+    std::fs::write(disk.at.join("lost"), vec![7; 40 << 20]).unwrap();
+    let directory = File::open(&disk.at).unwrap();
+    let synced = rustix::fs::syncfs(&directory);
+    let mut heard = File::create(disk.at.join("heard")).unwrap();
+    heard.write_all(&[7; 1 << 20]).unwrap();
+    let failed = heard.sync_all();
+    kill_process(Pid::from_child(&observing), Signal::INT).unwrap();
+    let mut printed = Vec::new();
+    observing.stdout.take().unwrap().read_to_end(&mut printed).unwrap();
+    let code = observing.wait().unwrap().code();
+    drop((said_more, heard, directory));
+    let document: Value = serde_json::from_slice(&printed).unwrap();
+    holds(SCHEMA, &document);
+    if document["writeback_errors"].is_null() {
+        return plumb_testkit::skip("no events of writeback errors");
+    }
+    assert!(failed.is_err(), "the disk took more than it has room for; syncfs: {synced:?}");
+    assert_eq!((code, &document["level"]), (Some(1), &"danger".into()), "{document:#}");
+    let errors = document["writeback_errors"].as_array().unwrap();
+    let of = |name: &str| {
+        let path = disk.at.join(name);
+        let error = errors.iter().find(|error| error["path"] == path.to_str().unwrap());
+        error.unwrap_or_else(|| panic!("{name}: {document:#}"))
+    };
+    let (lost, told) = (of("lost"), of("heard"));
+    assert_eq!((&lost["reported"], &lost["reported_to"]), (&false.into(), &Value::Array(Vec::new())));
+    assert_eq!(
+        (&lost["file_system"], &lost["mount_point"]),
+        (&"ext4".into(), &disk.at.to_str().unwrap().into())
+    );
+    assert_eq!(
+        (&told["reported"], &told["reported_to"][0]["process"]),
+        (&true.into(), &std::process::id().into())
+    );
+    let headline = document["headline"].as_str().unwrap();
+    assert!(
+        headline.contains("did not reach the device") && headline.contains("no program was told"),
+        "{headline}"
+    );
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use plumb_block::Result;
+use plumb_block::{Errno, Result};
 use plumb_linux::tracing::{EventFormat, Field, Record};
 
-use crate::event::{Event, Merge, Op, Request, SyncCall, What};
+use crate::event::{Event, Inode, Merge, Op, Request, SyncCall, What};
 
 /// msync(2): wait until it is done.
 const MS_SYNC: u64 = 4;
@@ -27,6 +27,10 @@ pub enum Kind {
     SyncedOn,
     /// The file system of a sync has done it.
     Synced,
+    /// Writeback of a file failed.
+    WritebackFailed,
+    /// Somebody was told of it.
+    ErrorReported,
     /// A task begins.
     TaskBegan,
     /// A task has another name.
@@ -78,6 +82,16 @@ pub const FILE_SYSTEM_EVENTS: [(&str, Kind); 6] = [
     ("f2fs/f2fs_sync_file_exit", Kind::Synced),
 ];
 
+/// The events of writes that failed after the page cache had taken them, since Linux 4.13
+/// (include/trace/events/filemap.h).
+pub const WRITEBACK_ERROR_EVENTS: [(&str, Kind); 2] = [
+    ("filemap/filemap_set_wb_err", Kind::WritebackFailed),
+    ("filemap/file_check_and_advance_wb_err", Kind::ErrorReported),
+];
+
+/// Low bits of an `errseq_t`, which hold the error (lib/errseq.c).
+const ERRSEQ_ERRNO: u64 = 0xfff;
+
 /// Knows the formats.
 #[derive(Debug, Default)]
 pub struct Decoder {
@@ -98,6 +112,8 @@ enum Of {
     Exit { result: Field },
     SyncedOn { device: Field },
     Synced { result: Field },
+    WritebackFailed { device: Field, inode: Field, error: Field },
+    ErrorReported { device: Field, inode: Field },
     Task { task: Field, name: Field, happened: fn(u32, [u8; 16]) -> What },
     TaskEnded,
 }
@@ -126,6 +142,14 @@ impl Decoder {
             Kind::Exit => Of::Exit { result: format.field("ret")? },
             Kind::SyncedOn => Of::SyncedOn { device: format.field("dev")? },
             Kind::Synced => Of::Synced { result: format.field("ret")? },
+            Kind::WritebackFailed => Of::WritebackFailed {
+                device: format.field("s_dev")?,
+                inode: format.field("i_ino")?,
+                error: format.field("errseq")?,
+            },
+            Kind::ErrorReported => {
+                Of::ErrorReported { device: format.field("s_dev")?, inode: format.field("i_ino")? }
+            }
             Kind::TaskBegan => task("comm", What::TaskBegan)?,
             Kind::TaskNamed => task("newcomm", What::TaskNamed)?,
             Kind::TaskEnded => Of::TaskEnded,
@@ -162,6 +186,13 @@ impl Decoder {
             Of::Exit { result } => What::SyncEnded(number(result) as i64 >= 0),
             Of::SyncedOn { device } => What::SyncedOn(number(device) as u32),
             Of::Synced { result } => What::Synced(number(result) as i32 >= 0),
+            Of::WritebackFailed { device, inode, error } => {
+                let inode = Inode { device: number(device) as u32, number: number(inode) };
+                What::WritebackFailed(inode, Errno((number(error) & ERRSEQ_ERRNO) as i32))
+            }
+            Of::ErrorReported { device, inode } => {
+                What::ErrorReported(Inode { device: number(device) as u32, number: number(inode) })
+            }
             Of::Task { task, name, happened } => {
                 happened(number(task) as u32, *name.bytes(record.data).first_chunk()?)
             }

@@ -1,6 +1,6 @@
 //! Decoded events: requests of block devices on their way, and calls that make files durable.
 
-use plumb_block::Nanos;
+use plumb_block::{Errno, Nanos};
 use plumb_report::document::observation::NO_CALL;
 
 /// Something that happened.
@@ -36,12 +36,25 @@ pub enum What {
     Synced(bool),
     /// The call is done, with success or without.
     SyncEnded(bool),
+    /// Writeback of this file failed with this error: what was to be written is not on the device.
+    WritebackFailed(Inode, Errno),
+    /// The thread was told of such an error, by a call that syncs the file or closes it.
+    ErrorReported(Inode),
     /// The thread made this task, which is called this; zeroes follow.
     TaskBegan(u32, [u8; 16]),
     /// This task changed its name, and is called this from then on; zeroes follow.
     TaskNamed(u32, [u8; 16]),
     /// The thread ended.
     TaskEnded,
+}
+
+/// File by its number, as events name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Inode {
+    /// The number of the device of its file system: 12 bits of major above 20 of minor.
+    pub device: u32,
+    /// Number of the file there.
+    pub number: u64,
 }
 
 /// A request, or the part of it that an event is about.

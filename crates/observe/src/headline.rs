@@ -14,7 +14,7 @@ pub(crate) fn of(document: &ObservationDocument) -> String {
     let Some(device) = busiest else { return "no device was observed".to_owned() };
     let lost = document.cost.events_lost;
     let (bound, seen) = if lost > 0 { ("at least ", false) } else { ("", true) };
-    let mut parts = vec![rates(device)];
+    let mut parts: Vec<String> = writeback_errors(document).into_iter().chain([rates(device)]).collect();
     let syncs = || document.syncs.iter().flatten();
     let counted: Vec<&ObservedSync> = syncs().filter(|sync| sync.counted).collect();
     if !counted.is_empty() {
@@ -37,6 +37,21 @@ pub(crate) fn of(document: &ObservationDocument) -> String {
         parts.push(format!("{} of {} events were lost, so {rates}", count(lost), count(all)));
     }
     parts.join("; ")
+}
+
+/// Returns which writes failed after the page cache had taken them, and whether anybody was told.
+fn writeback_errors(document: &ObservationDocument) -> Option<String> {
+    let errors = document.writeback_errors.as_ref()?;
+    let first = errors.first()?;
+    let inode = || format!("inode {} on {}", first.inode, first.device);
+    let file = first.path.clone().unwrap_or_else(inode);
+    let others = match errors.len() - 1 {
+        0 => String::new(),
+        1 => " and to one more file".to_owned(),
+        more => format!(" and to {more} more files"),
+    };
+    let told = if first.reported { "programs were told" } else { "no program was told" };
+    Some(format!("writes to {file}{others} did not reach the device ({}), and {told}", first.error))
 }
 
 fn sum(syncs: &[&ObservedSync]) -> f64 {
@@ -62,7 +77,7 @@ fn rates(device: &ObservedDevice) -> String {
 #[cfg(test)]
 mod tests {
     use plumb_block::DeviceCounters;
-    use plumb_report::document::observation::{ObservationCost, ObservedDirection};
+    use plumb_report::document::observation::{ObservationCost, ObservedDirection, WritebackError};
 
     use super::*;
 
@@ -111,6 +126,29 @@ mod tests {
         let mut document = document();
         document.devices[1].trim = ObservedDirection { ios: 20, iops: 2.0, ..ObservedDirection::default() };
         assert!(of(&document).starts_with("vda: 749 reads/s, 12 writes/s, 2 trims/s, 189"), "{document:?}");
+    }
+
+    #[test]
+    fn writes_that_were_lost_stand_first() {
+        let error = |path: Option<&str>, reported| WritebackError {
+            device: "sda1".to_owned(),
+            inode: 12,
+            path: path.map(str::to_owned),
+            error: "Input/output error".to_owned(),
+            reported,
+            ..WritebackError::default()
+        };
+        let with = |errors: Vec<WritebackError>| {
+            of(&ObservationDocument { writeback_errors: Some(errors), ..document() })
+        };
+        assert!(with(Vec::new()).starts_with("vda: "));
+        let lost = with(vec![error(Some("/data/f"), false)]);
+        let expected =
+            "writes to /data/f did not reach the device (Input/output error), and no program was told; vda: ";
+        assert!(lost.starts_with(expected), "{lost}");
+        let two = with(vec![error(None, true), error(None, true)]);
+        let expected = "writes to inode 12 on sda1 and to one more file did not reach the device (Input/output error), and programs were told";
+        assert!(two.starts_with(expected), "{two}");
     }
 
     #[test]

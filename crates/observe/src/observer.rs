@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use plumb_block::Nanos;
-use plumb_report::document::observation::{ObservedDevice, ObservedSync};
+use plumb_report::document::observation::{ObservedDevice, ObservedSync, WritebackError};
 
 use crate::counted;
 use crate::device::Device;
 use crate::event::{Event, Request, What};
 use crate::syncs::{Processes, Scope, Syncs};
+use crate::writeback::WritebackErrors;
 
 /// A device that is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,7 @@ pub struct Observer {
     watched: Vec<Watched>,
     devices: HashMap<u32, Device>,
     syncs: Syncs,
+    writeback: WritebackErrors,
     events: u64,
     lost: u64,
 }
@@ -48,7 +50,14 @@ impl Observer {
     pub fn new(watched: Vec<Watched>, scope: Scope, except: u32, start: Nanos, expected: Nanos) -> Self {
         let device = |of: &Watched| (of.number, Device::new(of.has_requests, start, expected));
         let devices = watched.iter().map(device).collect();
-        Self { watched, devices, syncs: Syncs::new(scope, except), events: 0, lost: 0 }
+        Self {
+            watched,
+            devices,
+            syncs: Syncs::new(scope, except),
+            writeback: WritebackErrors::default(),
+            events: 0,
+            lost: 0,
+        }
     }
 
     /// Takes an event. `arrived` is called with a request when it is issued, with the time when it came.
@@ -64,6 +73,8 @@ impl Observer {
             What::SyncEnded(is_done) => self.syncs.ended(event.at, event.thread, is_done, processes),
             What::SyncedOn(device) => self.syncs.told(event.at, event.thread, device),
             What::Synced(is_done) => self.syncs.synced(event.at, event.thread, is_done, processes),
+            What::WritebackFailed(inode, error) => self.writeback.failed(event.at, inode, error, processes),
+            What::ErrorReported(inode) => self.writeback.reported(event.at, event.thread, inode, processes),
             What::TaskBegan(task, name) => self.syncs.tasks.began(event.at, event.thread, task, name),
             What::TaskNamed(task, name) => self.syncs.tasks.named(task, name),
             What::TaskEnded => self.syncs.tasks.ended(event.thread),
@@ -94,6 +105,11 @@ impl Observer {
     /// Returns the counts until now.
     pub fn so_far(&self) -> SoFar {
         SoFar { events: self.events, lost: self.lost, syncs: self.syncs.count() }
+    }
+
+    /// Returns the writes that failed after the page cache had taken them, by file; times since `start`.
+    pub fn writeback_errors(&self, start: Nanos, processes: &mut dyn Processes) -> Vec<WritebackError> {
+        self.writeback.finish(start, self.syncs.scope(), processes)
     }
 
     /// How long all syncs took that may flush a device.

@@ -6,7 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
 use plumb_report::document::observation::ProcessIo;
 
-use crate::syncs::{Caller, Processes, SyncedFile};
+use crate::event::Inode;
+use crate::inodes;
+use crate::syncs::{Caller, Place, Processes, SyncedFile};
 
 /// Threads are looked up again after so many refreshes: a number may be another one's by then.
 const THREADS_KEPT: u32 = 20;
@@ -42,6 +44,14 @@ impl Processes for LiveProcesses {
             files.entry(key).or_insert_with(look).clone()
         });
         Caller { file, ..caller }
+    }
+
+    fn open_file(&mut self, inode: Inode) -> Option<String> {
+        inodes::open_file(inode)
+    }
+
+    fn place(&mut self, inode: Inode, path: Option<String>) -> Place {
+        inodes::place(inode, path)
     }
 }
 

@@ -70,7 +70,7 @@ pub fn observe(
         Err(why) => by_counters(target, &options, around, why)?,
     };
     ObservationDocument::SCHEMA.clone_into(&mut document.schema);
-    "none".clone_into(&mut document.level);
+    level(&document).clone_into(&mut document.level);
     document.target.clone_from(&target.shown);
     document.notes.splice(0..0, target.notes.iter().cloned());
     document.process = match (process, target.process) {
@@ -90,6 +90,15 @@ pub fn observe(
     in_order(target, &mut document.devices);
     document.headline = crate::headline::of(&document);
     Ok(document)
+}
+
+/// Returns the level of an observation: it judges lost writes alone.
+fn level(document: &ObservationDocument) -> &'static str {
+    match &document.writeback_errors {
+        Some(errors) if errors.iter().any(|error| !error.reported) => "danger",
+        Some(errors) if !errors.is_empty() => "warning",
+        _ => "none",
+    }
 }
 
 /// Puts the busiest device first where all are observed; else those stay first that the target is directly
@@ -164,6 +173,8 @@ fn by_events(
     observer.lost(end, tracer.fetch()?);
     tracer.before(Nanos(u64::MAX)).for_each(|event| observer.take(event, &mut processes, &mut arrived));
     let (devices, syncs) = observer.finish(start, end);
+    let writeback_errors =
+        tracer.sees_writeback_errors.then(|| observer.writeback_errors(start, &mut processes));
     let so_far = observer.so_far();
     let counted = after.ok().and_then(|after| delta(&before, &after).ok());
     let (seconds, is_partial) = (end.since(start).as_secs_f64(), so_far.lost > 0);
@@ -175,6 +186,7 @@ fn by_events(
         seconds,
         source: Source::Events,
         devices: devices.into_iter().map(with_counters).collect(),
+        writeback_errors,
         syncs: tracer.no_syncs.is_none().then_some(syncs),
         sync_latency: observer.sync_latency(),
         syncs_unknown_because: tracer.no_syncs.clone(),

@@ -7,7 +7,7 @@ use plumb_block::Nanos;
 use plumb_measure::{Histogram, Latency};
 use plumb_report::document::observation::ObservedSync;
 
-use crate::event::SyncCall;
+use crate::event::{Inode, SyncCall};
 use crate::tasks::Tasks;
 
 /// Caller of a sync, and the file of the call.
@@ -33,10 +33,36 @@ pub struct SyncedFile {
     pub devices: Vec<u64>,
 }
 
-/// Knows the processes of this machine.
+/// Place of a file that is known by its inode number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// A path that leads to it, where one is known.
+    pub path: Option<String>,
+    /// The kernel's name of the device that its file system is on; the source of the mount, or
+    /// `MAJOR:MINOR`, where there is no single one.
+    pub device: String,
+    /// Where its file system is mounted.
+    pub mount_point: Option<String>,
+    /// Type of its file system.
+    pub file_system: Option<String>,
+    /// Numbers of the device, as stat(2) has them.
+    pub devices: Vec<u64>,
+}
+
+/// Knows the processes and files of this machine.
 pub trait Processes {
     /// Whose thread this is, and what its descriptor `fd` stands for.
     fn caller(&mut self, thread: u32, fd: Option<u32>) -> Caller;
+
+    /// Returns the path of a file that some process has open.
+    fn open_file(&mut self, _: Inode) -> Option<String> {
+        None
+    }
+
+    /// Returns what holds a file whose path is this, if it is known.
+    fn place(&mut self, _: Inode, path: Option<String>) -> Place {
+        Place { path, ..Place::default() }
+    }
 }
 
 /// Whose calls count.
@@ -52,9 +78,9 @@ pub enum Scope {
     Devices(BTreeSet<u64>),
 }
 
-/// Place of a call's file: on what is observed, or elsewhere.
+/// Side of a call's file: on what is observed, or elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Side {
     Here,
     Elsewhere,
     NotKnown,
@@ -63,7 +89,7 @@ enum Place {
 impl Scope {
     /// Where a call was made. The file system itself knows best, then the descriptor; and who asks a device
     /// for something while it syncs, syncs what is on it.
-    fn place(&self, caller: &Caller, begun: &Begun) -> Place {
+    fn side(&self, caller: &Caller, begun: &Begun) -> Side {
         let here = match self {
             Self::All => Some(true),
             Self::Process(process) => Some(caller.process == *process || caller.parents.contains(process)),
@@ -75,9 +101,20 @@ impl Scope {
             }
         };
         match here {
-            Some(true) => Place::Here,
-            Some(false) => Place::Elsewhere,
-            None => Place::NotKnown,
+            Some(true) => Side::Here,
+            Some(false) => Side::Elsewhere,
+            None => Side::NotKnown,
+        }
+    }
+
+    /// Returns true if a file is observed that is on these devices, by their numbers as stat(2) has them. Of
+    /// a process all are: whose write it was that failed is not known.
+    pub(crate) fn holds(&self, inode: Inode, numbers: &[u64]) -> bool {
+        match self {
+            Self::All | Self::Process(_) => true,
+            Self::Devices(devices) => {
+                self.is_of(inode.device) || numbers.iter().any(|number| devices.contains(number))
+            }
         }
     }
 
@@ -130,6 +167,11 @@ impl Syncs {
     /// None so far. Those of the process `except` are left out.
     pub(crate) fn new(scope: Scope, except: u32) -> Self {
         Self { scope, except, begun: HashMap::new(), tasks: Tasks::default(), by: BTreeMap::new() }
+    }
+
+    /// Returns whose calls count.
+    pub(crate) const fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// A thread begins one.
@@ -200,11 +242,11 @@ impl Syncs {
         if caller.name.is_empty() {
             self.put_ended(&mut caller, thread, processes);
         }
-        let place = self.scope.place(&caller, &begun);
-        if caller.process == self.except || place == Place::Elsewhere {
+        let side = self.scope.side(&caller, &begun);
+        if caller.process == self.except || side == Side::Elsewhere {
             return;
         }
-        let key = (caller.process, caller.name, begun.call, place == Place::Here);
+        let key = (caller.process, caller.name, begun.call, side == Side::Here);
         let calls = self.by.entry(key).or_default();
         calls.latency.record(at.since(begun.at));
         calls.errors += u64::from(!is_done);

@@ -4,7 +4,10 @@ use plumb_block::{Errno, Error, ErrorKind, Nanos, Result};
 use plumb_linux::tracing::instance::device_filter;
 use plumb_linux::tracing::{Buffers, Instance, Tracefs};
 
-use crate::decode::{BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUEST_EVENTS, sync_events};
+use crate::decode::{
+    BIO_EVENTS, Decoder, FILE_SYSTEM_EVENTS, Kind, Merged, REQUEST_EVENTS, WRITEBACK_ERROR_EVENTS,
+    sync_events,
+};
 use crate::event::Event;
 use crate::observer::Watched;
 
@@ -27,6 +30,8 @@ pub(crate) struct Tracer {
     merged: Merged,
     /// Why the calls are not seen.
     pub(crate) no_syncs: Option<String>,
+    /// True if the kernel says which writes failed after the page cache had taken them.
+    pub(crate) sees_writeback_errors: bool,
 }
 
 impl Tracer {
@@ -70,8 +75,18 @@ impl Tracer {
                 .map(|error| format!("this kernel shows no system calls (CONFIG_FTRACE_SYSCALLS): {error}")),
             false => Some("--no-syscalls".to_owned()),
         };
+        let mut failures = WRITEBACK_ERROR_EVENTS.into_iter();
+        let enabled =
+            failures.try_for_each(|(event, kind)| enable(&instance, &mut decoder, event, kind, None));
         let buffers = Buffers::open(&instance)?;
-        Ok(Self { buffers, instance, decoder, merged: Merged::default(), no_syncs })
+        Ok(Self {
+            buffers,
+            instance,
+            decoder,
+            merged: Merged::default(),
+            no_syncs,
+            sees_writeback_errors: enabled.is_ok(),
+        })
     }
 
     /// Begins, or ends: events until then are still read.

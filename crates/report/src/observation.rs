@@ -1,22 +1,28 @@
 //! An observation in words and tables, which every format sets in its own way. All of it is printable.
 
 use plumb_measure::Latency;
+use plumb_path::Severity;
 
 use crate::document::ObservationDocument;
 use crate::document::observation::{
-    Arrivals, NO_CALL, ObservedDevice, ObservedDirection, ObservedSync, Source,
+    Arrivals, NO_CALL, ObservedDevice, ObservedDirection, ObservedSync, Source, WritebackError,
 };
 use crate::facts::{Fact, Figure, facts_of};
 use crate::headline::{Headline, capital, incomplete, sentence};
 use crate::outline::{Item, Outline, Section};
 use crate::printable::printable;
 use crate::quantity::{bytes, count, duration, mebibytes, or_dash, percent, rate, three_digits};
+use crate::rules;
 use crate::terminal::Table;
 
 /// Maximum number of sizes shown for a direction.
 const SIZES_MAX: usize = 6;
 /// Cost of recording events, which no counter shows. The figures are of `cargo xtask bench observe`.
 const COST: &str = "What the kernel needs to record events comes on top, in the programs that are observed: see `plumb observe --help`.";
+/// Rule of writes that failed after the page cache had taken them.
+const LOST: &str = "writeback-failed";
+/// Maximum number of files shown whose writes failed.
+const FILES_MAX: usize = 20;
 /// Maximum number of callers of syncs shown to everybody.
 const CALLERS_MAX: usize = 12;
 
@@ -30,6 +36,7 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
         headline: headline(document),
         figures: figures(document),
         sections: vec![
+            Section::new("Writes that did not reach the device", lost(document)),
             Section::new("What the devices were asked", table(asked(document))),
             Section::new("Flushes", table(flushes(document))),
             Section::new("How many at once, and when", table(depths(document))),
@@ -47,7 +54,43 @@ pub(crate) fn outline(document: &ObservationDocument) -> Outline<'_> {
     }
 }
 
+/// Returns the files whose writes failed after the page cache had taken them, and what to do.
+fn lost(document: &ObservationDocument) -> Vec<Item> {
+    let errors: &[WritebackError] = document.writeback_errors.as_deref().unwrap_or_default();
+    if errors.is_empty() {
+        return Vec::new();
+    }
+    let inode = |error: &WritebackError| format!("inode {}, which has no name that was found", error.inode);
+    let told = |error: &WritebackError| {
+        let names: Vec<String> =
+            error.reported_to.iter().map(|told| format!("{} ({})", told.name, told.process)).collect();
+        match (names.is_empty(), error.reported) {
+            (true, _) => "nobody".to_owned(),
+            (false, true) => names.join(", "),
+            (false, false) => format!("{}, not of the last", names.join(", ")),
+        }
+    };
+    let table = Table::of(errors.iter().take(FILES_MAX))
+        .left("file", |error| error.path.as_ref().map_or_else(|| inode(error), |path| printable(path)))
+        .left("on", |error| printable(error.mount_point.as_ref().unwrap_or(&error.device)))
+        .left("error", |error| printable(&error.error))
+        .right("times", |error| count(error.failures))
+        .right("first after", |error| duration(error.first_at))
+        .right("last after", |error| duration(error.last_at))
+        .left("told", |error| printable(&told(error)))
+        .table();
+    let more = errors.len().checked_sub(FILES_MAX).filter(|more| *more > 0);
+    let more = more.map(|more| Item::Line(format!("{more} more files are in the JSON document.")));
+    let remedy = rules::find(LOST).map(|rule| Item::Line(format!("{} [{LOST}]", rule.remedy)));
+    [Item::Table(table)].into_iter().chain(more).chain(remedy).collect()
+}
+
 fn headline(document: &ObservationDocument) -> Headline {
+    let (severity, label) = match document.level.as_str() {
+        "danger" => (Some(Severity::Danger), "Danger"),
+        "warning" => (Some(Severity::Warning), "Warning"),
+        _ => (None, "Observed"),
+    };
     let meaning = match (document.source, &document.source_because) {
         (Source::Counters, Some(because)) => {
             format!(
@@ -57,8 +100,8 @@ fn headline(document: &ObservationDocument) -> Headline {
         _ => String::new(),
     };
     Headline {
-        severity: None,
-        label: "Observed",
+        severity,
+        label,
         verdict: capital(&sentence(&document.headline)),
         meaning,
         quality: String::new(),
@@ -304,6 +347,7 @@ fn how(document: &ObservationDocument) -> Vec<String> {
                 ),
             };
             lines.push(format!("{} events were read, and {lost}.", count(cost.events)));
+            lines.extend(failures(document).map(str::to_owned));
         }
     }
     lines.push(format!(
@@ -312,6 +356,17 @@ fn how(document: &ObservationDocument) -> Vec<String> {
         percent(cost.cpu_share)
     ));
     lines
+}
+
+/// Describes whether writes were seen to fail, unless some were, which stands first.
+fn failures(document: &ObservationDocument) -> Option<&'static str> {
+    match document.writeback_errors.as_deref() {
+        Some([]) => Some("No write failed after the page cache had taken it."),
+        Some(_) => None,
+        None => Some(
+            "This kernel does not tell which writes fail after the page cache has taken them (Linux 4.13 and later do).",
+        ),
+    }
 }
 
 /// Describes whether the events and the counters of a device agree.

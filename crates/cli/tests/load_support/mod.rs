@@ -137,6 +137,49 @@ impl LoopDevice {
     }
 }
 
+/// A file system that is mounted until it is dropped.
+pub(crate) struct Mounted {
+    pub(crate) at: PathBuf,
+    _device: Option<LoopDevice>,
+}
+
+impl Mounted {
+    /// ext4, made with `features` over `image`, mounted with `option`; `None`, and said, if that cannot be.
+    pub(crate) fn ext4(image: &Path, at: PathBuf, features: &[&str], option: &str) -> Option<Self> {
+        let device = LoopDevice::over(image)?;
+        std::fs::create_dir(&at).unwrap();
+        let mounted = system("mkfs.ext4", &[&["-q"], features, &[&device.path]].concat())
+            .and_then(|_| system("mount", &["-o", option, &device.path, at.to_str().unwrap()]));
+        Self::if_mounted(mounted, at, Some(device))
+    }
+
+    /// Memory of so many bytes, as `size=` of tmpfs(5) takes them; `None`, and said, if that cannot be.
+    pub(crate) fn tmpfs(at: PathBuf, size: &str) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let option = format!("size={size}");
+        let mounted = system("mount", &["-t", "tmpfs", "-o", &option, "none", at.to_str().unwrap()]);
+        Self::if_mounted(mounted, at, None)
+    }
+
+    fn if_mounted(mounted: Result<String, String>, at: PathBuf, device: Option<LoopDevice>) -> Option<Self> {
+        match mounted {
+            Ok(_) => Some(Self { at, _device: device }),
+            Err(reason) => {
+                plumb_testkit::skip(&reason);
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(reason) = system("umount", &[self.at.to_str().unwrap()]) {
+            eprintln!("{} stays mounted: {reason}", self.at.display());
+        }
+    }
+}
+
 /// A disk of memory that nobody else uses: what its counters say is what was done to it.
 pub(crate) struct Zram {
     pub(crate) path: String,

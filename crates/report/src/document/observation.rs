@@ -12,7 +12,8 @@ use super::run::Environment;
 pub struct ObservationDocument {
     /// [`ObservationDocument::SCHEMA`].
     pub schema: String,
-    /// `none`: an observation judges nothing.
+    /// `danger` if a write was lost of which nobody was told, `warning` if all were told, else `none`: an
+    /// observation judges nothing else.
     pub level: String,
     /// The result in one sentence.
     pub headline: String,
@@ -31,6 +32,8 @@ pub struct ObservationDocument {
     /// How long all of them took that are counted, but for those of sync_file_range, which flush no device;
     /// null if there were none.
     pub sync_latency: Option<Latency>,
+    /// Writes that failed after the page cache had taken them, by file; null if they were not seen.
+    pub writeback_errors: Option<Vec<WritebackError>>,
     /// Why they were not; null if they were.
     pub syncs_unknown_because: Option<String>,
     /// Kernel's counters of the observed process; null if it was not one process.
@@ -219,6 +222,44 @@ pub struct ObservedSync {
     pub errors: u64,
     /// How long they took; null if none ended.
     pub latency: Option<Latency>,
+}
+
+/// Writes of a file that failed after the page cache had taken them. What they held is in memory at most.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WritebackError {
+    /// The kernel's name of the device that the file system is on; the source of the mount, or
+    /// `MAJOR:MINOR`, where there is no single one.
+    pub device: String,
+    /// Where the file system is mounted; null for a block device itself, which holds what the file system
+    /// keeps of itself, and where no mount shows it.
+    pub mount_point: Option<String>,
+    /// Type of the file system; null likewise.
+    pub file_system: Option<String>,
+    /// Number of the file there.
+    pub inode: u64,
+    /// A path that leads to it; null if none was found.
+    pub path: Option<String>,
+    /// The last error, in words.
+    pub error: String,
+    /// Failures that the kernel noted.
+    pub failures: u64,
+    /// When the first one was, in seconds since the start.
+    pub first_at: f64,
+    /// When the last one was, likewise.
+    pub last_at: f64,
+    /// True if somebody was told after the last failure.
+    pub reported: bool,
+    /// Processes that were told, by a call that failed.
+    pub reported_to: Vec<Recipient>,
+}
+
+/// Process that was told of an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipient {
+    /// The process; 0 if it had ended before it could be looked up.
+    pub process: u32,
+    /// Name of the process.
+    pub name: String,
 }
 
 /// Kernel's counters of a process (proc(5), /proc/PID/io).

@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     if !document.complete {
         let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
         terminal::say(&format!("plumb: {why}; what was seen is kept"));
-        return Ok(Exit::NotMeasured);
+        return Ok(exit::of_observation(&document, strictness).and(Exit::NotMeasured));
     }
     Ok(exit::of_observation(&document, strictness))
 }

@@ -1,0 +1,154 @@
+//! Files by their inode numbers: the mount that holds one, and a path that leads to it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use plumb_linux::tree::DeviceNumber;
+use plumb_linux::tree::mountinfo::{self, Mount};
+
+use crate::event::Inode;
+use crate::syncs::Place;
+
+/// Names that are looked at below a mount point for a file that nobody has open any more.
+const NAMES_MAX: usize = 200_000;
+/// In events the major number of a device is above so many bits of the minor one.
+const MINOR_BITS: u32 = 20;
+
+/// Returns the path of a file that a process has open. Descriptors are compared by the file system of their
+/// mount, since stat(2) shows another number for each subvolume of btrfs.
+pub(crate) fn open_file(inode: Inode) -> Option<String> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let names = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_process(name)).find_map(|process| open_file_of(&process, inode))
+}
+
+fn open_file_of(process: &str, inode: Inode) -> Option<String> {
+    let mut mounts = None;
+    for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
+        if fs::metadata(entry.path()).is_ok_and(|found| found.ino() == inode.number) {
+            let info = Path::new("/proc").join(process).join("fdinfo").join(entry.file_name());
+            let info = fs::read_to_string(info).ok()?;
+            let mount =
+                info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
+            let mounts = mounts.get_or_insert_with(|| mounts_of(process));
+            let is_there = |of: &Mount| Some(of.id) == mount && of.device == number(inode);
+            if mounts.iter().any(is_there) {
+                return Some(fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned());
+            }
+        }
+    }
+    None
+}
+
+/// Returns what holds a file, with the path `known` or one that is found below its mount point.
+pub(crate) fn place(inode: Inode, known: Option<String>) -> Place {
+    let number = number(inode);
+    let mounts = mounts_of("self");
+    // The root of the file system reaches every file of it.
+    let mut on = mounts.iter().filter(|mount| mount.device == number);
+    let mount = on.clone().find(|mount| mount.root == "/").or_else(|| on.next_back());
+    let Some(mount) = mount else { return unmounted(inode, known) };
+    let point = Path::new(&mount.point);
+    Place {
+        path: known.or_else(|| below(point, inode.number)),
+        device: name_of(number).unwrap_or_else(|| mount.source.clone()),
+        mount_point: Some(mount.point.clone()),
+        file_system: Some(mount.kind.clone()),
+        devices: [makedev(number)].into_iter().chain(fs::metadata(point).map(|found| found.dev())).collect(),
+    }
+}
+
+/// Returns the place of what no mount shows: a block device itself, whose inode has its number
+/// (`bdev_add` of block/bdev.c), or a file of another mount namespace.
+fn unmounted(inode: Inode, known: Option<String>) -> Place {
+    let itself = DeviceNumber {
+        major: (inode.number >> MINOR_BITS) as u32,
+        minor: inode.number as u32 & ((1 << MINOR_BITS) - 1),
+    };
+    let of_device = number(inode).is_anonymous().then(|| name_of(itself)).flatten();
+    match of_device {
+        Some(name) => Place {
+            path: Some(format!("/dev/{name}")),
+            devices: vec![makedev(itself)],
+            device: name,
+            ..Place::default()
+        },
+        None => Place {
+            path: known,
+            device: name_of(number(inode)).unwrap_or_else(|| number(inode).to_string()),
+            devices: vec![makedev(number(inode))],
+            ..Place::default()
+        },
+    }
+}
+
+fn mounts_of(process: &str) -> Vec<Mount> {
+    mountinfo::parse(&fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default())
+}
+
+fn number(inode: Inode) -> DeviceNumber {
+    DeviceNumber { major: inode.device >> MINOR_BITS, minor: inode.device & ((1 << MINOR_BITS) - 1) }
+}
+
+fn makedev(number: DeviceNumber) -> u64 {
+    rustix::fs::makedev(number.major, number.minor)
+}
+
+/// Returns the kernel's name of a block device.
+fn name_of(number: DeviceNumber) -> Option<String> {
+    let link = fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Returns the path of an inode below a directory, without crossing into another file system. Looks at
+/// [`NAMES_MAX`] names at most.
+fn below(root: &Path, inode: u64) -> Option<String> {
+    let device = fs::symlink_metadata(root).ok()?.dev();
+    let mut directories = vec![PathBuf::from(root)];
+    let mut left = NAMES_MAX;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            left = left.checked_sub(1)?;
+            let Ok(found) = entry.metadata() else { continue };
+            if found.ino() == inode && found.dev() == device {
+                return Some(entry.path().to_string_lossy().into_owned());
+            }
+            if found.is_dir() && found.dev() == device {
+                directories.push(entry.path());
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_inode_open_or_not() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("a")).unwrap();
+        let path = directory.path().join("a/file");
+        let file = fs::File::create(&path).unwrap();
+        let found = file.metadata().unwrap();
+        let mounts = mounts_of("self");
+        let info =
+            fs::read_to_string(format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
+        let id =
+            info.unwrap().lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
+        let mount = mounts.iter().find(|mount| Some(mount.id) == id).unwrap();
+        let device = mount.device.major << MINOR_BITS | mount.device.minor;
+        let inode = Inode { device, number: found.ino() };
+        let shown = path.to_str().map(str::to_owned);
+        assert_eq!(open_file(inode), shown);
+        let place = place(inode, shown.clone());
+        assert_eq!((place.file_system.as_ref(), &place.path), (Some(&mount.kind), &shown));
+        drop(file);
+        assert_eq!(open_file(inode), None);
+        assert_eq!(below(directory.path(), found.ino()), shown);
+        assert_eq!(below(&directory.path().join("a"), 0), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Writes that failed after the page cache had taken them: of which file, and who was told.
+//!
+//! The kernel keeps such an error with the file until somebody syncs it, and tells each descriptor once that
+//! was open then (Documentation/filesystems/vfs.rst, "Handling errors during writeback"). The pages count as
+//! clean afterwards: nobody writes them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plumb_block::{Errno, Nanos};
+use plumb_report::document::observation::{Recipient, WritebackError};
+
+use crate::event::Inode;
+use crate::syncs::{Processes, Scope};
+
+/// Files that are told apart: a device that fails takes all that are written with it.
+const FILES_MAX: usize = 1000;
+
+/// The failures so far.
+#[derive(Debug, Default)]
+pub(crate) struct WritebackErrors {
+    by_file: BTreeMap<Inode, Failures>,
+}
+
+/// Failures of one file.
+#[derive(Debug)]
+struct Failures {
+    error: Errno,
+    count: u64,
+    first: Nanos,
+    last: Nanos,
+    /// Path of the file at its first failure: its last descriptor may be closed at the end.
+    path: Option<String>,
+    told: BTreeSet<(u32, String)>,
+    told_at: Option<Nanos>,
+}
+
+impl WritebackErrors {
+    /// Takes the failure of a write. Of more than [`FILES_MAX`] files the further ones are left out.
+    pub(crate) fn failed(&mut self, at: Nanos, inode: Inode, error: Errno, processes: &mut dyn Processes) {
+        let is_room = self.by_file.len() < FILES_MAX || self.by_file.contains_key(&inode);
+        if !is_room {
+            return;
+        }
+        let failures = self.by_file.entry(inode).or_insert_with(|| Failures {
+            error,
+            count: 0,
+            first: at,
+            last: at,
+            path: processes.open_file(inode),
+            told: BTreeSet::new(),
+            told_at: None,
+        });
+        failures.count += 1;
+        (failures.error, failures.last) = (error, at);
+    }
+
+    /// Takes that a thread was told. An error from before the observation is nobody's loss now.
+    pub(crate) fn reported(&mut self, at: Nanos, thread: u32, inode: Inode, processes: &mut dyn Processes) {
+        if let Some(failures) = self.by_file.get_mut(&inode) {
+            let caller = processes.caller(thread, None);
+            failures.told.insert((caller.process, caller.name));
+            failures.told_at = Some(at);
+        }
+    }
+
+    /// Returns the failures in `scope` by file, those first that nobody was told of; times since `start`.
+    pub(crate) fn finish(
+        &self,
+        start: Nanos,
+        scope: &Scope,
+        processes: &mut dyn Processes,
+    ) -> Vec<WritebackError> {
+        let mut errors: Vec<WritebackError> = Vec::new();
+        for (inode, failures) in &self.by_file {
+            let file = processes.place(*inode, failures.path.clone());
+            if !scope.holds(*inode, &file.devices) {
+                continue;
+            }
+            errors.push(WritebackError {
+                device: file.device,
+                mount_point: file.mount_point,
+                file_system: file.file_system,
+                inode: inode.number,
+                path: file.path,
+                error: failures.error.to_string(),
+                failures: failures.count,
+                first_at: failures.first.since(start).as_secs_f64(),
+                last_at: failures.last.since(start).as_secs_f64(),
+                reported: failures.told_at.is_some_and(|told| told >= failures.last),
+                reported_to: failures
+                    .told
+                    .iter()
+                    .map(|(process, name)| Recipient { process: *process, name: name.clone() })
+                    .collect(),
+            });
+        }
+        errors.sort_by_key(|error| error.reported);
+        errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syncs::{Caller, Place};
+
+    struct Two;
+
+    impl Processes for Two {
+        fn caller(&mut self, thread: u32, _: Option<u32>) -> Caller {
+            Caller { process: thread / 10, name: format!("p{}", thread / 10), ..Caller::default() }
+        }
+
+        fn open_file(&mut self, inode: Inode) -> Option<String> {
+            (inode.number == 12).then(|| "/data/open".to_owned())
+        }
+
+        fn place(&mut self, inode: Inode, path: Option<String>) -> Place {
+            let devices = vec![rustix::fs::makedev(7, inode.device & 0xff)];
+            Place { path, device: "loop0".to_owned(), devices, ..Place::default() }
+        }
+    }
+
+    fn inode(minor: u32, number: u64) -> Inode {
+        Inode { device: 7 << 20 | minor, number }
+    }
+
+    #[test]
+    fn an_error_is_told_apart_by_file_and_by_whether_anybody_heard_of_it() {
+        let mut errors = WritebackErrors::default();
+        errors.reported(Nanos::millis(1), 11, inode(0, 99), &mut Two);
+        errors.failed(Nanos::millis(2), inode(0, 12), Errno::EIO, &mut Two);
+        errors.failed(Nanos::millis(4), inode(0, 12), Errno(28), &mut Two);
+        errors.failed(Nanos::millis(5), inode(0, 13), Errno::EIO, &mut Two);
+        errors.reported(Nanos::millis(6), 21, inode(0, 12), &mut Two);
+        let seen = |errors: &WritebackErrors, scope: Scope| {
+            let all = errors.finish(Nanos::millis(1), &scope, &mut Two).into_iter();
+            all.map(|error| (error.inode, error.failures, error.reported, error.reported_to))
+                .collect::<Vec<_>>()
+        };
+        let told = vec![Recipient { process: 2, name: "p2".to_owned() }];
+        let both = [(13, 1, false, Vec::new()), (12, 2, true, told.clone())];
+        assert_eq!(seen(&errors, Scope::All), both);
+        assert_eq!(
+            errors.finish(Nanos::millis(1), &Scope::All, &mut Two)[1].path.as_deref(),
+            Some("/data/open")
+        );
+        // Nobody knows of a failure after that.
+        errors.failed(Nanos::millis(9), inode(0, 12), Errno::EIO, &mut Two);
+        assert_eq!(seen(&errors, Scope::All)[0], (12, 3, false, told));
+        let of = |minor| Scope::Devices(BTreeSet::from([rustix::fs::makedev(7, minor)]));
+        assert_eq!((seen(&errors, of(0)).len(), seen(&errors, of(1)).len()), (2, 0));
+    }
+
+    #[test]
+    fn a_device_that_fails_with_many_files_takes_no_more_memory_than_for_so_many() {
+        let mut errors = WritebackErrors::default();
+        (0..5000).for_each(|number| errors.failed(Nanos(1), inode(0, number), Errno::EIO, &mut Two));
+        assert_eq!(errors.by_file.len(), FILES_MAX);
+    }
+}
