@@ -98,7 +98,7 @@ fn a_write_that_is_lost_is_told_with_its_file_and_with_who_heard_of_it() {
     );
     let headline = document["headline"].as_str().unwrap();
     assert!(
-        headline.contains("did not reach the device") && headline.contains("no program was told"),
+        headline.contains("did not reach the device") && headline.contains("no sync of it has failed since"),
         "{headline}"
     );
 }

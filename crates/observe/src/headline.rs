@@ -50,8 +50,8 @@ fn writeback_errors(document: &ObservationDocument) -> Option<String> {
         1 => " and to one more file".to_owned(),
         more => format!(" and to {more} more files"),
     };
-    let told = if first.reported { "programs were told" } else { "no program was told" };
-    Some(format!("writes to {file}{others} did not reach the device ({}), and {told}", first.error))
+    let since = if first.reported { "a sync of it failed" } else { "no sync of it has failed since" };
+    Some(format!("writes to {file}{others} did not reach the device ({}), and {since}", first.error))
 }
 
 fn sum(syncs: &[&ObservedSync]) -> f64 {
@@ -143,11 +143,10 @@ mod tests {
         };
         assert!(with(Vec::new()).starts_with("vda: "));
         let lost = with(vec![error(Some("/data/f"), false)]);
-        let expected =
-            "writes to /data/f did not reach the device (Input/output error), and no program was told; vda: ";
+        let expected = "writes to /data/f did not reach the device (Input/output error), and no sync of it has failed since; vda: ";
         assert!(lost.starts_with(expected), "{lost}");
         let two = with(vec![error(None, true), error(None, true)]);
-        let expected = "writes to inode 12 on sda1 and to one more file did not reach the device (Input/output error), and programs were told";
+        let expected = "writes to inode 12 on sda1 and to one more file did not reach the device (Input/output error), and a sync of it failed";
         assert!(two.starts_with(expected), "{two}");
     }
 

@@ -63,7 +63,8 @@ impl WritebackErrors {
         }
     }
 
-    /// Returns the failures in `scope` by file, those first that nobody was told of; times since `start`.
+    /// Returns the failures in `scope` by file, those first that nobody was told of, and files before devices;
+    /// times since `start`.
     pub(crate) fn finish(
         &self,
         start: Nanos,
@@ -94,7 +95,7 @@ impl WritebackErrors {
                     .collect(),
             });
         }
-        errors.sort_by_key(|error| error.reported);
+        errors.sort_by_key(|error| (error.reported, error.mount_point.is_none()));
         errors
     }
 }

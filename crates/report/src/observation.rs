@@ -65,9 +65,9 @@ fn lost(document: &ObservationDocument) -> Vec<Item> {
         let names: Vec<String> =
             error.reported_to.iter().map(|told| format!("{} ({})", told.name, told.process)).collect();
         match (names.is_empty(), error.reported) {
-            (true, _) => "nobody".to_owned(),
+            (true, _) => "nobody's".to_owned(),
             (false, true) => names.join(", "),
-            (false, false) => format!("{}, not of the last", names.join(", ")),
+            (false, false) => format!("{}, before the last error", names.join(", ")),
         }
     };
     let table = Table::of(errors.iter().take(FILES_MAX))
@@ -77,7 +77,7 @@ fn lost(document: &ObservationDocument) -> Vec<Item> {
         .right("times", |error| count(error.failures))
         .right("first after", |error| duration(error.first_at))
         .right("last after", |error| duration(error.last_at))
-        .left("told", |error| printable(&told(error)))
+        .left("whose sync of it failed", |error| printable(&told(error)))
         .table();
     let more = errors.len().checked_sub(FILES_MAX).filter(|more| *more > 0);
     let more = more.map(|more| Item::Line(format!("{more} more files are in the JSON document.")));
