@@ -148,6 +148,11 @@ pub(crate) struct SurveyArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Survey the disks of the virtual machines that run here, from the hypervisor down: its cache mode, what
+    /// becomes of flushes, and the image
+    #[arg(long, conflicts_with_all = ["all", "targets", "record", "from"])]
+    pub(crate) guests: bool,
+
     /// Say only of pages of this size whether a power cut tears them: 4k, 8k, 16k, 32k, 64k; several with
     /// commas
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = page_size)]

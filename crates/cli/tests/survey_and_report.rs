@@ -31,6 +31,46 @@ fn surveying_everything_finds_every_mounted_disk() {
     }
 }
 
+/// QEMU itself takes these options; the machine is stopped before its first instruction.
+#[test]
+fn the_disks_of_a_running_qemu_are_surveyed_from_the_host() {
+    let directory = scratch();
+    let image = |name: &str| directory.path().join(name).display().to_string();
+    for name in ["unsafe", "none"] {
+        std::fs::write(image(name), vec![0; 1 << 20]).unwrap();
+    }
+    let name = format!("plumb-test-{}", std::process::id());
+    let drive = |mode: &str| format!("file={},format=raw,if=none,id={mode},cache={mode}", image(mode));
+    let started = std::process::Command::new("qemu-system-x86_64")
+        .args(["-S", "-display", "none", "-nodefaults", "-machine", "none", "-name", &name])
+        .args(["-drive", &drive("unsafe"), "-drive", &drive("none")])
+        .stdin(std::process::Stdio::null())
+        .spawn();
+    let mut qemu = match started {
+        Ok(qemu) => qemu,
+        Err(error) => return plumb_testkit::skip(&format!("qemu-system-x86_64: {error}")),
+    };
+    let output = plumb().args(["survey", "--guests", "--json"]).output();
+    let ended = qemu.try_wait();
+    qemu.kill().and_then(|()| qemu.wait()).unwrap();
+    assert!(ended.unwrap().is_none(), "QEMU takes the options");
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let document = common::document(&output);
+    let path = |mode: &str| {
+        let target = format!("{name}, disk {mode}: {}", image(mode));
+        let found = document["paths"].as_array().unwrap().iter().find(|path| path["target"] == target);
+        found.unwrap_or_else(|| panic!("{target}: {document:#}")).clone()
+    };
+    let drops = |path: &serde_json::Value| {
+        path["findings"].as_array().unwrap().iter().any(|finding| finding["id"] == "flush-dropped")
+    };
+    let (dropped, kept) = (path("unsafe"), path("none"));
+    assert!(drops(&dropped) && !drops(&kept), "{document:#}");
+    assert_eq!(dropped["layers"][1]["kind"], "page-cache");
+    assert_ne!(kept["layers"][1]["kind"], "page-cache");
+}
+
 #[test]
 fn every_format_is_made_from_the_recording_alone() {
     let (place, run) = (scratch(), scratch());

@@ -272,6 +272,8 @@ pub enum Mark {
         /// The option as it is set, or [`SYNC_ATTRIBUTE`](crate::SYNC_ATTRIBUTE).
         option: String,
     },
+    /// A hypervisor that flushes each write of its guest before it acknowledges it.
+    FlushesWrites,
     /// O_DIRECT goes past the page cache to the blocks of the file, and overwrites them where they are: ext2,
     /// ext3 and ext4 without `data=journal`, xfs.
     DirectInPlace,

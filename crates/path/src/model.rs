@@ -263,6 +263,7 @@ pub enum LayerKind {
     SimulatedDrive,
     WriteBackCache,
     Controller,
+    VirtualMachine,
     Hypervisor,
     Remote,
     Unknown,

@@ -17,6 +17,7 @@ impl Layer {
             | K::Fuse
             | K::Zfs
             | K::Controller
+            | K::VirtualMachine
             | K::Hypervisor
             | K::Remote => false,
             // A device of an unknown kind, or a cache that is one, carries its kernel name; what is not a

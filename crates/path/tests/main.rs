@@ -5,6 +5,7 @@ mod damaged_recordings;
 mod device_mapper;
 mod file_systems;
 mod fixtures_of;
+mod guests;
 mod layers;
 mod machine;
 mod oracle;

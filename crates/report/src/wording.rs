@@ -114,6 +114,7 @@ pub const fn kind(kind: LayerKind) -> &'static str {
         LayerKind::WriteBackCache => "write-back cache of plumb",
         LayerKind::XenDisk => "Xen disk",
         LayerKind::Controller => "controller",
+        LayerKind::VirtualMachine => "virtual machine",
         LayerKind::Hypervisor => "hypervisor",
         LayerKind::Remote => "remote server",
         LayerKind::Unknown => "unknown layer",

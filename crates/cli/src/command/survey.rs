@@ -16,7 +16,7 @@ use crate::terminal;
 /// Surveys, prints, and says whether anything was found.
 pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Survey)?;
-    let mut survey = survey(arguments)?;
+    let mut survey = if arguments.guests { guests()? } else { survey(arguments)? };
     if !arguments.page_size.is_empty() {
         let is_wanted = |page: &UntornPage| arguments.page_size.contains(&page.page_bytes);
         survey.paths.iter_mut().for_each(|path| path.untorn.retain(is_wanted));
@@ -25,6 +25,17 @@ pub(crate) fn run(arguments: &SurveyArguments) -> anyhow::Result<Exit> {
     let found = exit::of_findings(survey.paths.iter().flat_map(|path| &path.findings));
     let unknown = survey.paths.iter().any(levels::is_unknown);
     Ok(found.and(exit::of_unknown(unknown, arguments.strictness)))
+}
+
+/// Surveys the disks of the virtual machines that run here.
+fn guests() -> Result<Survey, Refusal> {
+    let survey = plumb_path::survey_guests(&LiveTree::new(), &LiveProbe::new());
+    if survey.paths.is_empty() {
+        let problem = "no disk of a virtual machine was found here: expected a running QEMU, Firecracker (with --config-file), Cloud \
+                       Hypervisor or crosvm; run as root to see the processes of other users";
+        return Err(Refusal::new(Exit::NotMeasured, problem));
+    }
+    Ok(survey)
 }
 
 /// Surveys one target after the other.

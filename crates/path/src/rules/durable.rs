@@ -7,17 +7,28 @@ use crate::model::{Cache, DurableAt, Flush, LayerKind, synchronous_words};
 
 /// The verdict of a path.
 pub(super) fn durable_at(flow: &Flow<'_>) -> DurableAt {
-    let words = match flow.first(|kind| kind == LayerKind::PageCache) {
-        Some(_) => KERNEL,
+    let is_cached = flow.first(|kind| kind == LayerKind::PageCache).is_some();
+    let words = match is_of_guest(flow) {
+        true if is_cached => CACHED_GUEST,
+        true => DIRECT_GUEST,
+        false if is_cached => KERNEL,
         // A cache that was named: it is not served by the kernel, and its devices are.
-        None if top(flow).is_some_and(|top| flow.node(top).log().is_some()) => NAMED_CACHE,
-        None => return device::durable_at(flow),
+        false if top(flow).is_some_and(|top| flow.node(top).log().is_some()) => NAMED_CACHE,
+        false => return device::durable_at(flow),
     };
     let Words { acknowledged, synced: once_synced, sync, .. } = words;
     let synced = synced(flow);
+    if let (Synced::At(name), true) =
+        (&synced, flow.nodes().any(|(_, node)| node.marks.contains(&Mark::FlushesWrites)))
+    {
+        let sentence = format!("A write of the guest is durable at {name} when it is acknowledged.");
+        let every = Some(name.clone());
+        return DurableAt { write: every.clone(), direct: every.clone(), fsync: every, sentence };
+    }
     let synchronous = synchronous(flow);
     let (direct, direct_words) = match &synced {
-        Synced::At(name) if synchronous.is_none() => direct(flow, name, words),
+        // An image may have a mapping of its own, which is written out at a flush.
+        Synced::At(name) if synchronous.is_none() && !is_of_guest(flow) => direct(flow, name, words),
         _ => (None, String::new()),
     };
     let sentence = match (&synced, synchronous) {
@@ -73,6 +84,22 @@ const NAMED_CACHE: Words = Words {
     sync: "A flush",
     is_direct: true,
 };
+
+/// A disk of a virtual machine whose hypervisor writes through this host's page cache.
+const CACHED_GUEST: Words = Words {
+    acknowledged: "in this host's memory",
+    synced: "a flush of the guest was answered",
+    sync: "A flush of the guest",
+    is_direct: false,
+};
+
+/// A disk of a virtual machine whose hypervisor writes past this host's page cache.
+const DIRECT_GUEST: Words = Words { acknowledged: "past this host's memory", ..CACHED_GUEST };
+
+/// Returns true for the disk of a virtual machine on this host.
+fn is_of_guest(flow: &Flow<'_>) -> bool {
+    flow.first(|kind| kind == LayerKind::VirtualMachine).is_some()
+}
 
 /// Why the survey cannot see further down; several reasons are joined, a hypervisor first.
 pub(super) fn unknown_below(flow: &Flow<'_>) -> Option<String> {
@@ -243,7 +270,9 @@ fn synchronous(flow: &Flow<'_>) -> Option<&'static str> {
 
 /// The layer directly below the page cache.
 fn top(flow: &Flow<'_>) -> Option<usize> {
-    flow.first(|kind| !matches!(kind, LayerKind::Application | LayerKind::PageCache))
+    flow.first(|kind| {
+        !matches!(kind, LayerKind::Application | LayerKind::PageCache | LayerKind::VirtualMachine)
+    })
 }
 
 /// Returns the guarantee for a write past the page cache alone, where a sync makes durable at `name`: the

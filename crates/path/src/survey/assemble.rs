@@ -54,7 +54,8 @@ fn application() -> Node {
     node
 }
 
-fn page_cache(top: &str) -> Node {
+/// Returns the page cache above `top`.
+pub(super) fn page_cache(top: &str) -> Node {
     let mut node = Node::new(LayerKind::PageCache, PAGE_CACHE);
     node.cache = Cache::Volatile;
     node.below = vec![top.to_owned()];

@@ -15,6 +15,7 @@ mod device_mapper;
 mod disk;
 mod file_system;
 mod guest;
+mod guests;
 mod loop_device;
 mod md;
 mod memory;
@@ -59,11 +60,18 @@ pub fn survey(tree: &dyn Tree, probe: &dyn Probe, target: &Target) -> Result<Sur
         Target::All => surveyor.everything(),
     };
     let paths = tops.iter().map(|top| surveyor.path_of(top)).collect();
-    Ok(Survey {
-        schema: Survey::SCHEMA.to_owned(),
-        kernel: tree.text("/proc/sys/kernel/osrelease").ok(),
-        paths,
-    })
+    Ok(document(tree, paths))
+}
+
+/// Returns the write path of each disk of the virtual machines that run here, from the hypervisor down, as far
+/// as this user may look at their processes.
+pub fn survey_guests(tree: &dyn Tree, probe: &dyn Probe) -> Survey {
+    document(tree, Surveyor::new(tree, probe).guests())
+}
+
+fn document(tree: &dyn Tree, paths: Vec<WritePath>) -> Survey {
+    let kernel = tree.text("/proc/sys/kernel/osrelease").ok();
+    Survey { schema: Survey::SCHEMA.to_owned(), kernel, paths }
 }
 
 /// The write path of one named target: [`survey`] for a caller that wants just that.

@@ -1,0 +1,177 @@
+//! Virtual machines that run on this host, and where their disks' writes go: each disk is a path that begins
+//! at the hypervisor's process.
+//!
+//! What a guest is told of its disk, and what the host does with its flushes, is set on the command line of
+//! the hypervisor. QEMU is known by what it does; the others by what their documentation declares, which the
+//! evidence says. Disks that are added later through a monitor or an API are not seen.
+
+mod command_line;
+mod others;
+mod qemu;
+
+use plumb_linux::tree::Tree;
+
+use super::assemble::page_cache;
+use super::surveyor::Surveyor;
+use crate::facts::{Mark, Node, Untorn};
+use crate::model::{LayerKind, WritePath};
+use crate::rules;
+
+/// Disk of a virtual machine, as its hypervisor was told to serve it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct GuestDisk {
+    /// Name of the disk within its machine.
+    pub(super) name: String,
+    /// File or block device that holds it.
+    pub(super) image: String,
+    /// Serial number that the guest sees.
+    pub(super) serial: Option<String>,
+    /// Options that say so, as typed.
+    pub(super) options: String,
+    /// Use of the host's page cache, and fate of flushes.
+    pub(super) caching: Caching,
+}
+
+/// Treatment of the writes and flushes of a guest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Caching {
+    /// True if the image is opened with O_DIRECT.
+    pub(super) is_direct: bool,
+    /// True if a flush ends at the hypervisor, or the guest is offered none.
+    pub(super) drops_flushes: bool,
+    /// True if each write is flushed before it is acknowledged.
+    pub(super) flushes_writes: bool,
+}
+
+/// Hypervisor that runs as a process for each machine.
+struct Hypervisor {
+    name: &'static str,
+    /// Beginning of the name of its program.
+    program: &'static str,
+    disks: fn(&[String], &dyn Fn(&str) -> Option<String>) -> Vec<GuestDisk>,
+    /// Returns the name of the machine.
+    machine: fn(&[String]) -> Option<String>,
+    /// True if what is said of it is declared by its documentation alone.
+    is_declared: bool,
+}
+
+const HYPERVISORS: [Hypervisor; 5] = [
+    Hypervisor { program: "qemu-system-", ..QEMU },
+    Hypervisor { program: "qemu-kvm", ..QEMU },
+    Hypervisor {
+        name: "Firecracker",
+        program: "firecracker",
+        disks: others::firecracker,
+        machine: others::firecracker_id,
+        is_declared: true,
+    },
+    Hypervisor {
+        name: "Cloud Hypervisor",
+        program: "cloud-hypervisor",
+        disks: others::cloud_hypervisor,
+        machine: |_| None,
+        is_declared: true,
+    },
+    Hypervisor {
+        name: "crosvm",
+        program: "crosvm",
+        disks: others::crosvm,
+        machine: |_| None,
+        is_declared: true,
+    },
+];
+
+const QEMU: Hypervisor =
+    Hypervisor { name: "QEMU", program: "", disks: qemu::disks, machine: qemu::machine, is_declared: false };
+
+impl Surveyor<'_> {
+    /// Returns the path of each disk of each virtual machine whose process this user may look at.
+    pub(super) fn guests(&mut self) -> Vec<WritePath> {
+        let mut paths = Vec::new();
+        for process in processes(self.tree) {
+            let Ok(line) = self.tree.read(&format!("/proc/{process}/cmdline")) else { continue };
+            let words: Vec<String> = line
+                .split(|byte| *byte == 0)
+                .map(|word| String::from_utf8_lossy(word).into_owned())
+                .filter(|word| !word.is_empty())
+                .collect();
+            let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+            let known = HYPERVISORS.iter().find(|hypervisor| program.starts_with(hypervisor.program));
+            let Some(hypervisor) = known else { continue };
+            let tree = self.tree;
+            let file = |path: &str| tree.text(&seen_by(tree, process, path)).ok();
+            let machine = (hypervisor.machine)(&words).unwrap_or_else(|| format!("process {process}"));
+            for disk in (hypervisor.disks)(&words, &file) {
+                paths.push(self.guest_disk(hypervisor, process, &machine, &disk));
+            }
+        }
+        paths
+    }
+
+    fn guest_disk(
+        &mut self,
+        hypervisor: &Hypervisor,
+        process: u32,
+        machine: &str,
+        disk: &GuestDisk,
+    ) -> WritePath {
+        let target = format!("{machine}, disk {}: {}", disk.name, disk.image);
+        let mut node = Node::new(LayerKind::VirtualMachine, format!("{} for {machine}", hypervisor.name));
+        node.identity.clone_from(&disk.serial);
+        node.untorn = Untorn::Unknown {
+            why: "whether the hypervisor writes a page of its guest in one piece is not known".into(),
+        };
+        let declared = if hypervisor.is_declared { ", by its documentation" } else { "" };
+        let Caching { is_direct, drops_flushes, flushes_writes } = disk.caching;
+        let source = format!("/proc/{process}/cmdline");
+        let writes = match (is_direct, flushes_writes) {
+            (_, true) => "each write of the guest is flushed before it is acknowledged",
+            (true, false) => "writes of the guest go past this host's page cache",
+            (false, false) => "writes of the guest are acknowledged from this host's page cache",
+        };
+        node.saw(&source, &disk.options, format!("{writes}{declared}"));
+        if drops_flushes {
+            let why = "the hypervisor sends no flush of the guest on";
+            node.saw(&source, &disk.options, format!("{why}{declared}"));
+            node.mark(Mark::SendsNoFlush { why: why.to_owned() });
+        }
+        if flushes_writes {
+            node.mark(Mark::FlushesWrites);
+        }
+        let image = seen_by(self.tree, process, &disk.image);
+        match self.find(&image) {
+            Ok(top) => {
+                let above = match is_direct {
+                    true => Vec::new(),
+                    false => vec![page_cache(&top.node)],
+                };
+                node.below = vec![above.first().map_or(top.node.clone(), |cache| cache.name.clone())];
+                let nodes = self.nodes_under([vec![node], above].concat(), &top.node);
+                rules::judge(&target, &nodes)
+            }
+            Err(error) => {
+                node.mark(Mark::Unseen { what: format!("the image {}: {error}", disk.image) });
+                rules::judge(&target, &[node])
+            }
+        }
+    }
+}
+
+/// The processes, in the order of their numbers.
+fn processes(tree: &dyn Tree) -> Vec<u32> {
+    let names = tree.list("/proc").unwrap_or_default();
+    let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    processes.sort_unstable();
+    processes
+}
+
+/// Returns a name by which this process reaches the file that another one calls `path`: the same in the same
+/// mount namespace, else through its root; a relative one through its working directory.
+fn seen_by(tree: &dyn Tree, process: u32, path: &str) -> String {
+    let namespace = |process: &str| tree.link(&format!("/proc/{process}/ns/mnt")).ok();
+    match path.starts_with('/') {
+        false => format!("/proc/{process}/cwd/{path}"),
+        true if namespace(&process.to_string()) == namespace("self") => path.to_owned(),
+        true => format!("/proc/{process}/root{path}"),
+    }
+}
