@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plumb_block::SyncMethod;
+use plumb_block::{Caching, SyncMethod};
 
 use crate::document::{Environment, RunDocument, RunTarget};
 use crate::figures::FlushCount;
@@ -111,9 +111,11 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         };
         figures.push(Figure::new(label, value, "", note));
     }
+    // The load of a check, as distinct from its durable writes.
     let is_direct = |target: &&RunTarget| {
-        document.job_of(target).is_some_and(|job| job.name == "write-direct")
+        document.job_of(target).is_some_and(|job| job.method.is_none() && job.caching == Caching::Direct)
             && document.is_check()
+            && target.sides.write.ios > 0
             && target.failed_because.is_none()
     };
     if let Some(target) = document.targets.iter().find(is_direct) {
