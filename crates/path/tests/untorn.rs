@@ -250,7 +250,7 @@ fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
     answers(&path, "yyyyy", "xfs /srv");
     assert!(path.untorn.iter().all(|page| page.rank == Some(UntornRank::ByDesign)));
     assert!(path.untorn.iter().all(|page| page.needs_rwf_atomic), "a copy is made of no other write");
-    // What statx says of the file holds against the promise of the mount: a file without such writes, and
+    // The answer of statx about the file holds against the promise of the mount: a file without such writes, and
     // one of larger blocks.
     for (file_units, expected) in [((0, 0, 0), "nnnnn"), ((16384, 32768, 0), "nnyyn")] {
         let mut machine = Machine::new();
@@ -287,8 +287,8 @@ fn a_directory_on_xfs_answers_by_its_mount_option() {
 }
 
 /// NVM Command Set 1.0, figure 97: NAWUPF counts if NSFEAT bit 1 is set, and 0 in it stands for AWUPF; no
-/// write over a multiple of NABSPF plus one is whole. drivers/nvme/host/core.c: boundaries at an offset (NABO)
-/// leave single blocks.
+/// write over a multiple of NABSPF plus one is whole. drivers/nvme/host/core.c: boundaries at an offset
+/// (NABO) leave single blocks.
 #[test]
 fn a_drive_declares_its_own_limits_or_those_of_its_controller() {
     struct Fields {
@@ -325,7 +325,7 @@ fn a_drive_declares_its_own_limits_or_those_of_its_controller() {
     }
 }
 
-/// Of a layer of which nothing is known, nothing is known here either.
+/// A layer of which nothing is known neither keeps a page whole nor tears it for certain.
 #[test]
 fn an_unknown_layer_is_not_known() {
     let mut machine = Machine::new();
@@ -379,7 +379,7 @@ fn a_replaced_page_needs_flushes_below() {
     let (answer, cached, layer, because) = first(&machine);
     assert_eq!((answer, cached, &*layer), (PageAnswer::Unknown, PageAnswer::Unknown, "btrfs /srv"));
     assert!(because.contains("raid5"), "{because}");
-    // What a host does with a flush is not known.
+    // A guest does not know what its host does with a flush.
     let mut machine = btrfs("rw");
     machine.guest();
     let (answer, cached, _, because) = first(&machine);
@@ -395,7 +395,9 @@ fn a_loop_device_tears_pages_on_btrfs_too() {
     limits(&mut machine, &block, 0, 0, 0);
     machine.tree.put_text(&format!("{block}/loop/backing_file"), "/srv/db\n");
     let path = machine.survey("loop0");
-    answers(&path, "nnnnn", "loop0");
+    // A page of one block is torn by the loop device alone.
+    answers(&path, "nnnnn", "btrfs /srv");
+    assert_eq!(path.untorn[0].layer.as_deref(), Some("loop0"), "{:#?}", path.untorn[0]);
     is_torn_in_page_cache(&path);
     // btrfs on a loop device replaces pages, and needs the flushes of all below it.
     let inner = "99999999-2222-3333-4444-555555555555";

@@ -192,7 +192,7 @@ impl Surveyor<'_> {
         let name = system.split(' ').next().unwrap_or_default();
         let attributes = self.tree.attributes(path);
         let Some(node) = self.nodes.get_mut(system) else { return };
-        // What cannot be read may be attribute C, which database files often have.
+        // An attribute that cannot be read may be C, which database files often have.
         let unseen = match (&node.untorn, &attributes, kind) {
             (Untorn::CopyOnWrite { .. }, Err(absence), _) if name == "btrfs" => Some(format!(
                 "whether a file has attribute C (chattr +C) cannot be read: {absence}; run as root"
@@ -237,7 +237,7 @@ impl Surveyor<'_> {
                 );
                 node.untorn = Untorn::CopyOnWrite { block };
             }
-            // What the kernel says of the file holds, whatever the mount promises for all.
+            // The kernel's statement about the file holds, whatever the mount promises for all.
             (Untorn::Directory { .. }, _, FileKind::File) => stated(node, &limits),
             (Untorn::Directory { most, why, by_copy, .. }, _, FileKind::Directory)
                 if name == "ext4" || most.is_some() =>
