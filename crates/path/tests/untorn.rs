@@ -250,8 +250,8 @@ fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
     answers(&path, "yyyyy", "xfs /srv");
     assert!(path.untorn.iter().all(|page| page.rank == Some(UntornRank::ByDesign)));
     assert!(path.untorn.iter().all(|page| page.needs_rwf_atomic), "a copy is made of no other write");
-    // The answer of statx about the file holds against the promise of the mount: a file without such writes, and
-    // one of larger blocks.
+    // The answer of statx about the file holds against the promise of the mount: a file without such writes,
+    // and one of larger blocks.
     for (file_units, expected) in [((0, 0, 0), "nnnnn"), ((16384, 32768, 0), "nnyyn")] {
         let mut machine = Machine::new();
         nvme(&mut machine, 1, 0);
