@@ -246,3 +246,23 @@ fn engine(environment: &Environment) -> Option<String> {
         None => engine.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn direct_writes_are_found_by_what_they_do_and_not_by_a_name() {
+        let labels = |document: &RunDocument| -> Vec<String> {
+            durable_figures(document).into_iter().map(|figure| figure.label.to_string()).collect()
+        };
+        let mut document = fixture::virtual_machine();
+        let before = labels(&document);
+        assert!(before.iter().any(|label| label == "Direct random writes"), "{before:?}");
+        for (number, job) in document.spans.iter_mut().flat_map(|span| &mut span.jobs).enumerate() {
+            job.name = format!("job {number}");
+        }
+        assert_eq!(labels(&document), before);
+    }
+}
