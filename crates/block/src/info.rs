@@ -40,6 +40,9 @@ pub struct DeviceInfo {
     pub discard_zeroes: bool,
     /// How much is written all or nothing across a power cut: at least one logical block (NVMe AWUPF).
     pub atomic_unit: Bytes,
+    /// The smallest write that is promised so: the kernel refuses `RWF_ATOMIC` below a block of the file
+    /// system (statx(2), `stx_atomic_write_unit_min`).
+    pub atomic_unit_min: Bytes,
     /// A write that crosses a multiple of this is not atomic; zero if there is no such boundary (NVMe
     /// NABSPF).
     pub atomic_boundary: Bytes,
@@ -66,6 +69,7 @@ impl DeviceInfo {
             discard_max: Bytes(0),
             discard_zeroes: false,
             atomic_unit: logical_block,
+            atomic_unit_min: logical_block,
             atomic_boundary: Bytes(0),
             volatile_cache: VolatileCache::None,
             fua_native: false,

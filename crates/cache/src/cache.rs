@@ -250,6 +250,7 @@ impl Cache {
             name: format!("cache of {}", backing.name),
             transfer_max: Bytes(devices.backing_transfer_max()),
             atomic_unit: backing.logical_block,
+            atomic_unit_min: backing.logical_block,
             atomic_boundary: Bytes(0),
             volatile_cache: if volatile { VolatileCache::Enabled } else { VolatileCache::None },
             fua_native: false,

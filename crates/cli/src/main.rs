@@ -11,6 +11,7 @@ mod leftovers;
 mod named;
 mod own;
 mod progress;
+mod progress_lines;
 mod setting_machine;
 mod stop;
 mod strictness;

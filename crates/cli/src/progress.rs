@@ -1,4 +1,4 @@
-//! Progress of a run on stderr: a line that is redrawn on a terminal, one line for each phase elsewhere.
+//! Progress of a run on stderr: a line that is redrawn on a terminal, a line for the phase elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use plumb_workload::{Job, Scenario};
 
 use plumb_report::printable::printable;
 
+use crate::progress_lines::ProgressLines;
 use crate::terminal;
 
 /// How fine the bar counts: thousandths of the phase.
@@ -18,7 +19,8 @@ const STEPS: u64 = 1000;
 /// Shows how far a run is, how fast, and how long it will still take.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    redraws: bool,
+    /// Lines in its place where stderr is not a terminal.
+    lines: Option<ProgressLines>,
     /// The spans: their names, and how long they take, as far as that is known.
     spans: Vec<(String, Nanos)>,
     phase: String,
@@ -53,7 +55,7 @@ impl Bar {
         }
         Self {
             bar,
-            redraws: std::io::stderr().is_terminal(),
+            lines: (!std::io::stderr().is_terminal()).then(ProgressLines::from_environment),
             spans: Vec::new(),
             phase: String::new(),
             expected: None,
@@ -80,9 +82,9 @@ impl Bar {
     }
 
     /// Says that something else than a run is being done now.
-    pub(crate) fn doing(&self, name: &str) {
-        if !self.redraws {
-            terminal::say(&format!("plumb: {name}"));
+    pub(crate) fn doing(&mut self, name: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.say(name);
         }
         self.set(0.0, name);
     }
@@ -93,7 +95,10 @@ impl Bar {
     }
 
     /// Shows that the share `done` of the current work is done.
-    pub(crate) fn set(&self, done: f64, message: &str) {
+    pub(crate) fn set(&mut self, done: f64, message: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.look();
+        }
         self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
         self.bar.set_message(printable(message));
     }
@@ -151,11 +156,11 @@ impl Bar {
             }
             _ => name,
         };
-        if !self.redraws {
-            let left =
-                Some(self.left(Nanos::ZERO)).filter(|left| *left > Nanos::ZERO && self.turns.is_none());
-            let left = left.map(|left| format!(" ({left} left)")).unwrap_or_default();
-            terminal::say(&format!("plumb: {}{left}", self.in_its_turn(&self.phase)));
+        let left = Some(self.left(Nanos::ZERO)).filter(|left| *left > Nanos::ZERO && self.turns.is_none());
+        let left = left.map(|left| format!(" ({left} left)")).unwrap_or_default();
+        let line = format!("{}{left}", self.in_its_turn(&self.phase));
+        if let Some(lines) = &mut self.lines {
+            lines.say(&line);
         }
     }
 

@@ -150,6 +150,22 @@ fn whole_rounds_are_kept_when_it_is_interrupted() {
     assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), document);
 }
 
+/// A log gets one line of progress every ten seconds, not one for each of some dozen blocks.
+#[test]
+fn progress_floods_no_log() {
+    let place = Place::new();
+    let typed = "compare|--a|--depth 1|--b|--depth 2|t.dat|--size|1M|--random|--duration|50ms|--budget|3s|--json|--no-record";
+    let begun = std::time::Instant::now();
+    let mut command = plumb();
+    command.args(typed.split('|')).current_dir(place.here.path()).env_remove("PLUMB_PROGRESS");
+    let output = command.output().unwrap();
+    assert!(number(&document(&output), "/blocks") >= 8.0, "{}", said(&output));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines = stderr.lines().filter(|line| line.contains("measuring") || line.contains("laying out"));
+    let most = 1 + begun.elapsed().as_secs() / 10;
+    assert!(lines.count() as u64 <= most, "{stderr}");
+}
+
 #[test]
 fn rounds_are_judged_where_a_file_cannot_be_removed_in_the_end() {
     let place = Place::new();

@@ -21,7 +21,11 @@ fn fio_is_here() -> bool {
 
 /// Runs the same words with the real fio and with plumb, each in a directory of its own.
 fn both(words: &str) -> [(Place, Output); 2] {
-    let (theirs, ours) = (Place::new(), Place::new());
+    both_in([Place::new(), Place::new()], words)
+}
+
+/// Runs the same words with the real fio in the first place and with plumb in the second.
+fn both_in([theirs, ours]: [Place; 2], words: &str) -> [(Place, Output); 2] {
     let of_fio = Command::new("fio").args(words.split(' ')).current_dir(theirs.here.path()).output().unwrap();
     assert!(of_fio.status.success(), "{words}: {}", said(&of_fio));
     let of_plumb = ours.run(&format!("fio {words}"));
@@ -102,9 +106,31 @@ fn reads_of_a_verification_count() {
         let [theirs, ours] = both(words.trim()).map(|(_, output)| {
             let document: Value = document(&output);
             let read = &document["jobs"][0]["read"];
+            for rate in ["iops", "bw_bytes"] {
+                assert!(read[rate].as_f64().unwrap() > 0.0, "{words}: {rate} in {read:#}");
+            }
             ["io_bytes", "io_kbytes", "total_ios"].map(|name| read[name].as_u64().unwrap())
         });
         assert_eq!(ours, theirs, "{words}");
+    }
+}
+
+#[test]
+fn appended_files_become_as_long() {
+    if !fio_is_here() {
+        return;
+    }
+    for more in ["", "--loops=2", "--io_size=1m", "--offset=64k", "--fallocate=none"] {
+        // Written first, so that both have a file of their own to append to.
+        let first = "--name=a --filename=f --size=1m --rw=write --bs=64k --output-format=json";
+        let second = format!("{first} --file_append=1 --size=2m {more}");
+        let places = both(first).map(|(place, _)| place);
+        let [theirs, ours] = both_in(places, second.trim()).map(|(place, output)| {
+            let job = document(&output)["jobs"][0]["write"].clone();
+            let length = std::fs::metadata(place.path("f")).unwrap().len();
+            (length, job["total_ios"].clone(), job["io_bytes"].clone())
+        });
+        assert_eq!(ours, theirs, "{more}");
     }
 }
 

@@ -130,9 +130,9 @@ fn untorn_writes_are_taken_within_the_unit_of_the_drive_and_refused_beyond() {
     assert_eq!(*atomic, serde_json::json!({"unit_bytes": 16384, "refused": 0, "torn": 0}));
     assert!(document(&format!("load {drive} --count 9")).pointer("/targets/0/atomic").is_none());
     for (target, size, why) in [
-        (drive, "32k", "powers of two up to 16 KiB"),
-        (drive, "12k", "powers of two up to 16 KiB"),
-        ("sim:consumer-nvme-ssd?size=64MiB", "4k", "powers of two up to 512 B"),
+        (drive, "32k", "powers of two from 512 B to 16 KiB that divide 32 KiB"),
+        (drive, "12k", "powers of two from 512 B to 16 KiB"),
+        ("sim:consumer-nvme-ssd?size=64MiB", "4k", "powers of two from 512 B to 512 B"),
     ] {
         let output = Place::new().run(&format!("load {target} {words} {size}"));
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));

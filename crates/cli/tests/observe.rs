@@ -235,6 +235,9 @@ fn what_cannot_be_observed_is_refused_with_a_remedy() {
         ("observe --from . --workload", "manifest"),
         ("observe", "PATH|DEV|PID"),
         ("observe . --workload --counters", "--counters"),
+        // Refused at once: an observation of a day would end much later than this test.
+        ("observe . --duration 24h --workload=/no/such/place", "/no/such/place"),
+        ("observe . --duration 24h --workload=sim:no-such-model", "no-such-model"),
         ("observe . --requests --counters", "--counters"),
     ] {
         let mut command = crate::common::plumb();

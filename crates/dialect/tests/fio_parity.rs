@@ -52,7 +52,12 @@ fn ours(text: &str) -> Result<Invocation, Error> {
     parse(
         &["job.fio".to_owned()],
         &machine(),
-        &Surroundings { read_file: &read_file, environment: &|_| None, target_size: &|_| None },
+        &Surroundings {
+            read_file: &read_file,
+            environment: &|_| None,
+            target_size: &|_| None,
+            is_file: &|_| true,
+        },
     )
 }
 

@@ -1,6 +1,6 @@
 //! Findings in blocks that were read and compared with what was written.
 
-use plumb_block::{Lba, Stamp};
+use plumb_block::{Lba, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 
 /// How many wrong blocks are kept one by one.
@@ -32,6 +32,10 @@ pub struct Verified {
     /// Bytes that were read back when the load was over, to be compared.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_back_bytes: u64,
+    /// Time for that; that of several targets in sum, since they are read one after the other. Not in
+    /// documents.
+    #[serde(skip)]
+    pub read_back_time: Nanos,
     /// The first that are wrong.
     pub examples: Vec<WrongBlock>,
 }
@@ -94,6 +98,7 @@ impl Verified {
         self.older += other.older;
         self.unreached += other.unreached;
         self.read_back_bytes += other.read_back_bytes;
+        self.read_back_time += other.read_back_time;
         let room = EXAMPLES_MAX - self.examples.len().min(EXAMPLES_MAX);
         self.examples.extend(other.examples.iter().take(room));
     }

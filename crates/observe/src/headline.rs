@@ -26,7 +26,7 @@ pub(crate) fn of(document: &ObservationDocument) -> String {
     let may_be: Vec<&ObservedSync> =
         syncs().filter(|sync| !sync.counted && sync.call != SyncCall::Sync.name()).collect();
     if !may_be.is_empty() {
-        parts.push(format!("{bound}{} syncs/s on a device that is not known", rate(sum(&may_be))));
+        parts.push(format!("{bound}{} syncs/s on a device that plumb could not find", rate(sum(&may_be))));
     }
     if lost > 0 {
         let rates = match device.counters {
@@ -113,7 +113,7 @@ mod tests {
     fn every_figure_is_a_rate_of_the_busiest_device() {
         assert_eq!(
             of(&document()),
-            "vda: 749 reads/s, 12 writes/s, 189 flushes/s; 5 syncs/s; 3 syncs/s on a device that is not known"
+            "vda: 749 reads/s, 12 writes/s, 189 flushes/s; 5 syncs/s; 3 syncs/s on a device that plumb could not find"
         );
         assert!(!of(&ObservationDocument { syncs: None, ..document() }).contains("syncs"));
         let idle = document().devices.remove(0);

@@ -4,6 +4,8 @@
 //! turns a list of nodes into a [`WritePath`](crate::WritePath), the same way for a live machine, a recording
 //! and a test.
 
+use plumb_block::DeviceInfo;
+
 use crate::model::{Cache, Evidence, LayerKind, is_synchronous};
 
 /// One layer with all that is known about it.
@@ -135,6 +137,9 @@ pub enum Untorn {
     Directory {
         /// The size in bytes that it takes for every file if the devices do.
         least: Option<u64>,
+        /// The size in bytes up to which it takes writes to every file, by a copy where the devices do not;
+        /// `None` where nothing says.
+        most: Option<u64>,
         /// Why nothing is known of larger writes.
         why: String,
         /// True if it may make a copy of what the devices do not take.
@@ -154,7 +159,16 @@ pub enum Untorn {
     Unknown {
         /// Reason, as a clause.
         why: String,
+        /// True if the name of a file in place of its directory would tell.
+        is_told_of_files: bool,
     },
+}
+
+impl Untorn {
+    /// Nothing says, and the name of a file would not help.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown { why: why.into(), is_told_of_files: false }
+    }
 }
 
 /// Limits of untorn writes, in bytes. Each write has a power of two for its length, and lies on a multiple of
@@ -170,9 +184,15 @@ pub struct Units {
 }
 
 impl Units {
+    /// Limits that an open device reports.
+    pub fn of_device(info: &DeviceInfo) -> Self {
+        Self { min: info.atomic_unit_min.0, max: info.atomic_unit.0, boundary: info.atomic_boundary.0 }
+    }
+
     /// Returns true if a write of `bytes` on a multiple of its length is not torn.
     pub fn takes(&self, bytes: u64) -> bool {
-        (self.min.max(1)..=self.max).contains(&bytes)
+        bytes.is_power_of_two()
+            && (self.min..=self.max).contains(&bytes)
             && (self.boundary == 0 || self.boundary.is_multiple_of(bytes))
     }
 }
@@ -345,10 +365,10 @@ pub enum Mark {
         /// How much, as the kernel says it.
         what: String,
     },
-    /// The drive declares that a power cut tears no write of up to so many bytes.
+    /// The drive declares that a power cut tears no write within these limits.
     DeclaresUntorn {
-        /// Bytes.
-        bytes: u64,
+        /// The limits.
+        units: Units,
     },
     /// The disk offers no flush command at all.
     NoFlushCommand,
@@ -389,6 +409,19 @@ pub enum Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Documentation/ABI/stable/sysfs-block, `atomic_write_*`: powers of two between the units, of which none
+    /// crosses a boundary.
+    #[test]
+    fn units_take_powers_of_two_within_their_limits() {
+        let units = Units { min: 4096, max: 65536, boundary: 32768 };
+        for (bytes, is_taken) in
+            [(2048, false), (4096, true), (12288, false), (32768, true), (65536, false), (0, false)]
+        {
+            assert_eq!(units.takes(bytes), is_taken, "{bytes}");
+        }
+        assert!(!Units { min: 0, max: 0, boundary: 0 }.takes(0));
+    }
 
     #[test]
     fn the_words_of_the_kernel_are_read() {

@@ -138,6 +138,10 @@ pub struct UntornPage {
     pub because: String,
     /// Rank of the claim; null without one.
     pub rank: Option<UntornRank>,
+    /// True if the answer is yes for writes with `RWF_ATOMIC` only: they are kept whole by the drive, or by a
+    /// copy that the file system makes of no other write.
+    #[serde(default)]
+    pub needs_rwf_atomic: bool,
     /// Proof of the claim, or a way to learn more; null if the answer is no.
     pub proof: Option<String>,
     /// Answer for a program that writes through the page cache.
@@ -151,6 +155,9 @@ pub struct CachedPage {
     pub answer: PageAnswer,
     /// The layer that it rests on; null if there is none.
     pub layer: Option<String>,
+    /// Reason, as a clause.
+    #[serde(default)]
+    pub because: String,
 }
 
 /// Answer to whether a page stays whole.

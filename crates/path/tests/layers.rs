@@ -467,6 +467,12 @@ fn a_library_that_takes_syncs_is_a_danger() {
     assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none());
     machine.tree.put_text("/proc/self/root/etc/ld.so.preload", "/usr/lib/libjemalloc.so.2\n");
     assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none(), "another library");
+    for other in ["/opt/lib/libchronosync.so.1", "/opt/nosyncs/libc.so.6", "/opt/eatmydata.sock"] {
+        machine.tree.put_text("/proc/self/root/etc/ld.so.preload", other);
+        assert!(has(&machine.survey("sda"), "syncs-preloaded").is_none(), "{other}");
+    }
+    machine.tree.put_text("/proc/self/root/etc/ld.so.preload", "/usr/lib64/nosync/nosync.so");
+    assert_eq!(has(&machine.survey("sda"), "syncs-preloaded"), Some(Severity::Danger));
     let eats = "/usr/lib/x86_64-linux-gnu/libeatmydata.so\n";
     machine.tree.put_text("/proc/self/root/etc/ld.so.preload", eats);
     let path = machine.survey("sda");
@@ -478,4 +484,10 @@ fn a_library_that_takes_syncs_is_a_danger() {
     machine.tree.put_stat("/proc/71/fd/3", file);
     machine.tree.put_text("/proc/71/maps", &format!("7f00-7f01 r-xp 0 08:01 12   {eats}"));
     assert_eq!(has(&machine.survey("/proc/71/fd/3"), "syncs-preloaded"), Some(Severity::Danger));
+    // Mappings that this user may not read are a question that was not answered.
+    machine.tree.put_absence("/proc/71/maps", Absence::Denied);
+    let path = machine.survey("/proc/71/fd/3");
+    assert_eq!(has(&path, "needs-root"), Some(Severity::Info), "{:#?}", path.findings);
+    let finding = path.findings.iter().find(|finding| finding.id == "needs-root").unwrap();
+    assert!(finding.evidence.iter().any(|line| line.contains("/proc/71/maps")), "{finding:#?}");
 }

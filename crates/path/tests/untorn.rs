@@ -195,6 +195,24 @@ fn a_directory_on_ext4_answers_for_its_block_only() {
     let path = machine.survey("/srv");
     answers(&path, "yuunn", "nvme0n1");
     assert!(path.untorn[1].because.contains("name one"), "{:#?}", path.untorn[1]);
+    assert!(path.untorn[1].proof.as_ref().unwrap().contains("name a file"), "{:#?}", path.untorn[1]);
+}
+
+/// statx(2) leaves STATX_WRITE_ATOMIC out where a kernel or a file system does not know it: who has named a
+/// file is not told to name one.
+#[test]
+fn a_named_file_without_limits_is_not_known() {
+    for (system, untorn) in [("ext4", None), ("xfs", None), ("xfs", Some("max_atomic_write=16k"))] {
+        let mut machine = Machine::new();
+        nvme(&mut machine, 4, 16 * KIB);
+        machine.mount("/srv", "8:1", system, "/dev/nvme0n1", &format!("rw,{}", untorn.unwrap_or("noatime")));
+        file(&mut machine, "/srv/db", "8:1", None, 4096);
+        let path = machine.survey("/srv/db");
+        let page = &path.untorn[1];
+        assert_eq!(page.answer, PageAnswer::Unknown, "{system}: {page:#?}");
+        let told = format!("{} {}", page.because, page.proof.as_deref().unwrap_or_default());
+        assert!(told.contains("STATX_WRITE_ATOMIC") && !told.contains("name"), "{system}: {told}");
+    }
 }
 
 /// fs/ext4/file.c: with data=journal there is no direct I/O; ext4 takes untorn writes from Linux 6.13 on.
@@ -231,17 +249,178 @@ fn a_file_on_xfs_is_copied_where_the_drive_takes_less() {
     let path = machine.survey("/srv/db");
     answers(&path, "yyyyy", "xfs /srv");
     assert!(path.untorn.iter().all(|page| page.rank == Some(UntornRank::ByDesign)));
+    assert!(path.untorn.iter().all(|page| page.needs_rwf_atomic), "a copy is made of no other write");
+    // The answer of statx about the file holds against the promise of the mount: a file without such writes,
+    // and one of larger blocks.
+    for (file_units, expected) in [((0, 0, 0), "nnnnn"), ((16384, 32768, 0), "nnyyn")] {
+        let mut machine = Machine::new();
+        nvme(&mut machine, 1, 0);
+        machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", "rw,max_atomic_write=64k");
+        let (min, max, optimised) = file_units;
+        file(&mut machine, "/srv/db", "8:1", units(min, max, optimised), 16384);
+        let path = machine.survey("/srv/db");
+        let letters: String =
+            path.untorn.iter().map(|page| if page.answer == PageAnswer::Yes { 'y' } else { 'n' }).collect();
+        assert_eq!(letters, expected, "{:#?}", path.untorn);
+    }
 }
 
-/// Documentation/admin-guide/xfs.rst, `max_atomic_write`: the size that is promised for every file.
+/// Documentation/admin-guide/xfs.rst, `max_atomic_write`: the size that is promised for every file, from a
+/// block of the file system on.
 #[test]
 fn a_directory_on_xfs_answers_by_its_mount_option() {
-    for (options, expected) in [("rw,max_atomic_write=16k", "yyynn"), ("rw", "uuuuu")] {
+    for (options, block, expected, layer) in [
+        ("rw,max_atomic_write=16k", 4096, "yyynn", "nvme0n1"),
+        ("rw,max_atomic_write=64k", 16384, "nnyyy", "xfs /srv"),
+        ("rw", 4096, "uuuuu", "xfs /srv"),
+    ] {
         let mut machine = Machine::new();
         nvme(&mut machine, 1, 0);
         machine.mount("/srv", "8:1", "xfs", "/dev/nvme0n1", options);
+        machine.tree.put_write_limits("/srv", WriteLimits { block, untorn: None });
         let path = machine.survey("/srv");
-        answers(&path, expected, if options == "rw" { "xfs /srv" } else { "nvme0n1" });
+        answers(&path, expected, layer);
+        let is_conditional =
+            |page: &plumb_path::UntornPage| page.needs_rwf_atomic == (page.answer == PageAnswer::Yes);
+        assert!(path.untorn.iter().all(is_conditional), "{:#?}", path.untorn);
+    }
+}
+
+/// NVM Command Set 1.0, figure 97: NAWUPF counts if NSFEAT bit 1 is set, and 0 in it stands for AWUPF; no
+/// write over a multiple of NABSPF plus one is whole. drivers/nvme/host/core.c: boundaries at an offset
+/// (NABO) leave single blocks.
+#[test]
+fn a_drive_declares_its_own_limits_or_those_of_its_controller() {
+    struct Fields {
+        has_own: bool,
+        nawupf: u16,
+        nabo: u16,
+        nabspf: u16,
+        awupf: u16,
+    }
+    let fields = |has_own, nawupf, nabo, nabspf, awupf| Fields { has_own, nawupf, nabo, nabspf, awupf };
+    for (fields, largest) in [
+        (fields(true, 3, 0, 0, 15), "16 KiB"),
+        (fields(true, 0, 0, 0, 7), "32 KiB"),
+        (fields(false, 3, 0, 0, 1), "8 KiB"),
+        (fields(true, 15, 0, 1, 0), "8 KiB"),
+        (fields(true, 15, 1, 15, 0), "4 KiB"),
+    ] {
+        let mut machine = Machine::new();
+        nvme(&mut machine, 1, 0);
+        let mut controller = vec![0_u8; 4096];
+        controller[528..530].copy_from_slice(&fields.awupf.to_le_bytes());
+        machine.probe.put("nvme0n1", Request::NvmeIdentifyController, Ok(controller));
+        let mut namespace = vec![0_u8; 4096];
+        namespace[24] = if fields.has_own { 1 << 1 } else { 0 };
+        for (at, value) in [(36, fields.nawupf), (42, fields.nabo), (44, fields.nabspf)] {
+            namespace[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        namespace[130] = 12;
+        machine.probe.put("nvme0n1", Request::NvmeIdentifyNamespace, Ok(namespace));
+        let path = machine.survey("nvme0n1");
+        let finding = path.findings.iter().find(|finding| finding.id == "untorn-lost-above");
+        let sentence = &finding.unwrap_or_else(|| panic!("{:#?}", path.findings)).sentence;
+        assert!(sentence.contains(&format!("writes of {largest} are not torn")), "{sentence}");
+    }
+}
+
+/// A layer of which nothing is known neither keeps a page whole nor tears it for certain.
+#[test]
+fn an_unknown_layer_is_not_known() {
+    let mut machine = Machine::new();
+    machine.tree.put_text(LINUX, "6.16.0\n");
+    machine.mount("/srv", "0:50", "ext4", "/dev/none", "rw");
+    file(&mut machine, "/elsewhere/db", "0:51", units(4096, 65536, 0), 4096);
+    let path = machine.survey("/elsewhere/db");
+    assert!(
+        !path.untorn.is_empty() && path.untorn.iter().all(|page| page.answer == PageAnswer::Unknown),
+        "{path:#?}"
+    );
+    assert!(path.untorn.iter().all(|page| page.cached.answer == PageAnswer::Unknown), "{:#?}", path.untorn);
+}
+
+const UUID: &str = "11111111-2222-3333-4444-555555555555";
+
+/// btrfs on a SCSI disk with a volatile cache, with a file `db`, and one whose attributes cannot be read.
+fn btrfs(options: &str) -> Machine {
+    let mut machine = Machine::new();
+    machine.scsi("sda", "mpt3sas", WB, true);
+    machine.tree.put_text(LINUX, "6.16.0\n");
+    machine.tree.put_link(&format!("/sys/fs/btrfs/{UUID}/devices/sda"), "/sys/class/block/sda");
+    machine.tree.put_text(&format!("/sys/fs/btrfs/{UUID}/sectorsize"), "4096\n");
+    machine.mount("/srv", "0:30", "btrfs", "/dev/sda", options);
+    file(&mut machine, "/srv/db", "0:30", None, 4096);
+    machine.tree.put_attributes("/srv/db", Attributes::default());
+    file(&mut machine, "/srv/closed", "0:30", None, 4096);
+    machine
+}
+
+/// A switch to a new copy that survives while the copy does not tears the page: flushes have to reach the
+/// drive (`nobarrier` of btrfs; fs/btrfs/disk-io.c, `barrier_all_devices`), and a crash must not damage the
+/// parity beside it (btrfs(5), RAID56 status).
+#[test]
+fn a_replaced_page_needs_flushes_below() {
+    let first = |machine: &Machine| {
+        let path = machine.survey("/srv/db");
+        let page = path.untorn[0].clone();
+        (page.answer, page.cached.answer, page.layer.unwrap(), page.because)
+    };
+    let (answer, cached, layer, _) = first(&btrfs("rw,nobarrier"));
+    assert_eq!((answer, cached, &*layer), (PageAnswer::No, PageAnswer::No, "btrfs /srv"));
+    // The drive has a volatile cache, and the kernel was told that it has none: the disk is the cause.
+    let mut machine = btrfs("rw");
+    let sda = canonical(&machine, "sda");
+    machine.tree.put_text(&format!("{sda}/queue/write_cache"), WT);
+    let (answer, cached, layer, because) = first(&machine);
+    assert_eq!((answer, cached, &*layer), (PageAnswer::No, PageAnswer::No, "sda"), "{because}");
+    let mut machine = btrfs("rw");
+    machine.tree.put_text(&format!("/sys/fs/btrfs/{UUID}/allocation/data/raid5/total_bytes"), "1\n");
+    let (answer, cached, layer, because) = first(&machine);
+    assert_eq!((answer, cached, &*layer), (PageAnswer::Unknown, PageAnswer::Unknown, "btrfs /srv"));
+    assert!(because.contains("raid5"), "{because}");
+    // A guest does not know what its host does with a flush.
+    let mut machine = btrfs("rw");
+    machine.guest();
+    let (answer, cached, _, because) = first(&machine);
+    assert_eq!((answer, cached), (PageAnswer::Unknown, PageAnswer::Unknown), "{because}");
+}
+
+/// drivers/block/loop.c: a loop device has no limits (no BLK_FEAT_ATOMIC_WRITES) and writes its file in its
+/// own portions, whatever the file system of the file does with each.
+#[test]
+fn a_loop_device_tears_pages_on_btrfs_too() {
+    let mut machine = btrfs("rw");
+    let block = machine.virtual_device("loop0", WB);
+    limits(&mut machine, &block, 0, 0, 0);
+    machine.tree.put_text(&format!("{block}/loop/backing_file"), "/srv/db\n");
+    let path = machine.survey("loop0");
+    // A page of one block is torn by the loop device alone.
+    answers(&path, "nnnnn", "btrfs /srv");
+    assert_eq!(path.untorn[0].layer.as_deref(), Some("loop0"), "{:#?}", path.untorn[0]);
+    is_torn_in_page_cache(&path);
+    // btrfs on a loop device replaces pages, and needs the flushes of all below it.
+    let inner = "99999999-2222-3333-4444-555555555555";
+    for (options, expected, layer) in
+        [("rw", PageAnswer::Yes, "btrfs /in"), ("rw,nobarrier", PageAnswer::No, "ext4 /low")]
+    {
+        let mut machine = Machine::new();
+        machine.scsi("sda", "mpt3sas", WB, true);
+        machine.tree.put_text(LINUX, "6.16.0\n");
+        machine.mount("/low", "8:1", "ext4", "/dev/sda", options);
+        file(&mut machine, "/low/image", "8:1", None, 4096);
+        let block = machine.virtual_device("loop0", WB);
+        machine.tree.put_text(&format!("{block}/loop/backing_file"), "/low/image\n");
+        machine.tree.put_link(&format!("/sys/fs/btrfs/{inner}/devices/loop0"), "/sys/class/block/loop0");
+        machine.tree.put_text(&format!("/sys/fs/btrfs/{inner}/sectorsize"), "4096\n");
+        machine.mount("/in", "0:30", "btrfs", "/dev/loop0", "rw");
+        file(&mut machine, "/in/db", "0:30", None, 4096);
+        machine.tree.put_attributes("/in/db", Attributes::default());
+        let page = machine.survey("/in/db").untorn[0].clone();
+        assert_eq!(
+            (page.answer, page.cached.answer, page.layer.as_deref()),
+            (expected, expected, Some(layer))
+        );
     }
 }
 
@@ -249,19 +428,6 @@ fn a_directory_on_xfs_answers_by_its_mount_option() {
 /// or attribute C blocks are overwritten, and RWF_ATOMIC is refused (no FMODE_CAN_ATOMIC_WRITE).
 #[test]
 fn btrfs_keeps_single_blocks_whole() {
-    let uuid = "11111111-2222-3333-4444-555555555555";
-    let btrfs = |options: &str| {
-        let mut machine = Machine::new();
-        machine.scsi("sda", "mpt3sas", WB, true);
-        machine.tree.put_text(LINUX, "6.16.0\n");
-        machine.tree.put_link(&format!("/sys/fs/btrfs/{uuid}/devices/sda"), "/sys/class/block/sda");
-        machine.tree.put_text(&format!("/sys/fs/btrfs/{uuid}/sectorsize"), "4096\n");
-        machine.mount("/srv", "0:30", "btrfs", "/dev/sda", options);
-        file(&mut machine, "/srv/db", "0:30", None, 4096);
-        machine.tree.put_attributes("/srv/db", Attributes::default());
-        file(&mut machine, "/srv/closed", "0:30", None, 4096);
-        machine
-    };
     // Attributes that cannot be read may hold attribute C, as those of database files often do.
     let closed = btrfs("rw").survey("/srv/closed");
     answers(&closed, "uuuuu", "btrfs /srv");
@@ -276,7 +442,8 @@ fn btrfs_keeps_single_blocks_whole() {
     answers(&machine.survey("/srv/db"), "nnnnn", "btrfs /srv");
 }
 
-/// OpenZFS: a record is written whole by one transaction group; statx gives the record of a file.
+/// OpenZFS: a record is written whole by one transaction group; statx gives the record of a file. A record
+/// needs the flushes of the drives of the pool, which the mount does not show.
 #[test]
 fn zfs_keeps_records_whole_through_the_page_cache_too() {
     let mut machine = Machine::new();
@@ -285,9 +452,15 @@ fn zfs_keeps_records_whole_through_the_page_cache_too() {
     answers(&machine.survey("/tank"), "uuuuu", "zfs /tank");
     file(&mut machine, "/tank/db", "0:40", None, 16384);
     let path = machine.survey("/tank/db");
-    answers(&path, "yyynn", "zfs /tank");
+    answers(&path, "uuunn", "zfs /tank");
+    assert!(path.untorn[2].because.contains("flush at zfs /tank is not known"), "{:#?}", path.untorn[2]);
     let cached: Vec<_> = path.untorn.iter().map(|page| page.cached.answer).collect();
-    assert_eq!(cached, [PageAnswer::Yes, PageAnswer::Yes, PageAnswer::Yes, PageAnswer::No, PageAnswer::No]);
+    let unknown = PageAnswer::Unknown;
+    assert_eq!(cached, [unknown, unknown, unknown, PageAnswer::No, PageAnswer::No]);
+    // Flushes that the module is told not to send are not there.
+    machine.tree.put_text("/sys/module/zfs/parameters/zfs_nocacheflush", "1\n");
+    let page = machine.survey("/tank/db").untorn[2].clone();
+    assert_ne!(page.answer, PageAnswer::Yes, "{page:#?}");
 }
 
 /// mm/shmem.c, fs/overlayfs/file.c, drivers/block/loop.c: none sets FMODE_CAN_ATOMIC_WRITE or limits.

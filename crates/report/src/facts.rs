@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plumb_block::SyncMethod;
+use plumb_block::{Caching, SyncMethod};
 
 use crate::document::{Environment, RunDocument, RunTarget};
 use crate::figures::FlushCount;
@@ -111,9 +111,11 @@ fn durable_figures(document: &RunDocument) -> Vec<Figure> {
         };
         figures.push(Figure::new(label, value, "", note));
     }
+    // The load of a check, as distinct from its durable writes.
     let is_direct = |target: &&RunTarget| {
-        document.job_of(target).is_some_and(|job| job.name == "write-direct")
+        document.job_of(target).is_some_and(|job| job.method.is_none() && job.caching == Caching::Direct)
             && document.is_check()
+            && target.sides.write.ios > 0
             && target.failed_because.is_none()
     };
     if let Some(target) = document.targets.iter().find(is_direct) {
@@ -243,4 +245,24 @@ fn engine(environment: &Environment) -> Option<String> {
         Some(why) => format!("{engine} (not io_uring: {why})"),
         None => engine.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn direct_writes_are_found_by_what_they_do_and_not_by_a_name() {
+        let labels = |document: &RunDocument| -> Vec<String> {
+            durable_figures(document).into_iter().map(|figure| figure.label.to_string()).collect()
+        };
+        let mut document = fixture::virtual_machine();
+        let before = labels(&document);
+        assert!(before.iter().any(|label| label == "Direct random writes"), "{before:?}");
+        for (number, job) in document.spans.iter_mut().flat_map(|span| &mut span.jobs).enumerate() {
+            job.name = format!("job {number}");
+        }
+        assert_eq!(labels(&document), before);
+    }
 }

@@ -44,11 +44,7 @@ fn direct_line(pages: &[UntornPage]) -> String {
             "Pages of {sizes}: the InnoDB doublewrite may be off if the server writes with RWF_ATOMIC: {because}. That is declared, not proved; proof: {proof}."
         ),
         (PageAnswer::Yes, Some(UntornRank::ByDesign)) => {
-            // A file system that replaces all pages does so for writes of the page cache as well.
-            let condition = match page.cached.answer {
-                PageAnswer::Yes => "",
-                _ => " if the server writes with RWF_ATOMIC",
-            };
+            let condition = if page.needs_rwf_atomic { " if the server writes with RWF_ATOMIC" } else { "" };
             format!(
                 "Pages of {sizes}: the InnoDB doublewrite may be off{condition}: {because}. That is how the file system works; proof: {proof}."
             )
@@ -62,24 +58,17 @@ fn direct_line(pages: &[UntornPage]) -> String {
 
 fn cached_line(pages: &[UntornPage]) -> String {
     let sizes = sizes(pages);
-    let layer = pages.first().and_then(|page| page.cached.layer.as_deref());
-    match pages.first().map(|page| page.cached.answer) {
-        Some(PageAnswer::Yes) => format!(
-            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL may be off: {} replaces them as one.",
-            layer.unwrap_or("the file system")
-        ),
-        Some(PageAnswer::Unknown) => {
-            format!(
-                "Pages of {sizes} through the page cache: not known whether full_page_writes of PostgreSQL may be off."
-            )
-        }
-        Some(PageAnswer::No) if layer.is_some() => format!(
-            "Pages of {sizes} through the page cache: full_page_writes of PostgreSQL must stay on: the page cache may write a page back in parts."
-        ),
-        Some(PageAnswer::No) | None => {
-            format!("Pages of {sizes} without RWF_ATOMIC: nothing keeps them whole.")
-        }
+    let Some(cached) = pages.first().map(|page| &page.cached) else { return sizes };
+    if cached.layer.is_none() {
+        return format!("Pages of {sizes} without RWF_ATOMIC: nothing keeps them whole.");
     }
+    let answer = match cached.answer {
+        PageAnswer::Yes => "full_page_writes of PostgreSQL may be off",
+        PageAnswer::Unknown => "not known whether full_page_writes of PostgreSQL may be off",
+        PageAnswer::No => "full_page_writes of PostgreSQL must stay on",
+    };
+    let because = if cached.because.is_empty() { String::new() } else { format!(": {}", cached.because) };
+    format!("Pages of {sizes} through the page cache: {answer}{because}.")
 }
 
 #[cfg(test)]
@@ -95,8 +84,13 @@ mod tests {
             layer: Some("nvme0n1".to_owned()),
             because: because.to_owned(),
             rank,
+            needs_rwf_atomic: rank == Some(UntornRank::Declared),
             proof: rank.map(|_| "power cuts".to_owned()),
-            cached: CachedPage { answer: PageAnswer::No, layer: Some("page cache".to_owned()) },
+            cached: CachedPage {
+                answer: PageAnswer::No,
+                layer: Some("page cache".to_owned()),
+                because: "it may write a page back in parts".to_owned(),
+            },
         }
     }
 
@@ -126,13 +120,12 @@ mod tests {
 
     #[test]
     fn a_copy_that_only_some_writes_get_is_said_with_its_condition() {
-        let said = |cached: PageAnswer| {
-            let mut page = page(16 << 10, PageAnswer::Yes, Some(UntornRank::ByDesign), "it copies");
-            page.cached.answer = cached;
-            direct_line(&[page])
+        let said = |needs_rwf_atomic: bool| {
+            let page = page(16 << 10, PageAnswer::Yes, Some(UntornRank::ByDesign), "it copies");
+            direct_line(&[UntornPage { needs_rwf_atomic, ..page }])
         };
         let condition = "may be off if the server writes with RWF_ATOMIC";
-        assert!(said(PageAnswer::No).contains(condition), "XFS");
-        assert!(!said(PageAnswer::Yes).contains(condition), "ZFS");
+        assert!(said(true).contains(condition), "XFS");
+        assert!(!said(false).contains(condition), "ZFS");
     }
 }

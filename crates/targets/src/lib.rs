@@ -61,7 +61,7 @@ pub use open::{open, open_all};
 pub use opened::{Opened, Route, TargetKind};
 pub use permission::{Intent, Permission};
 pub use plumb_block::Time;
-pub use simulated::seed_of;
+pub use simulated::{open_simulated, seed_of};
 pub use storage::overlap;
 pub use time::time_of;
 pub use wanted::Wanted;

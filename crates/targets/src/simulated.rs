@@ -67,6 +67,15 @@ pub(crate) fn open_all(wanted: &[(usize, Wanted)], time: &Time) -> Result<Vec<(u
     Ok(opened)
 }
 
+/// Opens a simulated drive as a target, with the handle that switches its power.
+///
+/// # Errors
+/// As [`open_all`](crate::open_all) for the name of a simulated drive.
+pub fn open_simulated(wanted: &Wanted, time: &Time) -> Result<(Opened, Handle)> {
+    let handle = make(&wanted.name, time)?;
+    Ok((describe(wanted, &handle, time)?, handle))
+}
+
 fn make(name: &Name, time: &Time) -> Result<Handle> {
     let shown = name.to_string();
     let wrong = |error: &dyn std::error::Error, remedy: &str| {

@@ -126,11 +126,8 @@ impl<'a> Session<'a> {
         let is_file = |one: &&Use| one.opened.kind == TargetKind::RegularFile;
         let file = targets.uses.iter().find(is_file).and_then(|one| one.opened.path());
         let file = file.map(|path| path.display().to_string());
-        // Where the file system replaces pages, that is of each file its own: a record size of ZFS, attribute
-        // C of btrfs. A new file says nothing of those of a database then.
-        let is_of_each_file = |page: &UntornPage| page.rank == Some(UntornRank::ByDesign);
         if let Some(Ok(path)) = file.map(|file| survey_path(&LiveTree::new(), &LiveProbe::new(), &file))
-            && !path.untorn.iter().any(is_of_each_file)
+            && holds_for_other_files(&path.untorn)
         {
             surveyed.path.untorn = path.untorn;
         }
@@ -550,4 +547,38 @@ fn is_empty(run: &SpanRun) -> bool {
 /// Returns whether a span asks for no time to measure in: it only warms up.
 fn is_unmeasured(span: &Span) -> bool {
     span.jobs.iter().all(|job| job.workload.stop.duration == Some(Stop::NO_TIME))
+}
+
+/// Returns true if the answers about a new file hold for a database beside it. Where the file system replaces
+/// pages they do not: each file has a record size of its own on ZFS, and may have attribute C on btrfs.
+fn holds_for_other_files(untorn: &[UntornPage]) -> bool {
+    untorn.iter().all(|page| page.needs_rwf_atomic || page.rank != Some(UntornRank::ByDesign))
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_path::{CachedPage, PageAnswer};
+
+    use super::*;
+
+    #[test]
+    fn answers_about_a_new_file_hold_only_where_no_file_differs() {
+        let page = |answer, rank, needs_rwf_atomic| UntornPage {
+            page_bytes: 16 << 10,
+            answer,
+            layer: Some("xfs /srv".to_owned()),
+            because: String::new(),
+            rank,
+            needs_rwf_atomic,
+            proof: None,
+            cached: CachedPage { answer: PageAnswer::No, layer: None, because: String::new() },
+        };
+        let no = page(PageAnswer::No, None, false);
+        let declared = page(PageAnswer::Yes, Some(UntornRank::Declared), true);
+        let copied = page(PageAnswer::Yes, Some(UntornRank::ByDesign), true);
+        let replaced = page(PageAnswer::Yes, Some(UntornRank::ByDesign), false);
+        assert!(holds_for_other_files(&[declared, no.clone()]), "a drive");
+        assert!(holds_for_other_files(&[copied, no.clone()]), "XFS copies for every file");
+        assert!(!holds_for_other_files(&[replaced, no]), "a record of ZFS");
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use plumb_block::{Bytes, Caching, Clock, FailureKind, Nanos, in_one_line};
 use plumb_linux::Filling;
 use plumb_load::{Event, LATENCY_EXCESS_MAX, Observer, Phase};
+use plumb_path::facts::Units;
 use plumb_targets::{Intent, Kind, Name, Opened, Route, TargetKind, Time, Wanted, open_all};
 use plumb_workload::{ByteRange, Job, Layout, Recorded, Replays, Scenario, Span, Workload, common_unit};
 
@@ -443,21 +444,15 @@ fn within(opened: &Opened, asked: &Workload) -> Result<Workload, TrialError> {
     })
 }
 
-/// Checks that a target takes the writes of a workload untorn: a power of two, within its largest unit and
-/// between its boundaries.
+/// Checks that a target takes the writes of a workload untorn.
 fn fits_untorn(one: &Opened, workload: &Workload) -> Result<(), TrialError> {
-    let info = one.device.info();
-    let (unit, boundary) = (info.atomic_unit, info.atomic_boundary);
-    let is_torn = |size: &Bytes| {
-        *size > unit
-            || !size.0.is_power_of_two()
-            || (boundary > Bytes(0) && !boundary.0.is_multiple_of(size.0))
-    };
-    match workload.blocks.write.0.iter().map(|(size, _)| size).find(|size| is_torn(size)) {
+    let units = Units::of_device(&one.device.info());
+    match workload.blocks.write.0.iter().map(|(size, _)| size).find(|size| !units.takes(size.0)) {
         Some(size) => {
-            let limits = match boundary {
-                Bytes(0) => format!("powers of two up to {unit}"),
-                boundary => format!("powers of two up to {unit} that divide {boundary}"),
+            let (least, most) = (Bytes(units.min), Bytes(units.max));
+            let limits = match Bytes(units.boundary) {
+                Bytes(0) => format!("powers of two from {least} to {most}"),
+                boundary => format!("powers of two from {least} to {most} that divide {boundary}"),
             };
             let problem =
                 format!("{} takes untorn writes of {limits}, not of {size}: change --block-size", one.shown);

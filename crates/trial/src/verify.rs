@@ -38,8 +38,10 @@ pub(crate) fn verify(
         ledger.lose_power();
     }
     let device = past_the_cache(one, clock).map_err(|error| failed(error.into()))?;
+    let begun = clock.now();
     let whole = read_back(&*device, &mut ledger, stop, progress).map_err(failed)?;
-    Ok(Found { verified: ledger.into_verified(), whole })
+    let read_back_time = clock.now().since(begun);
+    Ok(Found { verified: Verified { read_back_time, ..ledger.into_verified() }, whole })
 }
 
 /// The target past the page cache, so that not the writer's own memory is compared. Where that cannot be, or

@@ -3,6 +3,7 @@
 mod ceph_osd_hdd;
 mod dbf_update;
 mod defrag;
+mod desktop;
 mod etcd_wal;
 mod file_set;
 mod pg_wal;
@@ -44,6 +45,7 @@ pub(crate) enum ProgramName {
     Unpack,
     Copy,
     Defrag,
+    Desktop,
 }
 
 impl ProgramName {
@@ -61,6 +63,7 @@ impl ProgramName {
             Self::Unpack => Box::new(rounds::Rounds::unpack(setting)),
             Self::Copy => Box::new(rounds::Rounds::copy(setting)),
             Self::Defrag => Box::new(defrag::Defrag::new(setting)),
+            Self::Desktop => Box::new(desktop::Desktop::new(setting)),
         }
     }
 }
@@ -95,8 +98,8 @@ pub fn find(typed: &str) -> Result<(&'static Profile, &'static Variant), Error> 
 /// Returns a hint for those who ask for a benchmark that nobody can run any more.
 fn hint(name: &str) -> &'static str {
     if name.to_ascii_lowercase().starts_with("winbench") {
-        "; WinBench 99's score cannot be had any more, and none of these is equivalent to it: copy, save, unpack and \
-         defrag do what desktop programs do, under names of their own"
+        "; WinBench 99's score cannot be had any more, and none of these is equivalent to it: desktop, copy, save, \
+         unpack and defrag do what desktop programs do, under names of their own"
     } else {
         ""
     }

@@ -35,7 +35,7 @@ fn every_profile_says_what_it_is() {
             assert!(!matches!(profile.work, Work::Blocks(_)));
         }
     }
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 18);
 }
 
 #[test]

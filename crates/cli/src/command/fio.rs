@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<Exit> {
         read_file: &files::read_or_stdin,
         environment: &|name| std::env::var(name).ok(),
         target_size: &target_size,
+        is_file: &is_file,
     };
     let invocation = fio::parse(&arguments, &machine, &surroundings).map_err(usage)?;
     if invocation.output.show_command {
@@ -106,6 +107,12 @@ fn make_folders(scenario: &Scenario) -> Result<(), Refusal> {
         })?;
     }
     Ok(())
+}
+
+/// Returns true if a target is a regular file, or would be made as one.
+fn is_file(name: &str) -> bool {
+    let path = Path::new(name);
+    matches!(Name::parse(name), Ok(Name::Path(_))) && (path.is_file() || !path.exists())
 }
 
 /// Takes the clean pages of all files out of the page cache, as fio does before it begins. A file that cannot

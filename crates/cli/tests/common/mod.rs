@@ -10,7 +10,10 @@ use plumb_testkit::schema::Schema;
 
 /// The program under test.
 pub(crate) fn plumb() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_plumb"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plumb"));
+    // Tests wait for phases that take less than the time between two lines.
+    command.env("PLUMB_PROGRESS", "all");
+    command
 }
 
 /// A directory on the storage where cargo builds, which is a disk rather than memory on most machines.

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumb_application::{self as application, Directory, Limits};
 use plumb_block::{
-    Bytes, Clock, DeviceCounters, FailureKind, FileStore, Nanos, StorageCounters, Time, VirtualClock,
-    in_one_line,
+    Bytes, Clock, DeviceCounters, FailureKind, FileStore, Nanos, Time, VirtualClock, in_one_line,
 };
 use plumb_dialect::native::{Words, write};
 use plumb_linux::FileOptions;
@@ -15,8 +14,9 @@ use plumb_load::{LoadOutcome, Observer};
 use plumb_measure::{Out, SeriesPoint};
 use plumb_report::RunDocument;
 use plumb_report::document::ComparisonDocument;
+use plumb_sim::Handle;
 use plumb_sim::files::{Host, SimulatedFiles};
-use plumb_targets::{Intent, Name, Opened, Wanted, open_all};
+use plumb_targets::{Intent, Name, Opened, Wanted, open_all, open_simulated};
 use plumb_trial::{Context, Request, Trial, TrialEnded, TrialError, run};
 use plumb_workload::Scenario;
 
@@ -235,14 +235,16 @@ impl<'a> Bench<'a> {
 
     /// Makes an empty file system on a simulated drive, with the clock and the counters of that.
     pub(super) fn files(&self, drive: &str, host: Host) -> Result<SimulatedPlace, TrialError> {
-        let (opened, time) = self.open(drive, Bytes(0))?;
-        let (Time::Virtual(clock), Some(counters)) = (time, opened.counters.clone()) else {
-            let problem = format!("{drive} is not a simulated drive with counters");
+        let name = Name::parse(drive)?;
+        let Time::Virtual(clock) = plumb_targets::time_of(std::slice::from_ref(&name), self.context.clock)
+        else {
+            let problem = format!("{drive} is not a simulated drive");
             return Err(TrialError::of(FailureKind::Failed, problem));
         };
-        let files =
-            SimulatedFiles::new(Arc::clone(&opened.device), &clock, host).map_err(|error| failed(&error))?;
-        Ok(SimulatedPlace { files, clock, counters })
+        let wanted = Wanted { name, intent: Intent::WRITE, options: FileOptions::write_direct() };
+        let (opened, handle) = open_simulated(&wanted, &Time::Virtual(Arc::clone(&clock)))?;
+        let files = SimulatedFiles::new(opened.device, &clock, host).map_err(|error| failed(&error))?;
+        Ok(SimulatedPlace { files, clock, handle })
     }
 
     /// Runs a profile on files of a simulated drive; what it measured, and what reached the drive,
@@ -270,13 +272,22 @@ impl<'a> Bench<'a> {
 pub(super) struct SimulatedPlace {
     pub(super) files: SimulatedFiles,
     clock: Arc<VirtualClock>,
-    counters: Arc<dyn StorageCounters>,
+    handle: Handle,
 }
 
 impl SimulatedPlace {
     /// Reads what reached the drive until now.
     pub(super) fn drive(&self) -> plumb_block::Result<DeviceCounters> {
-        Ok(self.counters.read()?.devices.into_iter().next().unwrap_or_default())
+        Ok(self.handle.counters().read()?.devices.into_iter().next().unwrap_or_default())
+    }
+
+    /// Cuts the power of the drive, and returns the logical blocks that it loses although a flush or FUA that
+    /// covered them was answered.
+    pub(super) fn synced_blocks_lost_by_cut(&self) -> u64 {
+        self.handle.with(|drive, now| {
+            drive.cut_power(now);
+            drive.last_cut().map_or(0, |report| report.promised_lost_blocks)
+        })
     }
 
     pub(super) fn now(&self) -> Nanos {

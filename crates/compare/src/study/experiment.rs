@@ -161,6 +161,8 @@ pub(super) fn profile(bench: &mut Bench<'_>, of: &Profile, drive: &str) -> Resul
         ("mean", measured.transactions.as_ref().and_then(|of| of.latency.summary()).map(|of| of.mean)),
         ("flushes", flushes),
         ("flushes_each", flushes.map(|flushes| flushes / chosen.transactions as f64)),
+        // The cut comes last: it ends the drive.
+        ("synced_blocks_lost", Some(place.synced_blocks_lost_by_cut() as f64)),
     ]))
 }
 

@@ -408,7 +408,9 @@ mod tests {
                 fixed.split(' ').chain(load.between.keys().map(String::as_str)).collect()
             }
             Work::Compare(_) => vec!["ratio", "first_over_later", "said"],
-            Work::Profile(_) => "per_second syncs_each mean flushes flushes_each".split(' ').collect(),
+            Work::Profile(_) => {
+                "per_second syncs_each mean flushes flushes_each synced_blocks_lost".split(' ').collect()
+            }
             Work::Passes(_) => {
                 let fixed = "seconds operations application_iops device_ios device_iops device_io_bytes \
                     application_bytes device_bytes dirty_bytes under_way_bytes absorbed_bytes";

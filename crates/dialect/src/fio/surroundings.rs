@@ -13,4 +13,6 @@ pub struct Surroundings<'a> {
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// How large a target is now; `None` if it is missing or of no known size. Percents of a size need it.
     pub target_size: &'a dyn Fn(&str) -> Option<Bytes>,
+    /// Returns true if a target is a regular file, or is missing and would be made as one.
+    pub is_file: &'a dyn Fn(&str) -> bool,
 }

@@ -97,7 +97,7 @@ pub(super) fn look(
     let flags = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN | WRITE_ATOMIC;
     let stat =
         rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).map_err(|errno| failed(errno.into()))?;
-    let untorn = options.opening.untorn.then(|| largest_untorn(&stat, name)).transpose()?;
+    let untorn = options.opening.untorn.then(|| untorn_units(&stat, name)).transpose()?;
     let mut limits = match kind {
         TargetKind::BlockDevice => {
             let queue = QueueLimits::read(sys, stat.stx_rdev_major, stat.stx_rdev_minor);
@@ -111,17 +111,19 @@ pub(super) fn look(
             of_file(name, &stat, queue, options)?
         }
     };
-    if let Some(unit) = untorn {
-        limits.info.atomic_unit = unit;
+    if let Some((smallest, largest)) = untorn {
+        limits.info.atomic_unit_min = smallest;
+        limits.info.atomic_unit = largest;
     }
     Ok(limits)
 }
 
-/// Returns the largest untorn write to a file or device, by statx(2).
-fn largest_untorn(stat: &Statx, name: &str) -> Result<Bytes> {
+/// Returns the smallest and the largest untorn write to a file or device, by statx(2).
+fn untorn_units(stat: &Statx, name: &str) -> Result<(Bytes, Bytes)> {
     let is_known = StatxFlags::from_bits_retain(stat.stx_mask).contains(WRITE_ATOMIC);
+    let bytes = |unit: u32| Bytes(u64::from(unit));
     match stat.stx_atomic_write_unit_max {
-        unit if is_known && unit > 0 => Ok(Bytes(u64::from(unit))),
+        largest if is_known && largest > 0 => Ok((bytes(stat.stx_atomic_write_unit_min), bytes(largest))),
         _ => Err(Error::new(ErrorKind::Unsupported, "write untorn to", name).because(
             "the kernel takes no untorn writes there (RWF_ATOMIC: it takes Linux 6.11 for block devices, 6.13 for ext4 and \
              xfs, and a drive that declares them); `plumb survey` of the file says which layer is the cause",

@@ -214,7 +214,7 @@ pub(super) fn holder(flow: &Flow<'_>, index: usize) -> String {
 
 /// Marks the nodes at or below `index` that a flush there is meant for; for an adapter, also the disks
 /// directly above it.
-fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
+pub(super) fn below_all(flow: &Flow<'_>, index: usize) -> Vec<bool> {
     let count = flow.nodes().count();
     let mut reached = vec![false; count];
     // The log is the only part below a write-back cache that is not flushed.

@@ -7,6 +7,7 @@
 //! switch may survive and the page not. What a drive declares is not proof.
 
 use super::Flow;
+use super::durable::below_all;
 use super::finding::{Found, Those};
 use crate::facts::{Mark, Node, Units, Untorn};
 use crate::finding::Severity;
@@ -20,8 +21,13 @@ pub const PAGE_SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10
 const PROOF_OF_DRIVE: &str = "power cuts while pages are overwritten, each page checked afterwards";
 /// Proof of a claim that rests on how a file system works.
 const PROOF_OF_FILE_SYSTEM: &str = "power cuts of a simulated drive under this file system (`plumb prove app`), each page checked afterwards";
-/// A way to learn more.
-const PROOF_OF_UNKNOWN: &str = "name a file of the database in place of its directory, as root";
+/// A way to learn more where the file system says it of files.
+const PROOF_OF_DIRECTORY: &str = "name a file of the database in place of its directory, as root";
+/// A way to learn more elsewhere.
+const PROOF_OF_UNKNOWN: &str =
+    "cut the power while pages are overwritten, and check each page afterwards (`plumb prove writer`)";
+/// Reason why the page cache keeps no page whole.
+const PAGE_CACHE: &str = "the page cache may write a page back in parts";
 
 /// Judgement of one layer about one page size.
 enum Verdict {
@@ -63,7 +69,8 @@ pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
         Untorn::Torn { .. } => Some(known(0, 0)),
         Untorn::Units(units) | Untorn::File { units, .. } => Some(known(units.min, units.max)),
         Untorn::CopyOnWrite { block } => Some(known(0, *block)),
-        Untorn::Directory { why, .. } | Untorn::Unknown { why } => Some(unknown(why)),
+        Untorn::Directory { least: Some(least), most: Some(most), .. } => Some(known(*least, *most)),
+        Untorn::Directory { why, .. } | Untorn::Unknown { why, .. } => Some(unknown(why)),
     }
 }
 
@@ -71,12 +78,14 @@ pub(super) fn of_layer(node: &Node) -> Option<LayerUntorn> {
 pub(super) fn lost_above(flow: &Flow<'_>) -> Option<Found> {
     let declares = |node: &Node| {
         node.marks.iter().find_map(|mark| match mark {
-            Mark::DeclaresUntorn { bytes } => Some(*bytes),
+            Mark::DeclaresUntorn { units } => Some(*units),
             _ => None,
         })
     };
-    let largest =
-        |node: &Node| PAGE_SIZES.iter().filter(|page| declares(node) >= Some(**page)).max().copied();
+    let largest = |node: &Node| {
+        let units = declares(node)?;
+        PAGE_SIZES.into_iter().filter(|page| units.takes(*page)).max()
+    };
     let drives = Those::of(flow, |_, node| largest(node).is_some());
     let page = drives.nodes.iter().filter_map(|node| largest(node)).min()?;
     let answer = answer(flow, page);
@@ -134,7 +143,7 @@ impl<'a> Account<'a> {
 /// Returns true if no layer below the node changes the answer: what it does with a page does not depend on
 /// them, or cannot be told from them.
 fn decides(node: &Node) -> bool {
-    matches!(node.untorn, Untorn::CopyOnWrite { .. } | Untorn::Directory { by_copy: true, .. })
+    matches!(node.untorn, Untorn::CopyOnWrite { .. } | Untorn::Directory { by_copy: true, most: None, .. })
         || node.kind == LayerKind::Zfs
 }
 
@@ -145,34 +154,46 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
         layer: node.map(|node| node.name.clone()),
         because,
         rank,
+        needs_rwf_atomic: false,
         proof: proof.map(str::to_owned),
         cached: cached(flow, page),
     };
     let by_design = |node: &Node, because: String| match not_ordered(flow, node) {
-        Some((answer, why)) => answered(answer, Some(node), why, None, None),
+        Some(NotOrdered { answer, layer, because }) => {
+            let proof = (answer == PageAnswer::Unknown).then_some(PROOF_OF_UNKNOWN);
+            answered(answer, Some(layer), because, None, proof)
+        }
         None => {
             let rank = Some(UntornRank::ByDesign);
             answered(PageAnswer::Yes, Some(node), because, rank, Some(PROOF_OF_FILE_SYSTEM))
         }
     };
+    let with_rwf_atomic =
+        |page: UntornPage| UntornPage { needs_rwf_atomic: page.answer == PageAnswer::Yes, ..page };
     let replaced = |node: &Node| format!("{} writes a page elsewhere and then switches to it", node.place());
     let copied = |node: &Node| {
         format!("{} copies a page that is written so, and then switches to the copy", node.place())
     };
     let declared = |node: &Node| {
         let because = format!("{} declares it, and every layer above passes it on as one", node.name);
-        answered(PageAnswer::Yes, Some(node), because, Some(UntornRank::Declared), Some(PROOF_OF_DRIVE))
+        let rank = Some(UntornRank::Declared);
+        with_rwf_atomic(answered(PageAnswer::Yes, Some(node), because, rank, Some(PROOF_OF_DRIVE)))
     };
     let account = Account::new(flow, page);
     match (account.replaced, account.promised, account.torn, account.unknown) {
         (Some(node), ..) => by_design(node, replaced(node)),
         (_, Some((node, true)), torn, unknown) if torn.is_some() || unknown.is_some() => {
-            by_design(node, copied(node))
+            with_rwf_atomic(by_design(node, copied(node)))
         }
         (_, Some((node, _)), ..) => declared(account.declared.unwrap_or(node)),
         (_, _, Some((node, why)), _) => answered(PageAnswer::No, Some(node), why, None, None),
         (_, _, None, Some((node, why))) => {
-            answered(PageAnswer::Unknown, Some(node), why, None, Some(PROOF_OF_UNKNOWN))
+            let is_told_of_files = matches!(
+                node.untorn,
+                Untorn::Directory { .. } | Untorn::Unknown { is_told_of_files: true, .. }
+            );
+            let proof = if is_told_of_files { PROOF_OF_DIRECTORY } else { PROOF_OF_UNKNOWN };
+            answered(PageAnswer::Unknown, Some(node), why, None, Some(proof))
         }
         (None, None, None, None) => match account.declared {
             Some(node) => declared(node),
@@ -184,45 +205,76 @@ fn answer(flow: &Flow<'_>, page: u64) -> UntornPage {
     }
 }
 
-/// Returns the answer, with its reason, where the switch of a file system to a new copy may survive a power
-/// cut and the copy not; `None` where flushes keep the order.
-fn not_ordered(flow: &Flow<'_>, node: &Node) -> Option<(PageAnswer, String)> {
-    let drops =
-        |(index, other): (usize, &Node)| other.name == node.name && flow.flush(index) == Flush::Dropped;
-    if flow.nodes().any(drops) {
-        let why = format!(
-            "{} switches to a new copy of a page, but flushes are dropped: the copy may be lost and the switch kept",
-            node.place()
+/// Why the switch of a file system to a new copy may survive a power cut, and the copy not.
+struct NotOrdered<'a> {
+    /// No, or not known.
+    answer: PageAnswer,
+    /// The layer that is the cause.
+    layer: &'a Node,
+    because: String,
+}
+
+/// Returns why the switch of the file system `node` to a new copy may survive and the copy not; `None` where
+/// flushes reach everything below it.
+fn not_ordered<'a>(flow: &Flow<'a>, node: &'a Node) -> Option<NotOrdered<'a>> {
+    let (index, _) = flow.nodes().find(|(_, other)| other.name == node.name)?;
+    let below = below_all(flow, index);
+    let first = |fate| {
+        flow.nodes().find(|(place, _)| below[*place] && flow.flush(*place) == fate).map(|(_, layer)| layer)
+    };
+    let place = node.place();
+    if let Some(layer) = first(Flush::Dropped) {
+        let because = format!(
+            "{place} switches to a new copy of a page, but {} drops flushes: the copy may be lost and the switch kept",
+            layer.name
         );
-        return Some((PageAnswer::No, why));
+        return Some(NotOrdered { answer: PageAnswer::No, layer, because });
     }
     let parity = node.marks.iter().find_map(|mark| match mark {
         Mark::BtrfsParity { what } => Some(what),
         _ => None,
-    })?;
-    Some((PageAnswer::Unknown, format!("{} has {parity}, whose parity a power cut may damage", node.place())))
+    });
+    let (layer, because) = match (parity, first(Flush::Unknown)) {
+        (Some(what), _) => (node, format!("{place} has {what}, whose parity a power cut may damage")),
+        (None, Some(layer)) => {
+            let because = format!(
+                "{place} switches to a new copy of a page, which needs flushes, and what becomes of a flush at {} is \
+                 not known",
+                layer.name
+            );
+            (layer, because)
+        }
+        (None, None) => return None,
+    };
+    Some(NotOrdered { answer: PageAnswer::Unknown, layer, because })
 }
 
 /// Returns the answer for a program that writes through the page cache. It writes back what is dirty, in any
 /// portions; a page stays whole only if the topmost file system replaces it as one block.
 fn cached(flow: &Flow<'_>, page: u64) -> CachedPage {
-    let says = |node: &&Node| node.kind != LayerKind::PageCache && node.untorn != Untorn::Passes;
-    let Some(first) = flow.nodes().map(|(_, node)| node).find(says) else {
-        return CachedPage { answer: PageAnswer::No, layer: None };
-    };
-    let answer = match first.untorn {
-        Untorn::CopyOnWrite { block } if block >= page => {
-            not_ordered(flow, first).map_or(PageAnswer::Yes, |(answer, _)| answer)
-        }
-        // The file system may replace the page or not.
-        Untorn::Unknown { .. } if matches!(first.kind, LayerKind::Zfs | LayerKind::FileSystem) => {
-            PageAnswer::Unknown
-        }
-        _ => PageAnswer::No,
-    };
     let cache = flow.nodes().map(|(_, node)| node).find(|node| node.kind == LayerKind::PageCache);
-    let layer = if answer == PageAnswer::No { cache } else { Some(first) };
-    CachedPage { answer, layer: layer.map(|node| node.name.clone()) }
+    let torn = CachedPage {
+        answer: PageAnswer::No,
+        layer: cache.map(|node| node.name.clone()),
+        because: PAGE_CACHE.to_owned(),
+    };
+    let says = |node: &&Node| node.kind != LayerKind::PageCache && node.untorn != Untorn::Passes;
+    let Some(first) = flow.nodes().map(|(_, node)| node).find(says) else { return torn };
+    let answered =
+        |answer, layer: &Node, because| CachedPage { answer, layer: Some(layer.name.clone()), because };
+    match &first.untorn {
+        Untorn::CopyOnWrite { block } if *block >= page => match not_ordered(flow, first) {
+            Some(NotOrdered { answer, layer, because }) => answered(answer, layer, because),
+            None => answered(PageAnswer::Yes, first, format!("{} replaces them as one", first.name)),
+        },
+        // The file system may replace the page or not.
+        Untorn::Unknown { why, .. }
+            if matches!(first.kind, LayerKind::Zfs | LayerKind::FileSystem | LayerKind::Unknown) =>
+        {
+            answered(PageAnswer::Unknown, first, why.clone())
+        }
+        _ => torn,
+    }
 }
 
 fn judge(node: &Node, page: u64) -> Verdict {
@@ -232,7 +284,7 @@ fn judge(node: &Node, page: u64) -> Verdict {
         }
         Untorn::Passes => Verdict::Silent,
         Untorn::Torn { why } => Verdict::Torn(why.clone()),
-        Untorn::Unknown { why } => Verdict::Unknown(why.clone()),
+        Untorn::Unknown { why, .. } => Verdict::Unknown(why.clone()),
         Untorn::CopyOnWrite { block } if *block >= page => Verdict::Replaced,
         Untorn::CopyOnWrite { block } => Verdict::Torn(format!(
             "{} replaces {} at a time, so a page of {} may become durable in parts",
@@ -244,6 +296,13 @@ fn judge(node: &Node, page: u64) -> Verdict {
         Untorn::Units(units) => Verdict::Torn(short_of(&node.name, units, page)),
         Untorn::File { units, by_copy } if units.takes(page) => Verdict::Promised { by_copy: *by_copy },
         Untorn::File { units, .. } => Verdict::Torn(short_of(node.place(), units, page)),
+        Untorn::Directory { least: Some(least), most: Some(most), .. } => {
+            let units = Units { min: *least, max: *most, boundary: 0 };
+            match units.takes(page) {
+                true => Verdict::Promised { by_copy: true },
+                false => Verdict::Torn(short_of(node.place(), &units, page)),
+            }
+        }
         Untorn::Directory { least: Some(least), .. } if *least == page => Verdict::Whole,
         Untorn::Directory { least: Some(least), .. } if *least > page => {
             Verdict::Torn(format!("{} writes blocks of {}", node.place(), kib(*least)))

@@ -3,7 +3,7 @@
 use plumb_linux::tree::DeviceNumber;
 
 use super::surveyor::Surveyor;
-use crate::facts::{KernelFua, KernelView, Mark, Node};
+use crate::facts::{KernelFua, KernelView, Mark, Node, Untorn};
 use crate::model::{Cache, LayerKind};
 
 /// Where a device is in /sys, and what is in its directory.
@@ -174,6 +174,7 @@ fn unseen(name: &str, looked_at: &str) -> Node {
     let mut node = Node::new(LayerKind::Unknown, name);
     node.cache = Cache::Unknown;
     node.queue = KernelView::Unknown;
+    node.untorn = Untorn::unknown(format!("{name} is not visible in /sys from here"));
     node.saw(looked_at, "not there", "nothing is known about this device");
     node.mark(Mark::Unseen { what: format!("{name} is not visible in /sys from here") });
     node

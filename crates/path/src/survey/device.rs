@@ -83,11 +83,11 @@ fn device(kind: LayerKind, name: &str, info: &DeviceInfo, source: &str) -> Node 
     };
     node.cache = cache;
     node.saw(source, value, means);
-    let (unit, boundary) = (info.atomic_unit.0, info.atomic_boundary.0);
-    node.untorn = Untorn::Units(Units { min: info.logical_block.0, max: unit, boundary });
+    let units = Units::of_device(info);
+    node.untorn = Untorn::Units(units);
     node.saw(
         source,
-        format!("atomic unit {unit}, boundary {boundary}"),
+        format!("atomic unit {}, boundary {}", units.max, units.boundary),
         "the largest write that a power cut does not tear, and the boundaries that it must not cross, in bytes",
     );
     node.fua = if info.fua_native { KernelFua::Yes } else { KernelFua::No };

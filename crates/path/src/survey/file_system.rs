@@ -7,7 +7,7 @@ use super::mounts::{MOUNTINFO, attached_drive};
 use super::network;
 use super::surveyor::Surveyor;
 use super::write_back_cache::config_of;
-use crate::facts::{Mark, Node};
+use crate::facts::{Mark, Node, Untorn};
 use crate::model::{Cache, LayerKind};
 
 /// A directory for each mounted file system that the driver of ext4 serves, in all mount namespaces.
@@ -60,6 +60,7 @@ impl Surveyor<'_> {
             let mut node = Node::new(LayerKind::Unknown, &name);
             node.cache = Cache::Unknown;
             node.saw(MOUNTINFO, "not there", "nothing is known about this file system");
+            node.untorn = Untorn::unknown(format!("nothing is known about {name}"));
             let what = format!(
                 "no mount table that can be read shows the {name} (root sees those of other mount namespaces)"
             );

@@ -75,19 +75,21 @@ impl<'a> Surveyor<'a> {
         let name = node.name.clone();
         let reply = self.probe.ask(ProbedDevice { name: &name, number }, request);
         match reply {
-            Err(Refusal::Denied) => {
-                let question = format!("{name}: {what}");
-                node.mark(match self.is_root() {
-                    true => Mark::RefusedToRoot { question },
-                    false => Mark::NeedsRoot { question },
-                });
-            }
+            Err(Refusal::Denied) => node.mark(self.refused(format!("{name}: {what}"))),
             Err(refusal) if refusal != Refusal::NotRecorded && !refusal.is_unsupported_by_device() => {
                 node.saw(format!("{what} of {name}"), refusal.to_string(), "the question was not answered");
             }
             _ => {}
         }
         reply
+    }
+
+    /// Returns the mark of a question that the kernel does not answer to this user.
+    pub(super) fn refused(&self, question: String) -> Mark {
+        match self.is_root() {
+            true => Mark::RefusedToRoot { question },
+            false => Mark::NeedsRoot { question },
+        }
     }
 
     /// Builds the node called `name` with `build`, unless it is there already or leads back to itself.

@@ -49,7 +49,7 @@ impl Surveyor<'_> {
         let Some(max) = number("unit_max") else {
             node.untorn = match self.is_before(DEVICES_FROM) {
                 true => Untorn::Torn { why: "Linux before 6.11 has no untorn writes".to_owned() },
-                false => Untorn::Unknown { why: format!("{file} cannot be read") },
+                false => Untorn::unknown(format!("{file} cannot be read")),
             };
             return;
         };
@@ -91,19 +91,13 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Reads what an NVMe drive declares. NVM Command Set 1.0, Identify Namespace: of the namespace if its
-    /// NSFEAT bit 1 says so, else of the controller (`nvme_configure_atomic_write` in
-    /// drivers/nvme/host/core.c).
+    /// Reads what an NVMe drive declares of one namespace.
     pub(super) fn untorn_nvme(&self, node: &mut Node, place: &Place, controller: &[u8]) {
         let what = "NVMe Identify Namespace";
         let reply = self.ask(node, place.number, Request::NvmeIdentifyNamespace, what);
         let Some(namespace) = reply.ok().and_then(|bytes| nvme::namespace(&bytes)) else { return };
         let awupf = nvme::atomic_write_unit_power_fail(controller);
-        let blocks = match namespace.atomic {
-            Some(own) => u64::from(own.power_fail) + 1,
-            None => awupf.map_or(1, |awupf| u64::from(awupf) + 1),
-        };
-        let bytes = blocks.saturating_mul(namespace.block_bytes);
+        let block = namespace.block_bytes;
         if let Some(own) = namespace.atomic {
             node.saw(
                 "NVMe Identify Namespace bytes 34 to 45",
@@ -116,7 +110,7 @@ impl Surveyor<'_> {
                     own.boundary_offset,
                     own.boundary_power_fail
                 ),
-                "limits of untorn writes of this namespace, in blocks, one less",
+                "limits of untorn writes of this namespace, in blocks, one less; NAWUPF=0 stands for AWUPF",
             );
         }
         if let Some(awupf) = awupf {
@@ -126,7 +120,7 @@ impl Surveyor<'_> {
                 "the largest write that a power cut does not tear, in blocks, one less",
             );
         }
-        node.mark(Mark::DeclaresUntorn { bytes });
+        node.mark(Mark::DeclaresUntorn { units: nvme_units(block, namespace.atomic, awupf.unwrap_or(0)) });
     }
 
     /// Says what a file system makes of untorn writes, before it is known which file is meant.
@@ -135,7 +129,8 @@ impl Surveyor<'_> {
         node.untorn = match (node.kind, mount.kind.as_str()) {
             (LayerKind::Tmpfs, _) => torn("a file system in memory keeps nothing"),
             (LayerKind::Zfs, _) => {
-                Untorn::Unknown { why: "the record size of ZFS is seen of a file only: name one".to_owned() }
+                let why = "the record size of ZFS is seen of a file only: name one".to_owned();
+                Untorn::Unknown { why, is_told_of_files: true }
             }
             (LayerKind::FileSystem, "btrfs") => self.untorn_btrfs(node, mount),
             (LayerKind::FileSystem, "ext4" | "xfs") if self.is_before(FILES_FROM) => {
@@ -145,13 +140,13 @@ impl Surveyor<'_> {
                 torn("with data=journal direct writes go through the page cache")
             }
             (LayerKind::FileSystem, "ext4") => {
-                Untorn::Directory { least: None, why: name_a_file("ext4"), by_copy: false }
+                Untorn::Directory { least: None, most: None, why: name_a_file("ext4"), by_copy: false }
             }
             (LayerKind::FileSystem, "xfs") => self.untorn_xfs(node, mount),
             (LayerKind::FileSystem, "bcachefs") => {
-                Untorn::Unknown { why: "bcachefs promises nothing about the parts of a write".to_owned() }
+                Untorn::unknown("bcachefs promises nothing about the parts of a write")
             }
-            (LayerKind::Unknown, _) => Untorn::Passes,
+            (LayerKind::Unknown, kind) => Untorn::unknown(format!("nothing is known of writes to {kind}")),
             (_, kind) => Untorn::Torn { why: format!("{kind} takes no untorn writes") },
         };
     }
@@ -173,28 +168,23 @@ impl Surveyor<'_> {
                 node.saw(file, block.to_string(), "each block is written elsewhere, and switched to as one");
                 Untorn::CopyOnWrite { block }
             }
-            None => Untorn::Unknown { why: format!("{file} cannot be read") },
+            None => Untorn::unknown(format!("{file} cannot be read")),
         }
     }
 
-    /// The option `max_atomic_write` is what XFS promises for every file (Documentation/admin-guide/xfs.rst).
+    /// The option `max_atomic_write` is what XFS promises for every file, of at least a block
+    /// (Documentation/admin-guide/xfs.rst). The block is seen of a directory.
     fn untorn_xfs(&self, node: &mut Node, mount: &Mount) -> Untorn {
-        let promised = mount.super_option("max_atomic_write").and_then(bytes_of);
-        match promised {
-            Some(bytes) => {
-                node.saw(
-                    MOUNTINFO,
-                    format!("max_atomic_write={bytes}"),
-                    "XFS writes up to this untorn, by a copy where the device cannot",
-                );
-                Untorn::File { units: Units { min: 0, max: bytes, boundary: 0 }, by_copy: true }
-            }
-            None => Untorn::Directory {
-                least: None,
-                why: name_a_file("XFS"),
-                by_copy: !self.is_before(LARGE_FROM),
-            },
+        let most = mount.super_option("max_atomic_write").and_then(bytes_of);
+        if let Some(bytes) = most {
+            node.saw(
+                MOUNTINFO,
+                format!("max_atomic_write={bytes}"),
+                "XFS takes untorn writes (RWF_ATOMIC) up to this, by a copy where the device cannot",
+            );
         }
+        let by_copy = most.is_some() || !self.is_before(LARGE_FROM);
+        Untorn::Directory { least: None, most, why: name_a_file("XFS"), by_copy }
     }
 
     /// Adds what the kernel says of one file or directory: statx(2), STATX_WRITE_ATOMIC and `stx_blksize`.
@@ -202,7 +192,7 @@ impl Surveyor<'_> {
         let name = system.split(' ').next().unwrap_or_default();
         let attributes = self.tree.attributes(path);
         let Some(node) = self.nodes.get_mut(system) else { return };
-        // What cannot be read may be attribute C, which database files often have.
+        // An attribute that cannot be read may be C, which database files often have.
         let unseen = match (&node.untorn, &attributes, kind) {
             (Untorn::CopyOnWrite { .. }, Err(absence), _) if name == "btrfs" => Some(format!(
                 "whether a file has attribute C (chattr +C) cannot be read: {absence}; run as root"
@@ -215,12 +205,23 @@ impl Surveyor<'_> {
             _ => None,
         };
         if let Some(why) = unseen {
-            node.untorn = Untorn::Unknown { why };
+            node.untorn = Untorn::Unknown { why, is_told_of_files: kind == FileKind::Directory };
             return;
         }
         let no_copies = attributes.is_ok_and(|attributes| attributes.no_copy_on_write);
-        let Ok(limits) = self.tree.write_limits(path) else { return };
+        let limits = self.tree.write_limits(path);
         let Some(node) = self.nodes.get_mut(system) else { return };
+        let limits = match (limits, &node.untorn) {
+            (Ok(limits), _) => limits,
+            // The name of a file was given, and is not to be requested once more.
+            (Err(absence), Untorn::Directory { .. } | Untorn::Unknown { is_told_of_files: true, .. })
+                if kind == FileKind::File =>
+            {
+                node.untorn = Untorn::unknown(format!("statx(2) of the file cannot be had: {absence}"));
+                return;
+            }
+            (Err(_), _) => return,
+        };
         match (&node.untorn, name, kind) {
             (Untorn::CopyOnWrite { .. }, "btrfs", _) if no_copies => {
                 node.saw("FS_IOC_GETFLAGS", "attribute C", "data is overwritten in place");
@@ -236,12 +237,15 @@ impl Surveyor<'_> {
                 );
                 node.untorn = Untorn::CopyOnWrite { block };
             }
-            // A promise of the mount holds for the file too.
+            // The kernel's statement about the file holds, whatever the mount promises for all.
             (Untorn::Directory { .. }, _, FileKind::File) => stated(node, &limits),
-            (Untorn::Directory { why, by_copy, .. }, "ext4", FileKind::Directory) => {
-                let (least, why, by_copy) = (Some(u64::from(limits.block)), why.clone(), *by_copy);
-                node.saw("statx(2)", format!("stx_blksize={}", limits.block), "the block of ext4");
-                node.untorn = Untorn::Directory { least, why, by_copy };
+            (Untorn::Directory { most, why, by_copy, .. }, _, FileKind::Directory)
+                if name == "ext4" || most.is_some() =>
+            {
+                let (least, most) = (Some(u64::from(limits.block)), *most);
+                let (why, by_copy) = (why.clone(), *by_copy);
+                node.saw("statx(2)", format!("stx_blksize={}", limits.block), format!("the block of {name}"));
+                node.untorn = Untorn::Directory { least, most, why, by_copy };
             }
             _ => {}
         }
@@ -251,7 +255,12 @@ impl Surveyor<'_> {
 /// Takes over what the kernel says of one file. What it takes is whole; where the devices do not take it,
 /// the file system makes a copy, which only XFS has.
 fn stated(node: &mut Node, limits: &WriteLimits) {
-    let Some(untorn) = limits.untorn else { return };
+    let Some(untorn) = limits.untorn else {
+        node.untorn = Untorn::unknown(
+            "statx(2) says nothing of untorn writes to this file (STATX_WRITE_ATOMIC is not set)",
+        );
+        return;
+    };
     node.saw(
         // The name of the file stays out: files beneath which the path is the same have one path.
         "statx(2), STATX_WRITE_ATOMIC",
@@ -264,6 +273,22 @@ fn stated(node: &mut Node, limits: &WriteLimits) {
     let (min, max) = (u64::from(untorn.unit_min), u64::from(untorn.unit_max));
     let by_copy = matches!(node.untorn, Untorn::Directory { by_copy: true, .. });
     node.untorn = Untorn::File { units: Units { min, max, boundary: 0 }, by_copy };
+}
+
+/// Returns the limits of an NVMe namespace over a power cut, from blocks of so many bytes, its own fields and
+/// AWUPF of the controller. NVM Command Set 1.0, figure 97: NAWUPF holds if NSFEAT bit 1 is set, and 0 in it
+/// stands for AWUPF; a write that crosses a multiple of NABSPF plus one may be torn. As the kernel does
+/// (`nvme_configure_atomic_write` in drivers/nvme/host/core.c), a namespace whose boundaries begin at an
+/// offset counts for one block.
+fn nvme_units(block: u64, own: Option<nvme::NamespaceAtomic>, awupf: u16) -> Units {
+    let bytes = |one_less: u16| (u64::from(one_less) + 1) * block;
+    let own = own.unwrap_or_default();
+    let power_fail = if own.power_fail > 0 { own.power_fail } else { awupf };
+    Units {
+        min: block,
+        max: if own.boundary_offset > 0 { block } else { bytes(power_fail) },
+        boundary: if own.boundary_power_fail > 0 { bytes(own.boundary_power_fail) } else { 0 },
+    }
 }
 
 fn name_a_file(system: &str) -> String {

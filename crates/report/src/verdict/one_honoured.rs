@@ -2,8 +2,8 @@
 //!
 //! A drive that honours both does the same work for both: it puts one block on its medium. A flush may add to
 //! that, since it also writes the drive's map; FUA may not take several times as long as a write and its
-//! flush together. Virtual disks, networks and protected caches are left out: there other causes explain a
-//! difference.
+//! flush together. Virtual disks, networks, protected caches and targets that were not surveyed are left out:
+//! there other causes may explain a difference.
 
 use plumb_block::SyncMethod;
 use plumb_measure::{Latency, StorageSide};
@@ -87,7 +87,8 @@ fn both<'a>(evidence: &Evidence<'a>) -> Option<Both<'a>> {
     let by = |method| evidence.targets().find(|(_, _, job)| job.method == Some(method));
     let ((_, by_flush, _), (_, by_fua, _)) =
         (by(SyncMethod::OverwriteFdatasync)?, by(SyncMethod::DirectDsync)?);
-    if evidence.document.path_of(by_flush).is_some_and(has_other_causes) {
+    // Without a survey nothing rules out the other causes.
+    if evidence.document.path_of(by_flush).is_none_or(has_other_causes) {
         return None;
     }
     let (flushed, storage, each) = durable(by_flush)?;
@@ -170,7 +171,13 @@ mod tests {
     /// A check of the drive: syncs with a flush each, FUA writes without one.
     fn checked(drive: &Drive) -> RunDocument {
         let mut document = fixture::virtual_machine();
-        document.path = None;
+        // A disk of this machine, with nothing below it.
+        let path = document.path.as_mut().unwrap();
+        path.layers.retain(|layer| layer.kind != LayerKind::Hypervisor);
+        for layer in path.layers.iter_mut().filter(|layer| layer.kind == LayerKind::VirtioDisk) {
+            layer.kind = LayerKind::NvmeNamespace;
+            layer.below.clear();
+        }
         for target in &mut document.targets {
             target.device.revolution_seconds = drive.turn;
         }
@@ -217,6 +224,11 @@ mod tests {
         assert!(judged(&document).is_none());
         let mut document = checked(&liar);
         fixture::phase(&mut document, "direct-dsync").durable_latency.as_mut().unwrap().count = 29;
+        assert!(judged(&document).is_none());
+        // Without a survey nothing says what the target stands on.
+        let mut document = checked(&liar);
+        document.path = None;
+        document.paths.clear();
         assert!(judged(&document).is_none());
         // A virtual disk: what the host does with either is not known.
         let mut document = checked(&liar);

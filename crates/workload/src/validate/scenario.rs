@@ -187,7 +187,7 @@ fn check_opening(job: &Job) -> Checked {
         ));
     }
     if opening.untorn && opening.caching != Caching::Direct {
-        let expected = "false through the page cache, which writes back in any parts: use direct";
+        let expected = "false through the page cache, which may write a block back in parts: use direct";
         return Err(Invalid::new("opening.untorn", true, expected));
     }
     if opening.untorn && job.append {

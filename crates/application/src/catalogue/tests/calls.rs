@@ -66,6 +66,21 @@ fn dbf_update_changes_record_index_and_header_in_place() {
 }
 
 #[test]
+fn desktop_programs_sync_each_change_or_stream_without_a_sync() {
+    let verbs_of_turn = [vec!["read"; 8], ["write", "fsync"].repeat(3)].concat();
+    let office = lines("desktop:business", 2);
+    assert_eq!(office[0], "open source0");
+    let turns: Vec<&str> = office[1..].iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(turns, verbs_of_turn.repeat(2));
+    let of_a_page = |line: &&String| line.starts_with("fsync") || line.ends_with("+4096");
+    assert!(office[1..].iter().all(|line| of_a_page(&line)), "{office:?}");
+    let editor = lines("desktop:high-end", 2);
+    let first = ["read source0 0+4194304", "write result0 0+4194304"];
+    let second = ["read source0 4194304+4194304", "write result0 4194304+4194304"];
+    assert_eq!(editor[2..], [first, second].concat());
+}
+
+#[test]
 fn defrag_flushes_the_extent_before_the_record_that_names_it() {
     let made = lines("defrag", 50);
     assert_eq!(made[0], "open volume0");

@@ -5,6 +5,7 @@ use plumb_report::Format;
 
 use crate::arguments::cache::AdviseArguments;
 use crate::exit::{Exit, Refusal};
+use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal, traces};
 
 pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result<Exit> {
@@ -18,7 +19,8 @@ pub(super) fn run(arguments: &AdviseArguments, format: Format) -> anyhow::Result
         sizes: &arguments.size,
     };
     let trace = traces::named(&arguments.recording)?;
-    let mut say = |size| terminal::say(&format!("plumb: a log of {size}"));
+    let mut lines = ProgressLines::from_environment();
+    let mut say = |size| lines.say(&format!("a log of {size}"));
     let advice = advise(&question, trace, &stop, &mut say).map_err(Refusal::from)?;
     terminal::show_status(&advice, format)?;
     Ok(Exit::Done)

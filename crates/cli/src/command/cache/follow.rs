@@ -1,19 +1,18 @@
 //! Display of what a cache does over time, followed until it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plumb_block::{Bytes, Nanos, shell_word};
 use plumb_report::status::not_serving;
 use plumb_targets::cache::CacheStatus;
 
 use crate::exit::{Exit, Refusal};
+use crate::progress_lines::ProgressLines;
 use crate::terminal;
 
 /// How often a cache is asked how far it is.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often that is told.
-const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Activity of a cache that is followed.
 pub(super) struct Followed<'a> {
@@ -34,7 +33,7 @@ impl Followed<'_> {
         interrupted: &AtomicBool,
     ) -> anyhow::Result<Option<CacheStatus>> {
         let (name, first) = (now.name.clone(), now.only_in_log());
-        let mut said = Instant::now();
+        let mut lines = ProgressLines::later();
         while !(self.is_over)(&now) {
             if let Some(why) = now.state.as_deref().filter(|state| *state != "serving") {
                 return Err(Refusal::new(Exit::Failed, format!("{name}: {}", not_serving(&name, why))).into());
@@ -44,10 +43,7 @@ impl Followed<'_> {
                 terminal::say(&format!("plumb: interrupted: {name} {what}; {}", how_to_go_on(&now)));
                 return Ok(None);
             }
-            if said.elapsed() >= SAY_EVERY {
-                said = Instant::now();
-                terminal::say(&format!("plumb: {name} {what}"));
-            }
+            lines.say(&format!("{name} {what}"));
             std::thread::sleep(LOOK_EVERY);
             let Some(next) = (self.look)()? else {
                 let message =

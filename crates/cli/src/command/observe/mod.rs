@@ -138,9 +138,12 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     }
     arguments.printed.format(Kind::Observation)?;
     let strictness = Strictness { strict: arguments.strict };
+    // A target that cannot be had is refused before anything is observed.
+    let wanted_workload = arguments.workload.as_deref().map(destination).transpose()?;
+    let wanted_workload = wanted_workload.as_ref();
     if let Some(run) = &arguments.from {
         let mut document = recorded(run)?;
-        show(&mut document, arguments)?;
+        show(&mut document, arguments, wanted_workload)?;
         return Ok(exit::of_observation(&document, strictness));
     }
     let wanted = match &arguments.target {
@@ -156,9 +159,9 @@ pub(crate) fn run(arguments: &ObserveArguments) -> anyhow::Result<Exit> {
     let mut document = observed(arguments, &target, directory.as_ref(), &stop)?;
     document.environment = environment(&argv(), &started_at);
     document.run_directory = directory.as_ref().map(|directory| directory.path().display().to_string());
-    put_workload(&mut document, workload::DESTINATION)?;
+    put_workload(&mut document, &destination(workload::DESTINATION)?);
     Record::of(directory).close(&document, document.incomplete_because.clone(), time_of_day())?;
-    show(&mut document, arguments)?;
+    show(&mut document, arguments, wanted_workload)?;
     terminal::say_report(document.run_directory.as_ref());
     if !document.complete {
         let why = document.incomplete_because.as_deref().unwrap_or("interrupted");
@@ -226,26 +229,34 @@ fn monotonic() -> Nanos {
     Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }
 
+/// Opens the target that a workload is made for.
+///
+/// # Errors
+/// A usage error if it is not a name; what hinders if it cannot be opened.
+fn destination(name: &str) -> anyhow::Result<Destination> {
+    let opened = named::open_to_read(Name::parse(name).map_err(usage)?)?;
+    let takes_trims = opened.device.info().discard_max > Bytes(0);
+    Ok(Destination { name: name.to_owned(), size: opened.size, takes_trims })
+}
+
 /// Puts the workload of the first device that was asked for something into the document, for `target`.
-fn put_workload(document: &mut ObservationDocument, target: &str) -> anyhow::Result<()> {
-    let opened = named::open_to_read(Name::parse(target).map_err(usage)?)?;
-    let target = Destination {
-        name: target.to_owned(),
-        size: opened.size,
-        takes_trims: opened.device.info().discard_max > Bytes(0),
-    };
-    let of = |device: &ObservedDevice| workload::scenario(device, document.seconds, &target);
+fn put_workload(document: &mut ObservationDocument, target: &Destination) {
+    let of = |device: &ObservedDevice| workload::scenario(device, document.seconds, target);
     if let Some((scenario, notes)) = document.devices.iter().find_map(of) {
         document.workload = native::write(&scenario);
         document.notes.retain(|note| !note.starts_with(AS_WORKLOAD));
         document.notes.extend(notes.into_iter().map(|note| format!("{AS_WORKLOAD}{note}")));
     }
-    Ok(())
 }
 
-fn show(document: &mut ObservationDocument, arguments: &ObserveArguments) -> anyhow::Result<()> {
-    if let Some(target) = &arguments.workload {
-        put_workload(document, target)?;
+/// Prints the workload for `target`, if one is given, or else the observation.
+fn show(
+    document: &mut ObservationDocument,
+    arguments: &ObserveArguments,
+    target: Option<&Destination>,
+) -> anyhow::Result<()> {
+    if let Some(target) = target {
+        put_workload(document, target);
         for note in document.notes.iter().filter_map(|note| note.strip_prefix(AS_WORKLOAD)) {
             terminal::say(&format!("plumb: {note}"));
         }

@@ -1,5 +1,7 @@
-//! Progress on stderr: a line for each disk, and on a terminal the step that runs and how long it will take.
+//! Progress on stderr: on a terminal a line for each disk, the step that runs and how long it will take;
+//! elsewhere as few lines as those of a run. Every disk that is not as it should be is said.
 
+use std::cell::RefCell;
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,26 +9,36 @@ use plumb_block::{Nanos, shell_word};
 use plumb_policy::apply::{Event, Progress};
 use plumb_report::quantity::counted;
 
+use crate::progress_lines::ProgressLines;
 use crate::terminal;
 
 /// Tells people what happens.
 pub(super) struct TerminalProgress {
     bar: ProgressBar,
+    /// Lines where stderr is not a terminal.
+    lines: Option<RefCell<ProgressLines>>,
 }
 
 impl TerminalProgress {
     /// Lines on stderr, and a bar if that is a terminal.
     pub(super) fn on_stderr() -> Self {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
+        let (target, lines) = match std::io::stderr().is_terminal() {
+            true => (ProgressDrawTarget::stderr(), None),
+            false => (ProgressDrawTarget::hidden(), Some(ProgressLines::from_environment().into())),
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar }
+        Self { bar, lines }
+    }
+
+    /// Says how far it is.
+    fn progress(&self, line: &str) {
+        match &self.lines {
+            Some(lines) => lines.borrow_mut().say(line),
+            None => self.say(line),
+        }
     }
 
     fn say(&self, line: &str) {
@@ -55,24 +67,26 @@ impl Progress for TerminalProgress {
                 ));
                 self.say(&format!("interrupted, `plumb policy apply --resume {word}` goes on, and `plumb policy rollback {word}` goes back"));
             }
-            Event::WaveBegun { wave: 0, .. } => self.say("the canary, one disk alone"),
+            Event::WaveBegun { wave: 0, .. } => self.progress("the canary, one disk alone"),
             Event::WaveBegun { wave, disks } => {
-                self.say(&format!("wave {wave}, {}", counted(*disks as u64, "disk")))
+                self.progress(&format!("wave {wave}, {}", counted(*disks as u64, "disk")))
             }
             Event::DiskBegun { disk, done, total, remaining } => {
                 self.bar.set_position(*done as u64);
-                self.say(&format!("{disk}, {} of {total}{}", done + 1, left(*remaining)));
+                self.progress(&format!("{disk}, {} of {total}{}", done + 1, left(*remaining)));
             }
             Event::Step { disk, step, steps, words } => {
                 self.bar.set_message(format!("{disk}: step {} of {steps}, {words}", step + 1));
             }
             Event::DiskEnded { disk, verified: true, settled_in } => {
-                self.say(&format!("{disk} was read back and is as it should be (settled in {settled_in})"));
+                self.progress(&format!(
+                    "{disk} was read back and is as it should be (settled in {settled_in})"
+                ));
             }
             Event::DiskEnded { disk, verified: false, .. } => {
                 self.say(&format!("{disk} is NOT as it should be"))
             }
-            Event::WaveEnded { wave } => self.say(&format!("wave {wave} was read back again")),
+            Event::WaveEnded { wave } => self.progress(&format!("wave {wave} was read back again")),
         }
     }
 }

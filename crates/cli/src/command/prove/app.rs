@@ -194,7 +194,7 @@ pub(crate) fn run(typed: AppArguments) -> anyhow::Result<Exit> {
             let again = typed.resume.as_ref().and_then(|_| again(&typed, &kept));
             (kept, again)
         }
-        None => recorded(&typed, &shown, &stop)?,
+        None => recorded(&typed, &mut shown, &stop)?,
     };
     let mut ready = Ready::of(kept, &typed.drive, typed.mount_here, &stop)?;
     let seed = typed.seed.unwrap_or_else(seed_from_clock);
@@ -264,7 +264,7 @@ fn resumed(typed: AppArguments) -> anyhow::Result<(AppArguments, Vec<String>)> {
 /// Records the work of the subject, to be explored; also returns how it can be recorded again if it can.
 fn recorded(
     typed: &AppArguments,
-    shown: &Shown,
+    shown: &mut Shown,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Kept, Option<Again>)> {
     let words = match (&typed.subject, &typed.run, &typed.check) {

@@ -16,6 +16,7 @@ use super::verify::exit_of;
 use super::writer::PatternArguments;
 use crate::arguments::output::Printed;
 use crate::exit::{Exit, Refusal};
+use crate::progress_lines::ProgressLines;
 use crate::{stop, terminal};
 
 /// Arguments of `plumb prove campaign`.
@@ -90,10 +91,11 @@ pub(crate) fn run(arguments: CampaignArguments) -> anyhow::Result<Exit> {
     let format = arguments.printed.format(Kind::Status)?;
     let campaign = meant(arguments)?;
     let stop = stop::on_signals()?;
+    let mut lines = ProgressLines::from_environment();
     let mut told = |document: &CampaignDocument| {
         let Some(cycle) = document.cycles.last() else { return };
         let wanted = document.cycles_wanted;
-        terminal::say(&format!("plumb: cycle {} of {wanted}: {}", cycle.number, cycle.because));
+        lines.say(&format!("cycle {} of {wanted}: {}", cycle.number, cycle.because));
     };
     let document = campaign.run(&stop, &mut told)?;
     terminal::show_status(&Read::<CampaignShown>::new(&document)?, format)?;

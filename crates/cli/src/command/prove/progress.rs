@@ -15,7 +15,7 @@ impl Shown {
         Self { bar, doing: String::new() }
     }
 
-    pub(super) fn say(&self, name: &str) {
+    pub(super) fn say(&mut self, name: &str) {
         self.bar.doing(name);
     }
 

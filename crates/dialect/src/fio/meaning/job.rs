@@ -114,7 +114,10 @@ impl<'a> Maker<'a> {
     /// The jobs: one where all clones do the same to the same files, else one for each.
     fn jobs(&self, first_job: u64) -> Result<Vec<Job>, Error> {
         let files = targets::files(self.options, self.clones)?;
-        let apart = self.clones > 1 && (!files.together() || self.options.get("offset_increment").is_some());
+        let apart = self.clones > 1
+            && (!files.together()
+                || self.options.get("offset_increment").is_some()
+                || self.options.truth("file_append", false)?);
         let seed = |nth: u64| self.seed.wrapping_add(first_job + nth);
         if !apart {
             let names = &files.of_clone[0];

@@ -20,7 +20,11 @@ pub(super) fn stop(
     targets: usize,
 ) -> Result<Stop, Error> {
     let runtime = options.time("runtime", SECOND)?.filter(|runtime| *runtime > Nanos::ZERO);
-    let time_based = options.truth("time_based", false)?;
+    let mut time_based = options.truth("time_based", false)?;
+    if extent.appends {
+        options.note_unused(&["time_based", "loops"], "file_append moves its size once, as in fio");
+        time_based = false;
+    }
     let operations = options.whole("number_ios", 1..=u64::MAX)?;
     if time_based && runtime.is_none() {
         return Err(options.error("time_based", "has no runtime to go by").remedy("give runtime"));

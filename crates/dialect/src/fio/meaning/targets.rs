@@ -151,6 +151,8 @@ pub(super) struct Extent {
     pub(super) file_size: Option<Bytes>,
     /// The files go on beyond the part.
     pub(super) goes_on: bool,
+    /// The part lies behind the end that the files have now, and is moved once (`file_append`).
+    pub(super) appends: bool,
 }
 
 /// The part of each of `files` that clone number `clone` touches, in operations of `block` if all are of one
@@ -162,6 +164,12 @@ pub(super) fn extent(
     block: Option<Bytes>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Extent, Error> {
+    if options.truth("file_append", false)? {
+        match files.iter().all(|file| (surroundings.is_file)(file)) {
+            true => return appended(options, files, clone, surroundings),
+            false => options.note("file_append has no effect: it is for regular files"),
+        }
+    }
     let count = files.len().max(1) as u64;
     let file_size = options.bytes("filesize")?;
     let known = known_size(files, surroundings);
@@ -205,6 +213,46 @@ pub(super) fn extent(
         io_bytes: io_bytes.map(|bytes| bytes.saturating_mul(loops)),
         file_size: file_size.or(end).map(Bytes),
         goes_on: file_size.is_none() && known.zip(end).is_some_and(|(known, end)| known > end),
+        appends: false,
+    })
+}
+
+/// Returns the part behind the end of the files; clones that share them come one after the other. fio 3.33
+/// leaves out offsets then, and stops after one pass whatever `loops`, `io_size` and `time_based` say beyond.
+fn appended(
+    options: &Options<'_>,
+    files: &[String],
+    clone: u32,
+    surroundings: &Surroundings<'_>,
+) -> Result<Extent, Error> {
+    let count = files.len().max(1) as u64;
+    options.note_unused(&["offset", "offset_increment"], "file_append begins behind the end of the file");
+    let mut ends = files.iter().map(|file| (surroundings.target_size)(file).map_or(0, |size| size.0));
+    let end = ends.next().unwrap_or(0);
+    if ends.any(|other| other != end) {
+        return options.refuse(
+            "file_append",
+            "begins in each file elsewhere, since they differ in size",
+            "give each file a job of its own",
+        );
+    }
+    let Some(Size::Bytes(size)) = options.size("size")? else {
+        return options.refuse("file_append", "needs to know how much is appended", "give size in bytes");
+    };
+    let length = size / count;
+    let io_bytes = match options.size("io_size")? {
+        Some(Size::Bytes(bytes)) => length.min(bytes / count),
+        Some(Size::Percent(percent)) => length.min((length as f64 * percent / 100.0) as u64),
+        None => length,
+    };
+    let offset = end.saturating_add(length.saturating_mul(u64::from(clone)));
+    let new_end = offset.saturating_add(length).max(options.bytes("filesize")?.unwrap_or(0));
+    Ok(Extent {
+        range: ByteRange { offset: Bytes(offset), length: Bytes(length) },
+        io_bytes: Some(io_bytes),
+        file_size: Some(Bytes(new_end)),
+        goes_on: false,
+        appends: true,
     })
 }
 

@@ -6,7 +6,7 @@
 
 use plumb_block::Nanos;
 use plumb_load::{Direction, Failure, LoadOutcome, SpanResult};
-use plumb_report::export::fio::{FioJob, latency};
+use plumb_report::export::fio::{FioDirection, FioJob, latency};
 use serde_json::{Map, Value, json};
 
 use super::entry::{self, Entry};
@@ -82,16 +82,15 @@ fn job(
     let operations = outcome.operations();
     let mut directions =
         DIRECTIONS.map(|(_, of)| direction::figures(of(outcome), outcome.length, reported, group(of), plus));
-    // To fio, reading back is reading.
-    let read_back = outcome.verified.as_ref().map_or(0, |verified| verified.read_back_bytes);
-    directions[0].bytes += read_back;
-    directions[0].operations += read_back.div_ceil(entry.block.0.max(1));
+    let read_back_time = outcome.verified.as_ref().map_or(Nanos::ZERO, |verified| verified.read_back_time);
+    let [read, ..] = &mut directions;
+    count_read_back(read, entry);
     let job = FioJob {
         name: &reported.name,
         group: reported.group,
         error: first_error(outcome),
         seconds: entry.seconds(),
-        runtime_ms: outcome.length.0 / 1_000_000 * entry.clones as u64,
+        runtime_ms: outcome.length.0 / 1_000_000 * entry.clones as u64 + read_back_time.0 / 1_000_000,
         options: options(&reported.options),
         user_percent: percent_of(entry.cpu.user, entry),
         system_percent: percent_of(entry.cpu.system, entry),
@@ -125,6 +124,21 @@ fn job(
         value["first_error"] = json!(first_error(outcome));
     }
     value
+}
+
+/// Counts what was read back among the reads, as fio does: in operations of the job's block, in the time of
+/// the direction and in its rates. Distributions and samples are those of the load.
+fn count_read_back(read: &mut FioDirection, entry: &Entry<'_>) {
+    let Some(verified) = &entry.outcome.verified else { return };
+    read.bytes += verified.read_back_bytes;
+    read.operations += verified.read_back_bytes.div_ceil(entry.block.0.max(1));
+    read.runtime_ms += verified.read_back_time.0 / 1_000_000;
+    let seconds = verified.read_back_time.as_secs_f64()
+        + if entry.outcome.read.operations() > 0 { entry.outcome.length.as_secs_f64() } else { 0.0 };
+    if seconds > 0.0 && read.operations > 0 {
+        read.iops = read.operations as f64 / seconds;
+        read.bytes_per_second = read.bytes as f64 / seconds;
+    }
 }
 
 /// A direction of an outcome.

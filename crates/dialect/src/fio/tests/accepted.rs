@@ -315,6 +315,38 @@ fn missing_files_are_made_as_fio_makes_them() {
     assert!(file("[x]\nioengine=null\nrw=write\n").unwrap_err().to_string().contains("give size"));
 }
 
+/// Measured with fio 3.33: a file of 3 MiB, `--size=2m --file_append=1`, and the option beside it; strace(1)
+/// shows where and how much is written.
+#[test]
+fn appended_data_begins_behind_the_end_of_the_file() {
+    let mib = |mib: u64| Bytes::mib(mib);
+    for (name, more, offset, moved) in [
+        ("/there", "", 3, mib(2)),
+        ("/new", "", 0, mib(2)),
+        ("/there", "offset=64k", 3, mib(2)),
+        ("/there", "loops=3", 3, mib(2)),
+        ("/there", "io_size=4m", 3, mib(2)),
+        ("/there", "io_size=1m", 3, mib(1)),
+        ("/there", "time_based|runtime=9", 3, mib(2)),
+    ] {
+        let lines = more.replace('|', "\n");
+        let text = format!("[x]\nfilename={name}\nsize=2m\nrw=write\nfile_append=1\n{lines}\n");
+        let invocation = file(&text).unwrap();
+        let job = only_job(&invocation);
+        assert_eq!(job.workload.range, ByteRange { offset: mib(offset), length: mib(2) }, "{more}");
+        assert_eq!((job.workload.stop.bytes, job.size), (Some(moved.0), Some(mib(offset + 2))), "{more}");
+    }
+    let two = file("[x]\nfilename=/there\nsize=2m\nrw=write\nfile_append=1\nnumjobs=2\n").unwrap();
+    let offsets: Vec<Bytes> =
+        two.meaning.scenario.spans[0].jobs.iter().map(|job| job.workload.range.offset).collect();
+    assert_eq!(offsets, [mib(3), mib(5)]);
+    let refused = file("[x]\nfilename=/there\nrw=write\nfile_append=1\n").unwrap_err().to_string();
+    assert!(refused.contains("give size in bytes"), "{refused}");
+    // fio: "This option is ignored on non-regular files."
+    let disk = file("[x]\nfilename=/dev/vdb\nsize=2m\nrw=write\nfile_append=1\n").unwrap();
+    assert_eq!(only_job(&disk).workload.range.offset, Bytes(0));
+}
+
 #[test]
 fn what_has_no_meaning_is_said() {
     for option in ["thread", "gtod_reduce=1", "invalidate=0", "clocksource=cpu", "iodepth_batch=8"] {

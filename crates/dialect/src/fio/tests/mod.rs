@@ -40,7 +40,12 @@ pub(super) fn parse_in(arguments: &[&str], files: &[(&str, &str)]) -> Result<Inv
     let surroundings = Surroundings {
         read_file: &read_file,
         environment: &|name| (name == "DISK").then(|| "/dev/vdb".to_owned()),
-        target_size: &|name| (name == "/dev/vdb").then_some(Bytes::gib(1)),
+        target_size: &|name| match name {
+            "/dev/vdb" => Some(Bytes::gib(1)),
+            "/there" => Some(Bytes::mib(3)),
+            _ => None,
+        },
+        is_file: &|name| !name.starts_with("/dev/"),
     };
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     parse(&arguments, &machine(), &surroundings)

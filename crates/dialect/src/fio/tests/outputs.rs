@@ -110,6 +110,29 @@ fn wrong_blocks_are_an_error() {
     assert!(text.contains("wrong=3 (lost=0, torn=2, misdirected=0, stale=1)"), "{text}");
 }
 
+/// fio 3.33, `--rw=write --size=8m --bs=64k --verify=md5`: 128 reads of 8,388,608 bytes, with a runtime and
+/// rates of their own, and both runtimes in job_runtime.
+#[test]
+fn what_is_read_back_counts_as_reads_in_its_own_time() {
+    let invocation = section("rw=write|verify=md5|bs=64k").unwrap();
+    let mut results = results(&invocation);
+    let outcome = &mut results[0].threads[0].parts[0].outcome;
+    (outcome.read, outcome.length) = (LoadOutcome::empty().read, Nanos::secs(1));
+    outcome.verified = Some(plumb_measure::Verified {
+        read_back_bytes: 8 << 20,
+        read_back_time: Nanos::millis(500),
+        ..Default::default()
+    });
+    let value = json(&invocation, &results, &[], &machine(), false);
+    let (job, read) = (&value["jobs"][0], &value["jobs"][0]["read"]);
+    assert_eq!(
+        (&read["total_ios"], &read["io_bytes"], &read["runtime"]),
+        (&128.into(), &(8 << 20).into(), &500.into())
+    );
+    assert_eq!((&read["bw_bytes"], &read["iops"]), (&(16 << 20).into(), &256.0.into()));
+    assert_eq!((&job["job_runtime"], &job["write"]["runtime"]), (&1500.into(), &1000.into()));
+}
+
 #[test]
 fn what_was_not_run_is_not_reported() {
     let invocation = file(JOBS).unwrap();

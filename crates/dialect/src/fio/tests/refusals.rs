@@ -130,12 +130,13 @@ fn every_option_of_fio_is_answered() {
 }
 
 /// Options whose value 1 is what holds without them, at least for one job.
-const WHAT_HOLDS_ANYWAY: [&str; 18] = [
+const WHAT_HOLDS_ANYWAY: [&str; 19] = [
     "buffered",
     "clat_percentiles",
     "do_verify",
     "exitall",
     "fallocate",
+    "file_append",
     "iodepth",
     "loops",
     "new_group",

@@ -30,7 +30,8 @@ pub struct Namespace {
 }
 
 /// Limits of untorn writes of a namespace, in logical blocks; all but the offset are one less than the count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Zero in a unit stands for the unit of the controller, zero in a boundary for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamespaceAtomic {
     /// NAWUN, in normal operation.
     pub normal: u16,
