@@ -1,7 +1,7 @@
 //! Progress of a run on stderr: a line that is redrawn on a terminal, one line for each phase elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plumb_block::{Bytes, Nanos};
@@ -11,6 +11,9 @@ use plumb_workload::{Job, Scenario};
 use plumb_report::printable::printable;
 
 use crate::terminal;
+
+/// Shortest time between two lines of a run of many turns where nothing is redrawn.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// How fine the bar counts: thousandths of the phase.
 const STEPS: u64 = 1000;
@@ -33,6 +36,8 @@ pub(crate) struct Bar {
     begun: Nanos,
     /// The last look: when, and the operations and flushes until then.
     last: (Nanos, u64, u64),
+    /// Time of the last line where nothing is redrawn.
+    line_at: Option<Instant>,
 }
 
 /// Turn that runs, of many.
@@ -62,6 +67,7 @@ impl Bar {
             bytes: None,
             begun: Nanos::ZERO,
             last: (Nanos::ZERO, 0, 0),
+            line_at: None,
         }
     }
 
@@ -151,7 +157,9 @@ impl Bar {
             }
             _ => name,
         };
-        if !self.redraws {
+        let is_due = self.turns.is_none() || self.line_at.is_none_or(|at| at.elapsed() >= QUIET);
+        if !self.redraws && is_due {
+            self.line_at = Some(Instant::now());
             let left =
                 Some(self.left(Nanos::ZERO)).filter(|left| *left > Nanos::ZERO && self.turns.is_none());
             let left = left.map(|left| format!(" ({left} left)")).unwrap_or_default();

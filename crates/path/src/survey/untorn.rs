@@ -202,7 +202,7 @@ impl Surveyor<'_> {
         let name = system.split(' ').next().unwrap_or_default();
         let attributes = self.tree.attributes(path);
         let Some(node) = self.nodes.get_mut(system) else { return };
-        // What cannot be read may be attribute C, which database files often have.
+        // An attribute that cannot be read may be C, which database files often have.
         let unseen = match (&node.untorn, &attributes, kind) {
             (Untorn::CopyOnWrite { .. }, Err(absence), _) if name == "btrfs" => Some(format!(
                 "whether a file has attribute C (chattr +C) cannot be read: {absence}; run as root"
