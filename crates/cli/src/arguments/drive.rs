@@ -59,7 +59,7 @@ pub(crate) enum DriveCommand {
         #[arg(long, value_enum)]
         wce: Switch,
     },
-    /// Make commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
+    /// Make commands of a drive fail, hang or be slow: `WHAT:EFFECT[:WHEN]`, such as write:eio:nth=100
     Fault(FaultArguments),
     /// Stop serving a drive: its exports and its process end
     ///
@@ -122,8 +122,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum)]
     pub(crate) wce: Option<Switch>,
 
-    /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several
-    /// times
+    /// Make commands fail, hang or be slow: `WHAT:EFFECT[:WHEN]`, such as flush:eio:nth=3; may be given
+    /// several times
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
 }

@@ -107,7 +107,9 @@ mod tests {
         let full = refused(None, Bytes::mib(12));
         assert_eq!(full.kind(), FailureKind::NotMeasured, "{full}");
         assert!(
-            refused(Some(Bytes::gib(1)), Bytes::gib(12)).to_string().contains("within a tenth of the 12 GiB")
+            refused(Some(Bytes::gib(1)), Bytes::gib(12))
+                .to_string()
+                .contains("a tenth of the free space, which is 12 GiB")
         );
         assert!(refused(Some(Bytes(4096)), Bytes::gib(9)).to_string().contains("is too small"));
     }
