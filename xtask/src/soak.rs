@@ -26,7 +26,7 @@ enum Part {
     Compare,
 }
 
-/// What, how long, and from which seed.
+/// Part, duration and seed of a soak.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only this part; all, the tests last, if none is named

@@ -46,8 +46,8 @@ struct Slab {
     free: Mutex<Vec<u32>>,
 }
 
-// SAFETY: `base` and `memory` point to memory that the slab alone owns; access to each slot is governed by the ownership
-// invariant of the module, the free list by its mutex.
+// SAFETY: `base` and `memory` point to memory that the slab alone owns; access to each slot is governed by
+// the ownership invariant of the module, the free list by its mutex.
 unsafe impl Send for Slab {}
 // SAFETY: as above; shared access hands out disjoint slots only.
 unsafe impl Sync for Slab {}
@@ -71,7 +71,7 @@ impl Pool {
             .checked_mul(shape.count as usize)
             .filter(|total| *total > 0)
             .ok_or_else(|| invalid("total size"))?;
-        // The allocator fills memory that it is to align with zeroes by itself, which makes all of it resident.
+        // The allocator fills aligned memory with zeroes by itself, which makes all of it resident.
         // Memory that is aligned here costs nothing until a buffer is used.
         let layout = Layout::from_size_align(total, alignment)
             .and_then(|aligned| Layout::array::<u8>(total + aligned.align() - 1))

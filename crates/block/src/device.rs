@@ -22,6 +22,15 @@ use crate::request::{Completion, LbaRange, Request};
 use crate::units::Nanos;
 
 /// A place of numbered blocks that can be read, written and flushed.
+///
+/// ```
+/// use plumb_block::{Device, VolatileCache};
+///
+/// /// Returns true if an acknowledged write may be lost in a power cut until a flush.
+/// fn needs_flush(device: &dyn Device) -> bool {
+///     device.info().volatile_cache != VolatileCache::None
+/// }
+/// ```
 pub trait Device: Send + Sync {
     /// Returns the device's current description of itself.
     fn info(&self) -> DeviceInfo;
@@ -74,6 +83,28 @@ impl Power {
 /// A path of requests to a device, owned by one worker, like an NVMe queue pair.
 ///
 /// Dropping a queue waits until the device no longer touches any buffer of its requests.
+///
+/// ```
+/// use plumb_block::{Device, Lba, LbaRange, Payload, Queue, QueueOptions, Request, Result, Tag, Wait};
+///
+/// /// Writes one block, and returns true if it is durable: acknowledged, and then flushed.
+/// fn write_durably(device: &dyn Device, options: QueueOptions, payload: Payload) -> Result<bool> {
+///     let mut queue = device.open_queue(options)?;
+///     let write = Request::write(Tag(1), LbaRange::new(Lba(0), 1), payload);
+///     for request in [write, Request::flush(Tag(2))] {
+///         // A flush covers writes that were acknowledged before it was submitted: one after the other.
+///         let mut completions = Vec::new();
+///         if queue.submit(request).is_err() {
+///             return Ok(false);
+///         }
+///         queue.poll(Wait::ONE, &mut completions)?;
+///         if !completions.iter().all(|completion| completion.outcome.is_done()) {
+///             return Ok(false);
+///         }
+///     }
+///     Ok(true)
+/// }
+/// ```
 pub trait Queue: Send {
     /// Takes a request; never blocks. What cannot be done (out of range, off the block grid) is taken too and
     /// completes as failed with EINVAL, as a controller would answer. The device may see the request only at

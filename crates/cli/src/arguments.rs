@@ -4,6 +4,7 @@ pub(crate) mod cache;
 pub(crate) mod drive;
 mod effect;
 pub(crate) mod exports;
+pub(crate) mod names;
 pub(crate) mod output;
 pub(crate) mod policy;
 
@@ -22,9 +23,6 @@ use crate::terminal;
 /// How deep does a write go? Survey, measure and judge the write path.
 #[derive(Debug, Parser)]
 #[command(name = "plumb", version, about, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 nothing found, 1 finding, 2 usage, 3 could not measure, \
-                        4 refused for safety, 5 failed.\nResults go to stdout, progress to stderr.\nQuestions and their \
-                        answers, and a guide for each command: docs/QUESTIONS.md")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -32,46 +30,46 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show where writes become durable here, what a durable write costs, and what is wrong
+    /// Judge a directory: where a write is durable, and what it costs
     Check(CheckArguments),
-    /// Show the write path from the application to the drive, layer by layer
+    /// Show the write path layer by layer, down to the drive
     Survey(SurveyArguments),
-    /// Run a workload on files and disks, and measure it at the application and at the storage
+    /// Run a workload, measured at the application and at the storage
     Load(Box<LoadArguments>),
-    /// Compare two or more levels of a factor in interleaved blocks, and explain the difference
+    /// Compare caches, drives or anything else, in interleaved blocks
     Compare(Box<crate::command::compare::CompareArguments>),
-    /// Reproduce five field reports on write caches, on simulated drives or on your own
-    Study(Box<crate::command::study::StudyArguments>),
-    /// Show what other programs ask of a device, and how long they wait for their data to be durable
+    /// Show what other programs ask of a device, and who waits for syncs
     Observe(Box<crate::command::observe::ObserveArguments>),
-    /// Run a workload from the command line of DiskSpd
-    #[command(disable_help_flag = true)]
-    Diskspd(ForeignArguments),
-    /// Run a workload from the command line of SQLIO
-    #[command(disable_help_flag = true)]
-    Sqlio(ForeignArguments),
-    /// Run a workload from the command line and the job files of fio
-    #[command(disable_help_flag = true)]
-    Fio(ForeignArguments),
-    /// Show simulated drives, serve them as block devices, and cut their power
-    Drive(drive::DriveArguments),
+    /// Reproduce five field reports on write caches, on simulated drives
+    Study(Box<crate::command::study::StudyArguments>),
+    /// Prove what survives a power cut, in every state that it may leave
+    Prove(crate::command::prove::ProveArguments),
+    /// Show, change, roll back and persist the write caches of disks
+    Policy(Box<policy::PolicyArguments>),
     /// Put a crash-safe write-back cache in front of a slow disk
     Cache(cache::CacheArguments),
-    /// Show, plan, change, roll back and persist the write caches of disks
-    Policy(Box<policy::PolicyArguments>),
-    /// Prove what survives a power cut: record an application, explore every state that a cut may leave
-    Prove(crate::command::prove::ProveArguments),
-    /// Run loads, checks and surveys on many hosts at once, through ssh or any other launcher
+    /// Serve simulated drives as block devices, and cut their power
+    Drive(drive::DriveArguments),
+    /// Run checks, surveys and loads on many hosts at once
     Fleet(Box<crate::command::fleet::FleetArguments>),
     /// Show a recorded run in any format, without asking a device
     Report(ReportArguments),
-    /// Explain a rule that a report names in brackets: what it means, how it is found, what to do
+    /// Explain a rule that a report names in brackets
     Explain {
-        /// The rule, such as page-cache; without it all are listed
+        /// The rule, such as page-cache; without it all are listed, by layer
         rule: Option<String>,
     },
-    /// Put back what killed plumb processes left on this machine, and say what that was
+    /// Put back what killed plumb processes left on this machine
     Restore(crate::command::restore::RestoreArguments),
+    /// Run a command line of DiskSpd
+    #[command(disable_help_flag = true)]
+    Diskspd(ForeignArguments),
+    /// Run a command line of SQLIO
+    #[command(disable_help_flag = true)]
+    Sqlio(ForeignArguments),
+    /// Run a command line or job files of fio
+    #[command(disable_help_flag = true)]
+    Fio(ForeignArguments),
     /// Answer the controller of many hosts, which starts this
     Agent(crate::command::agent::AgentArguments),
     /// Write the manual pages into a directory
@@ -85,17 +83,17 @@ pub(crate) enum Command {
     /// Print shell completions
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        #[arg(required_unless_present = "names")]
+        shell: Option<clap_complete::Shell>,
+
+        /// Print the names of one kind, which the scripts ask for
+        #[arg(long, value_enum, hide = true, value_name = "KIND", conflicts_with = "shell")]
+        names: Option<names::Names>,
     },
 }
 
 /// Arguments of `plumb check`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A check is safe on a live system: it writes to one test file of its own, takes at most a tenth of the free \
-                        space, and removes the file at the end, also when interrupted. It does not need root, and says what it \
-                        could not see without it."
-)]
 pub(crate) struct CheckArguments {
     /// The directory to check, a simulated drive such as sim:consumer-nvme-ssd?wce=off, or a write-back cache
     /// that is not served
@@ -134,10 +132,6 @@ pub(crate) struct CheckArguments {
 
 /// Arguments of `plumb survey`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A survey says for each layer what it caches and what it does with FLUSH and FUA, with the evidence. It writes \
-                        nothing to any device."
-)]
 pub(crate) struct SurveyArguments {
     /// Paths, block devices, sim:MODEL or NBD URIs; default the current directory, or the target of the
     /// recording
@@ -178,12 +172,6 @@ pub(crate) struct SurveyArguments {
 
 /// Arguments of `plumb load`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A target is a path, a block device, #N for the Nth disk, sim:MODEL or an NBD URI. A directory with a size is a test \
-                        file in it, which is gone afterwards. A target that ends in .toml is a file with these options, and other \
-                        options go over it.\nReading is always safe. Writing to a disk, or to a file that plumb did not make, needs \
-                        --overwrite. Writing to a disk that is in use or has a signature needs --destroy with its serial."
-)]
 pub(crate) struct LoadArguments {
     /// Run an application profile: NAME or NAME:VARIANT; --explain lists them
     #[arg(long, value_name = "NAME")]
@@ -316,12 +304,12 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
 
-    /// Of a file with several results of DiskSpd or fio, the one to report, from 1 on
+    /// Number of the result in a file with several results of DiskSpd or fio, from 1 on
     #[arg(long, value_name = "N", requires = "run")]
     pub(crate) result: Option<usize>,
 
-    /// Of a run in a guest, the recording that its host made at the same time, of a load or an observation:
-    /// both as one path
+    /// Recording that the host of a guest made while this run was in the guest, of a load or an observation:
+    /// both are shown as one path
     #[arg(long, value_name = "HOST-RUN", requires = "run")]
     pub(crate) beneath: Option<PathBuf>,
 

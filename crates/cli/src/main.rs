@@ -4,10 +4,10 @@ mod arguments;
 mod command;
 mod dots;
 mod exit;
-mod live;
-
 mod files;
+mod help;
 mod leftovers;
+mod live;
 mod named;
 mod own;
 mod progress;
@@ -56,7 +56,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Diskspd(typed) => command::diskspd::run(&typed.arguments),
         Command::Sqlio(typed) => command::sqlio::run(&typed.arguments),
         Command::Fio(typed) => command::fio::run(&typed.arguments),
-        Command::Completions { shell } => command::generate::completions(shell),
-        Command::Manual { directory, writing } => command::generate::manual(&directory, writing),
+        Command::Completions { shell, names } => help::completions(shell, names),
+        Command::Manual { directory, writing } => help::manual(&directory, writing),
     }
 }

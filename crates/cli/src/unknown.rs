@@ -1,11 +1,12 @@
 //! Command lines that cannot be taken: the words of other programs are answered with plumb's own, and a slip
 //! of the fingers leads nobody to an option that takes data away.
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plumb_dialect::native;
 
 use crate::arguments::Arguments;
+use crate::help::{self, Form};
 use crate::surroundings::argv;
 
 /// The arguments of this process.
@@ -13,7 +14,12 @@ use crate::surroundings::argv;
 /// # Errors
 /// What clap has to say, help and version too.
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
-    Arguments::try_parse().map_err(|error| explained(error, &argv()))
+    let typed = argv();
+    let command = help::command(Form::typed(&typed));
+    let parsed = command.clone().try_get_matches().and_then(|matches| {
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command.clone()))
+    });
+    parsed.map_err(|error| explained(error, &typed))
 }
 
 fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
@@ -23,6 +29,13 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
         error.remove(ContextKind::SuggestedArg);
         // The usage line was made for the suggestion.
         error.remove(ContextKind::Usage);
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        // No target begins with dashes, so the advice to pass the word as one helps nobody.
+        error.remove(ContextKind::Suggested);
+        if let Some(tip) = other_commands(&error) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
     }
     let (ErrorKind::UnknownArgument | ErrorKind::TooManyValues, [_, command, rest @ ..]) =
         (error.kind(), typed)
@@ -44,6 +57,20 @@ fn explained(mut error: clap::Error, typed: &[String]) -> clap::Error {
     let runs: String = programs.iter().filter_map(runs).collect();
     let help = format!("For more information, try 'plumb {command} --help'.\n");
     clap::Error::raw(error.kind(), format!("{said}\n\n{runs}{help}"))
+}
+
+/// Returns a tip that names the commands which have the option that was not expected.
+fn other_commands(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    let long = typed.strip_prefix("--")?;
+    let has_it = |command: &&clap::Command| {
+        command.get_arguments().any(|argument| argument.get_long() == Some(long) && !argument.is_hide_set())
+    };
+    let root = help::command(Form::Whole);
+    let names =
+        root.get_subcommands().filter(has_it).map(|command| format!("`plumb {}`", command.get_name()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| format!("{typed} is an option of {names}"))
 }
 
 fn of_load(found: &[native::Foreign], line: &[String]) -> String {

@@ -280,7 +280,7 @@ fn giving_up_a_cache_leaves_no_log_beside_a_backing_device_that_looks_clean() {
     let failed = place.try_cache(&give_up);
     assert_eq!(failed.status.code(), Some(5), "{}", said(&failed));
     let second = ["create", "--name", "second", "--backing", "backing", "--log", "other", "--size", "64M"];
-    refused(&place, &second, 4, &["needs the cache", &uuid]);
+    refused(&place, &second, 4, &["backing device of the cache", &uuid]);
     place.cache(&give_up);
     let second = place.cache(&second)["uuid"].as_str().unwrap().to_owned();
     // The zeroes leave the state of a cut after the first step; a device that another cache marked keeps its

@@ -54,7 +54,11 @@ fn output_goes_whole_to_a_file_and_leaves_stdout_empty() {
     let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
     assert!(has_run(&place.run("fio job.fio --output-format=json --output=pipe")));
     let document: Value = serde_json::from_slice(&reader.join().unwrap()).unwrap();
-    assert_eq!(document["jobs"].as_array().unwrap().len(), 2, "what is no file is written to, not replaced");
+    assert_eq!(
+        document["jobs"].as_array().unwrap().len(),
+        2,
+        "a target that is not a file is written to, not replaced"
+    );
     let nowhere = place.run("fio job.fio --output=no/such/o.json");
     assert_eq!(nowhere.status.code(), Some(2), "{}", said(&nowhere));
     assert!(stderr(&nowhere).contains("no/such/o.json"), "{}", said(&nowhere));

@@ -61,6 +61,25 @@ fn no_suggestion_leads_to_what_takes_data_away() {
 }
 
 #[test]
+fn an_option_of_another_command_is_answered_with_that_command() {
+    let place = Place::new();
+    let output = tried(&place, "check . --depth 5");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let text = stderr(&output);
+    assert!(text.contains("--depth is an option of `plumb load`"), "{text}");
+    assert!(!text.contains("as a value"), "{text}");
+}
+
+#[test]
+fn a_result_that_is_not_there_is_said_to_be_missing() {
+    let place = Place::new();
+    let output = tried(&place, "report nope.xml");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let text = stderr(&output);
+    assert!(text.contains("nope.xml does not exist") && text.contains("result of DiskSpd or fio"), "{text}");
+}
+
+#[test]
 fn times_are_typed_alike_in_every_command() {
     let place = Place::new();
     for (typed, seconds) in [("0.2", 0.2), ("200ms", 0.2)] {

@@ -56,6 +56,7 @@ mod observe;
 mod old_runs;
 mod outcomes;
 mod output_files;
+mod pages;
 mod policy_documents;
 mod policy_refusals;
 mod prove_app;

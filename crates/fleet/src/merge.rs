@@ -348,7 +348,7 @@ pub fn document(answers: &mut [Answer<'_>]) -> FleetDocument {
     document.incomplete_because = incomplete(&hosts);
     let jumped = answers.iter().filter(|answer| answer.jumped).map(|answer| {
         format!(
-            "{}: its clock jumped; what is said of it holds the offsets before and after",
+            "{}: its clock jumped during the run; the clock error covers the offsets before and after",
             answer.host.name
         )
     });

@@ -66,11 +66,11 @@ pub fn write(path: &Path, from: Bytes, to: Bytes, logical_block: Bytes, filling:
     lay_out(path, from..to, Content { logical_block, seed: Some(seed) }, stop, progress)
 }
 
-/// Writes zeroes as [`write`] writes stamped blocks; `from` and `to` are multiples of 512. `stop` and
+/// Writes zeroes as [`write()`] writes stamped blocks; `from` and `to` are multiples of 512. `stop` and
 /// `progress` as in [`Filling`].
 ///
 /// # Errors
-/// As [`write`].
+/// Those of [`write()`].
 pub fn write_zeroes(
     path: &Path,
     from: Bytes,

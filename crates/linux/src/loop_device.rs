@@ -7,7 +7,7 @@
 //!
 //! What was asked is read back: the kernel may quietly leave direct I/O off.
 //!
-//! Whatever may wait for the file is done [apart](crate::apart), for this process may be the one that serves
+//! Whatever may wait for the file is done [apart], for this process may be the one that serves
 //! it.
 
 #![expect(unsafe_code, reason = "ioctl passes untyped pointers to the kernel")]

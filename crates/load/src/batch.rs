@@ -24,7 +24,7 @@
 //!   long by no more than an eighth, with halves by a quarter.
 //!
 //! The same holds for submitting: what completed at once and is submitted at once comes back at once, and the
-//! device stands idle while the convoy turns around. On a virtual disk at depth 32, bursts of eight cost fio
+//! device is idle until they are submitted again. On a virtual disk at depth 32, bursts of eight cost fio
 //! a tenth of its rate. So a burst is as small as the pace allows.
 
 use plumb_block::Nanos;

@@ -156,7 +156,7 @@ pub enum Fault {
         how: &'static str,
     },
     /// Virtual time cannot go on: the world moves neither the clock nor a request.
-    #[error("the simulated world stands still at {at} with requests in flight")]
+    #[error("the simulation is deadlocked at {at}: requests are in flight, but no event is pending")]
     Standstill {
         /// When.
         at: Nanos,

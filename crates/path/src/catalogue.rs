@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::finding::Severity;
+
 /// One rule in words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,6 +17,8 @@ pub struct Rule {
     /// Stable name of the rule: `barriers-off`.
     #[serde(skip)]
     pub id: String,
+    /// Layer that the rule is about.
+    pub layer: RuleLayer,
     /// Meaning of the rule for whoever has data there.
     pub meaning: String,
     /// From what it is known, with the limits of severity.
@@ -26,6 +30,68 @@ pub struct Rule {
     /// For rules about the quality of a measurement: what spoils the figures, in a few words.
     #[serde(default)]
     pub quality: Option<String>,
+}
+
+impl Rule {
+    /// Returns the severities that a finding of this rule may have, mildest first: those that
+    /// [`found`](Self::found) names.
+    pub fn severities(&self) -> Vec<Severity> {
+        let names = |severity: &Severity| {
+            let mut words = self.found.split(|letter: char| !letter.is_alphabetic());
+            words.any(|word| word.eq_ignore_ascii_case(severity.word()))
+        };
+        [Severity::Info, Severity::Warning, Severity::Danger].into_iter().filter(names).collect()
+    }
+}
+
+/// Layer that a rule is about, from the application downwards; then what is said of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleLayer {
+    /// The program that writes, and what it asks for.
+    Application,
+    /// The file system and its mount options.
+    FileSystem,
+    /// Device mapper, RAID and caches between a file system and a disk.
+    Volume,
+    /// The kernel's view of the drive's write cache.
+    Kernel,
+    /// Driver and adapter.
+    Driver,
+    /// The drive.
+    Device,
+    /// Layers on another machine: a hypervisor or a server.
+    Remote,
+    /// The survey itself.
+    Survey,
+    /// Flushes as they were measured.
+    Flushes,
+    /// Trust in measured figures.
+    Figures,
+    /// Failed operations and lost data.
+    Failures,
+    /// Hosts of a fleet.
+    Hosts,
+}
+
+impl RuleLayer {
+    /// Returns the heading of the layer's rules.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::FileSystem => "File system",
+            Self::Volume => "Volumes: device mapper, RAID, caches",
+            Self::Kernel => "The kernel's view of a drive",
+            Self::Driver => "Driver and adapter",
+            Self::Device => "Drive",
+            Self::Remote => "Hypervisor, network and server",
+            Self::Survey => "The survey itself",
+            Self::Flushes => "Measured flushes",
+            Self::Figures => "Trust in measured figures",
+            Self::Failures => "Failures and lost data",
+            Self::Hosts => "Hosts of a fleet",
+        }
+    }
 }
 
 /// Rules by their ids.

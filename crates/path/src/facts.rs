@@ -68,7 +68,8 @@ impl Node {
         self.name.split_once(' ').map_or(&self.name, |(_, point)| point)
     }
 
-    /// Returns what makes every write synced before write() returns: [`SYNC_OPTION`] or [`SYNC_ATTRIBUTE`].
+    /// Returns what makes every write synced before write() returns: [`crate::SYNC_OPTION`] or
+    /// [`crate::SYNC_ATTRIBUTE`].
     pub fn synchronous(&self) -> Option<&str> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Synchronous { option } if is_synchronous(option) => Some(option.as_str()),

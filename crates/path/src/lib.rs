@@ -12,7 +12,7 @@ pub mod rules;
 mod storage_under;
 pub mod survey;
 
-pub use catalogue::{CATALOGUE, Catalogue, Rule};
+pub use catalogue::{CATALOGUE, Catalogue, Rule, RuleLayer};
 pub use finding::{Finding, Severity};
 pub use model::{
     Cache, CachedPage, DurableAt, Evidence, Flush, Fua, Layer, LayerKind, LayerUntorn, PageAnswer,

@@ -41,6 +41,17 @@ pub(crate) fn synchronous_words(value: &str) -> &'static str {
 }
 
 /// The way of a write from the application to the media, for one target.
+///
+/// ```
+/// use plumb_path::{Severity, WritePath};
+///
+/// /// Returns the worst finding on a path.
+/// fn worst(path: &WritePath) -> Option<Severity> {
+///     path.findings.iter().map(|finding| finding.severity).max()
+/// }
+///
+/// assert_eq!(worst(&WritePath::default()), None);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePath {
     /// Target that was requested: a path or a device.

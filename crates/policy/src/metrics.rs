@@ -77,7 +77,7 @@ pub(crate) fn text(views: &[&DeviceView], changes: &dyn Fn(&DeviceView) -> u64, 
         }
         seen
     });
-    out.family("plumb_policy_looks_total", "counter", "How often the disks were read.");
+    out.family("plumb_policy_looks_total", "counter", "Scans of the disks.");
     out.sample("plumb_policy_looks_total", &[], looks as f64);
     out.into_text()
 }

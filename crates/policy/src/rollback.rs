@@ -231,11 +231,11 @@ mod tests {
         assert_eq!(differences(&on, &ReadBack { saved: Some(false), ..on.clone() }).len(), 1);
         let stale = ReadBack { dropping_above: vec!["dm-0".into()], ..on.clone() };
         assert_eq!(differences(&on, &stale).len(), 1);
-        assert!(differences(&stale, &on).is_empty(), "a layer that forwards again is no harm");
+        assert!(differences(&stale, &on).is_empty(), "a layer that forwards again does no harm");
         assert_eq!(
             differences(&on, &ReadBack { wce: None, ..on.clone() }).len(),
             1,
-            "no answer is no agreement"
+            "an unknown state does not agree with anything"
         );
     }
 }

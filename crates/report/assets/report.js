@@ -61,9 +61,11 @@
   function drawChart(box, chart) {
     var joined = uPlot.join(chart.lines.map(function (line) { return [line.x, line.y]; }));
     var top = 1, splits = [];
-    chart.lines.forEach(function (line) { line.y.forEach(function (y) { top = Math.max(top, y); }); });
-    top = Math.ceil(top * 10) / 10;
-    for (var i = 0; i <= top; i++) { splits.push(i); }
+    if (chart.is_share) {
+      chart.lines.forEach(function (line) { line.y.forEach(function (y) { top = Math.max(top, y); }); });
+      top = Math.ceil(top * 10) / 10;
+      for (var i = 0; i <= top; i++) { splits.push(i); }
+    }
     var readout = document.getElementById(chart.anchor + "-readout");
     var words = chart.unit === "seconds" ? duration : count;
     function decades(u, splits) { return splits.map(function (v) { return v && /^1e/.test(v.toExponential(0)) ? duration(v) : ""; }); }

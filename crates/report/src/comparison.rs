@@ -103,8 +103,8 @@ pub fn predicted(prediction: &Prediction, planned: u64) -> String {
         false => "any".to_owned(),
     };
     format!(
-        "by what practice shows a difference of {} is found with a chance of {} by {rounds} rounds{longer}, a budget of {}; the {planned} rounds of \
-         this budget find {found}",
+        "to detect a difference of {} with a chance of {} takes {rounds} rounds{longer}, a budget of {}; the {planned} rounds of this budget \
+         detect {found}",
         percent(*difference),
         percent(*power),
         duration(*seconds)

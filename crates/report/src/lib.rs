@@ -6,7 +6,7 @@
 //! - [`document`] is what a run learnt, as plain data: [`RunDocument`], and [`RunRecording`] with what was
 //!   kept beside it.
 //! - [`verdict`] judges a document: what is wrong or worth knowing, each with its evidence and a remedy.
-//! - [`render`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
+//! - [`render()`] shows a recording in a [`Format`]: on the terminal, as a page, or for another program.
 //! - [`tui`] shows a load while it runs.
 //! - [`status`] shows how something is (a cache, a drive, a disk), and what a command did.
 

@@ -176,8 +176,7 @@ fn of_span(span: &RunSpan) -> Vec<String> {
                 let iops = or_dash(tried, |tried| rate(tried.iops));
                 match measured_beyond(span) {
                     Some(latency) => format!(
-                        "A depth of {depth} kept {kept} while it was looked for, at {iops} IOPS; while it was measured so \
-                         many took {}.",
+                        "Depth {depth} kept {kept} during the search ({iops} IOPS); in the measured run that percentile was {}.",
                         duration(latency)
                     ),
                     None => format!("A depth of {depth} keeps {kept}, at {iops} IOPS."),

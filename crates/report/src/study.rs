@@ -56,26 +56,32 @@ fn section(study: &Study) -> Section {
         line(format!("Reported: {} (\"{}\")", sentence(&study.finding), study.source)),
         line(format!("Here: {}", sentence(&study.answer))),
     ];
-    for (question, table) in tables(study) {
+    for QuestionTable { question, chosen, table } in tables(study) {
         items.push(line(question));
+        items.extend(chosen.map(line));
         items.push(Item::Table(table));
     }
     items.extend(study.notes.iter().map(|note| line(sentence(note))));
     Section::new(printable(&format!("{}. {}", study.name, study.title)), items)
 }
 
-/// The figures of a study as tables, each with its question.
-pub(crate) fn tables(study: &Study) -> Vec<(String, Table)> {
+/// Figures that answer one question of a study.
+pub(crate) struct QuestionTable {
+    pub(crate) question: String,
+    /// Choices on which all of the figures rest, in a sentence.
+    pub(crate) chosen: Option<String>,
+    pub(crate) table: Table,
+}
+
+/// Returns the figures of a study as tables, one for each question.
+pub(crate) fn tables(study: &Study) -> Vec<QuestionTable> {
     let of_question = study.rows.chunk_by(|one, next| one.question == next.question);
     let titled = |rows: &[StudyRow]| {
         let first = &rows[0];
         // Choices on which all of several rows rest stand above them, once.
         let is_shared = rows.len() > 1 && rows.iter().all(|row| row.chosen == first.chosen);
-        let title = match is_shared && !first.chosen.is_empty() {
-            true => format!("{} (chosen: {})", first.question, first.chosen),
-            false => first.question.clone(),
-        };
-        (title, table(rows, is_shared))
+        let chosen = (is_shared && !first.chosen.is_empty()).then(|| format!("Chosen: {}.", first.chosen));
+        QuestionTable { question: first.question.clone(), chosen, table: table(rows, is_shared) }
     };
     of_question.map(titled).collect()
 }

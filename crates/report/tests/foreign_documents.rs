@@ -74,7 +74,7 @@ fn the_largest_numbers_everywhere() {
                 *field = json!(u32::MAX);
             }
         }
-        assert!(report(&value, &recording), "{name} is no document any more");
+        assert!(report(&value, &recording), "{name} is not a document any more");
     }
 }
 
@@ -85,7 +85,7 @@ fn nothing_negative_and_tiny_numbers_everywhere() {
         for float in [0.0, -1.0, f64::MIN, f64::MIN_POSITIVE] {
             let mut value = serde_json::to_value(recording.document.as_json()).unwrap();
             numbers(&mut value, &|number| if number.is_u64() { json!(0) } else { json!(float) });
-            assert!(report(&value, &recording), "{name} is no document any more");
+            assert!(report(&value, &recording), "{name} is not a document any more");
         }
     }
 }
@@ -112,7 +112,7 @@ fn loads_with_odd_numbers_everywhere() {
             for integer in [0, u64::from(u32::MAX)] {
                 let mut value = whole.clone();
                 numbers(&mut value, &|number| if number.is_u64() { json!(integer) } else { json!(float) });
-                assert!(report(&value, &recording), "{name} is no document any more");
+                assert!(report(&value, &recording), "{name} is not a document any more");
             }
         }
     }

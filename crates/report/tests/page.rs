@@ -3,65 +3,21 @@
 //!
 //! Skipped, aloud, where there is no Chromium.
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::common;
 use plumb_block::Nanos;
 use plumb_measure::run::TimeseriesRow;
 use plumb_report::document::Part;
 use plumb_report::{Format, Rendered, RunRecording, Style, render};
+use plumb_testkit::browser::{self, BrowserOutput};
 
 fn page<'a>(of: impl Into<Rendered<'a>>) -> String {
     render(of, Format::Html, Style::default()).expect("a page")
 }
 
-/// Result of a page in the browser: its document, and its messages.
-struct Seen {
-    dom: String,
-    said: String,
-}
-
 /// Opens `html` in Chromium; `None`, with a line about it, where there is none.
-fn open(html: &str, name: &str) -> Option<Seen> {
+fn open(html: &str, name: &str) -> Option<BrowserOutput> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join(format!("{name}.html"));
-    std::fs::write(&file, html).expect("a page on the disk");
-    let Some(browser) =
-        ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| is_here(name))
-    else {
-        plumb_testkit::skip(&format!("{name}: no Chromium on this machine"));
-        return None;
-    };
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-background-networking",
-            "--allow-file-access-from-files",
-            "--disable-sync",
-        ])
-        .args([
-            "--no-first-run",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--virtual-time-budget=5000",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", directory.path().join("profile").display()))
-        .arg(format!("file://{}", file.display()))
-        .output()
-        .expect("Chromium starts");
-    Some(Seen {
-        dom: String::from_utf8_lossy(&output.stdout).into_owned(),
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
-}
-
-fn is_here(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).is_file())
+    browser::open(html, name, directory.path())
 }
 
 fn title(dom: &str) -> &str {
@@ -88,51 +44,6 @@ fn charts(recording: &RunRecording) -> usize {
         recording.targets.iter().filter(|target| target.series.iter().any(|point| point.operations > 0));
     let syncs = (0..recording.targets.len()).filter(|index| !recording.track(*index, Part::Sync).is_empty());
     usize::from((0..recording.targets.len()).any(drawn)) + 3 * busy.count() + syncs.count()
-}
-
-/// The elements of a page that are cut off, or reach beyond its edge, at each of some widths.
-fn beyond_the_edge(html: &str, widths: [u32; 3], name: &str) -> Option<Vec<String>> {
-    let probe = r#"<script>addEventListener("load", function () { setTimeout(function () {
-        var out = [];
-        document.querySelectorAll("body *").forEach(function (e) {
-            var box = e.getBoundingClientRect(), style = getComputedStyle(e);
-            var clips = e.scrollWidth > e.clientWidth + 1 && /hidden|auto|scroll/.test(style.overflowX) && !e.closest("summary");
-            var beyond = box.right > innerWidth + 0.5 || box.left < -0.5;
-            if (box.width > 0 && style.visibility !== "hidden" && (beyond || clips)) { out.push(e.tagName + "." + e.getAttribute("class")); }
-        });
-        parent.postMessage("[at " + innerWidth + ": " + out.join(" ") + "]", "*");
-    }, 500); });</script></body>"#;
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let inner = directory.path().join("inner.html");
-    std::fs::write(&inner, html.replace("</body>", probe)).expect("a page on the disk");
-    let frame = |width| {
-        format!(
-            r#"<iframe width="{width}" height="900" style="border:0" src="file://{}"></iframe>"#,
-            inner.display()
-        )
-    };
-    let frames: String = widths.map(frame).concat();
-    let said = r#"<p id="said"></p><script>onmessage = function (e) { document.getElementById("said").textContent += e.data; };</script>"#;
-    let seen = open(&format!("<!doctype html><title>ready</title>{frames}{said}"), name)?;
-    let found = seen.dom.split("[at ").skip(1).filter_map(|part| part.split_once(']'));
-    let mut found: Vec<String> = found.map(|(part, _)| part.to_owned()).collect();
-    found.sort_by_key(|part| part.split(':').next().and_then(|width| width.parse::<u32>().ok()));
-    Some(found)
-}
-
-#[test]
-fn nothing_is_clipped_at_any_width() {
-    let loads = common::LOADS.map(|name| format!("load/{name}"));
-    for name in common::NAMES.map(str::to_owned).iter().chain(&loads) {
-        let html = page(&common::recording(name));
-        let Some(beyond) = beyond_the_edge(&html, [400, 800, 1280], &name.replace('/', "-")) else { return };
-        assert_eq!(beyond, ["400: ", "800: ", "1280: "], "{name}");
-    }
-    for name in common::PROOFS {
-        let html = page(&common::proof(name));
-        let Some(beyond) = beyond_the_edge(&html, [400, 800, 1280], &format!("proof-{name}")) else { return };
-        assert_eq!(beyond, ["400: ", "800: ", "1280: "], "proof {name}");
-    }
 }
 
 #[test]
@@ -267,12 +178,12 @@ fn document_named(recording: &mut RunRecording, name: &str) {
 }
 
 /// Opens a page with all parts unfolded: folded charts are drawn when they are shown.
-fn open_unfolded(html: &str, name: &str) -> Option<Seen> {
+fn open_unfolded(html: &str, name: &str) -> Option<BrowserOutput> {
     open(&html.replace("<details", "<details open"), name)
 }
 
 /// Checks that all charts of a recording are drawn, and that its script and names do no harm.
-fn assert_drawn(recording: &RunRecording, seen: &Seen, name: &str) {
+fn assert_drawn(recording: &RunRecording, seen: &BrowserOutput, name: &str) {
     assert!(seen.dom.contains("data-drawn=\"\""), "{name}: the script did not end: {}", seen.said);
     assert!(!seen.said.contains("CONSOLE") && !seen.dom.contains("<img"), "{name}: {}", seen.said);
     assert_eq!(seen.dom.matches("<canvas").count(), charts(recording), "{name}: a chart is missing");

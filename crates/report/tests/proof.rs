@@ -127,5 +127,8 @@ fn a_run_directory_of_a_proof_is_opened_like_any_other() {
     run.finish(None, "2026-01-02T03:05:00Z").expect("an end");
     let Ok(Some(Recorded::Proof(read))) = Recorded::open(root.path()) else { panic!("no proof was read") };
     assert_eq!(*read, document);
-    assert!(matches!(RunRecording::open(root.path()), Err(OpenError::UnknownKind { .. })), "it is no load");
+    assert!(
+        matches!(RunRecording::open(root.path()), Err(OpenError::UnknownKind { .. })),
+        "it is not a load"
+    );
 }

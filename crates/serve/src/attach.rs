@@ -10,8 +10,8 @@
 //!   Device
 //! ```
 //! [`Attachment::new`] attaches, [`Attachment::detach`] flushes and takes everything away, or refuses and
-//! says who still uses the device. [`sweep`] removes what a killed server left; every new attachment does so
-//! first.
+//! says who still uses the device. [`sweep()`] removes what a killed server left; every new attachment does
+//! so first.
 //!
 //! # What the device sees
 //! As many requests in flight as the block layer sends, a flush beside writes. Any other mode of FUSE sends

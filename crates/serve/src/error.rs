@@ -89,7 +89,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The driver has not taken it away in time. It does so by itself when its last user has closed it.
-    #[error("{device} goes when its last user has closed it")]
+    #[error("{device} will be removed when its last user closes it")]
     Lingers {
         /// The block device.
         device: PathBuf,

@@ -9,8 +9,8 @@
 //!   Device
 //! ```
 //! [`UblkDevice::new`] exports, [`UblkDevice::detach`] flushes and takes everything away, or refuses and says
-//! who still uses the device, [`UblkDevice::recover`] takes over what a killed server left. [`sweep`] removes
-//! that instead, unless somebody uses it; every new export does so first.
+//! who still uses the device, [`UblkDevice::recover`] takes over what a killed server left. [`sweep()`]
+//! removes that instead, unless somebody uses it; every new export does so first.
 //!
 //! # What the device sees
 //! What the block layer sends, as it sends it: a FUA write arrives as one where the device has native FUA.

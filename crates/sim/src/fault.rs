@@ -106,7 +106,7 @@ pub struct Fault {
 pub enum FaultError {
     /// The text is not understood, or means nothing.
     #[error(
-        "`{found}` is no part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
+        "`{found}` is not a part of a fault: expected {expected}, as in `write:eio:nth=100` or `flush:slow=50ms:p=0.1`"
     )]
     Senseless {
         /// Text that was found.

@@ -14,6 +14,15 @@ use crate::trace::TraceUse;
 use crate::workload::Workload;
 
 /// Description of one run.
+///
+/// ```
+/// use plumb_workload::Scenario;
+///
+/// let nothing = Scenario { spans: Vec::new() };
+/// let invalid = nothing.validate().unwrap_err();
+/// assert_eq!(invalid.to_string(), "spans is empty: expected at least one span");
+/// assert!(nothing.targets().is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {

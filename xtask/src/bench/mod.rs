@@ -29,7 +29,7 @@ use crate::{process, workspace};
 const ALL: [&str; 9] =
     ["agreement", "load", "nbd", "realtime", "attach", "observe", "prove", "cache", "fleet"];
 
-/// Which benches to run.
+/// Benches to run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// agreement, load, nbd, realtime, attach, observe, prove, cache, fleet; all without a name. Of cache

@@ -62,7 +62,7 @@ enum Action {
         /// How many guests at once
         #[arg(long, default_value_t = 2, value_name = "N")]
         jobs: usize,
-        /// Which scenarios; all when none is named
+        /// Names of scenarios; all when none is named
         #[arg(value_name = "SCENARIO")]
         scenarios: Vec<String>,
     },
@@ -72,16 +72,16 @@ enum Action {
     Shell {
         #[command(flatten)]
         options: Options,
-        /// Which scenario
+        /// Name of the scenario
         #[arg(value_name = "SCENARIO")]
         scenario: String,
     },
 }
 
-/// What every boot needs to know.
+/// Arguments of every boot.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Which of Debian 12's kernels to boot
+    /// The one of Debian 12's kernels to boot
     #[arg(long, value_enum, default_value = "6.12")]
     kernel: Line,
     /// A plumb to put into the guests and survey with

@@ -73,27 +73,33 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(ceilings.offences(&RULES))
 }
 
+/// Returns true if a line that says `said` should be shorter.
+fn is_wide(line: &str, said: &str, is_code: bool) -> bool {
+    line.chars().count() > COLUMNS_MAX && !is_code && !said.starts_with('|')
+}
+
 /// Finds the rules that a document breaks, each with its line. Tables and code are as wide as they must be.
 fn in_document(text: &str) -> Vec<(&'static str, usize)> {
     let mut is_code = false;
     let wide = |(index, line): (usize, &str)| {
         is_code ^= line.trim_start().starts_with("```");
-        let is_wide = line.chars().count() > COLUMNS_MAX && !is_code && !line.starts_with('|');
-        is_wide.then_some(("wide-line", index + 1))
+        is_wide(line, line, is_code).then_some(("wide-line", index + 1))
     };
     text.lines().enumerate().filter_map(wide).collect()
 }
 
-/// Finds the rules that a source breaks, each with its line.
+/// Finds the rules that a source breaks, each with its line. Tables, pictures and code in comments are as wide
+/// as they must be.
 fn in_source(text: &str) -> Vec<(&'static str, usize)> {
     let mut found = Vec::new();
-    let mut is_in_comment = false;
+    let (mut is_in_comment, mut is_code) = (false, false);
     for (index, line) in text.lines().enumerate() {
         let comment = comment(line);
+        is_code = comment.is_some_and(|said| is_code ^ said.starts_with("```"));
         let rules = match comment {
             Some(said) => [
                 (!is_in_comment && begins_as_clause(said)).then_some("opener"),
-                (line.chars().count() > COLUMNS_MAX).then_some("wide-line"),
+                is_wide(line, said, is_code).then_some("wide-line"),
             ],
             None => [rule_of_name(line), says_is_no(line).then_some("is-no")],
         };
@@ -205,6 +211,8 @@ mod tests {
     fn lines_of_comments_and_documents_are_bounded() {
         let long = "x".repeat(COLUMNS_MAX);
         assert_eq!(rules(&format!("/// {long}")), ["wide-line"]);
+        assert_eq!(rules(&format!("//! ```text\n//! {long}\n//! ```\n//! {long}")), ["wide-line"]);
+        assert_eq!(rules(&format!("//! | {long} |")), [""; 0]);
         assert!(rules(&format!("let x = \"{long}\";")).is_empty());
         assert_eq!(in_document(&format!("a\n{long}x\n")), [("wide-line", 2)]);
         assert!(in_document(&format!("| {long} |\n```\n{long}x\n```\n")).is_empty());

@@ -23,13 +23,13 @@ use crate::{process, workspace};
 /// Runs every check, also after one has failed, and says which did.
 pub(crate) fn main() -> Result<ExitCode> {
     let root = workspace::root()?;
-    let passed = run(&root, CHECKS) & run(&root, &[("clippy", clippy)]);
+    let passed = run(&root, CHECKS) & run(&root, &[("clippy", clippy), ("documentation", documentation)]);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs every check but clippy, for those who let clippy compile the tests; returns true if all passed.
 pub(crate) fn passes_without_clippy(root: &Path) -> bool {
-    run(root, CHECKS)
+    run(root, CHECKS) & run(root, &[("documentation", documentation)])
 }
 
 fn run(root: &Path, checks: &[(&str, Check)]) -> bool {
@@ -76,6 +76,13 @@ fn judge(offences: &[Offence]) -> Result<()> {
 fn clippy(root: &Path) -> Result<()> {
     let what = ["--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"];
     cargo(root, &[&["clippy"], &what[..]].concat())
+}
+
+/// Builds the documentation, in which every link must lead somewhere.
+fn documentation(root: &Path) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+    process::run(cargo.env("RUSTDOCFLAGS", "-D warnings").current_dir(root))
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {

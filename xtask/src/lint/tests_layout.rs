@@ -1,15 +1,15 @@
 //! Every test is run: the tests of a crate from outside are one program, whose `tests/main.rs` names each
-//! file beside it, and no test hides in a comment, where only rustdoc would find it.
+//! file beside it.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::offence::Offence;
 use crate::workspace::tracked;
 
-/// Looks at the tests directory of every crate and at all documentation comments.
+/// Looks at the tests directory of every crate.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let mut found = Vec::new();
     for name in tracked(root, &[".rs"])? {
@@ -24,11 +24,6 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
                 ));
             }
         }
-        let text = fs::read_to_string(root.join(&name)).with_context(|| name.clone())?;
-        found.extend(in_comments(&text).map(|line| {
-            let what = "a code block that names no language is a documentation test, and those are not run";
-            Offence::new(format!("{name}:{line}"), what)
-        }));
     }
     Ok(found)
 }
@@ -55,21 +50,6 @@ fn names(main: &str, module: &str) -> bool {
     main.lines().any(|line| line.strip_suffix(';').and_then(|line| line.strip_prefix("mod ")) == Some(module))
 }
 
-/// The lines on which documentation comments open a code block of Rust.
-fn in_comments(text: &str) -> impl Iterator<Item = usize> {
-    let fences = text.lines().enumerate().filter_map(|(index, line)| {
-        let comment = line.trim_start();
-        let language = comment
-            .strip_prefix("///")
-            .or_else(|| comment.strip_prefix("//!"))?
-            .trim()
-            .strip_prefix("```")?;
-        Some((index + 1, language))
-    });
-    // Each second fence closes a block.
-    fences.step_by(2).filter(|(_, language)| language.is_empty() || *language == "rust").map(|(line, _)| line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,11 +68,5 @@ mod tests {
         }
         assert!(names("//! x\n\nmod a;\nmod b;\n", "b"));
         assert!(!names("mod ab;\n// mod b;\n", "b"));
-    }
-
-    #[test]
-    fn tests_in_comments_are_found() {
-        let text = "//! ```text\n//! x\n//! ```\n/// ```\n/// y\n/// ```\n";
-        assert_eq!(in_comments(text).collect::<Vec<_>>(), [4]);
     }
 }

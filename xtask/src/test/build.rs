@@ -42,19 +42,9 @@ pub(super) struct Built {
 /// # Errors
 /// When cargo cannot be started, or says what cannot be read. What does not compile is counted instead.
 pub(super) fn build(root: &Path) -> Result<Built> {
-    let mut command = Command::new("cargo");
-    command
-        .args(["build", "--workspace", "--all-targets", "--all-features", "--keep-going"])
-        .arg("--message-format=json")
-        .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
-        // `cargo clippy` hands this variable to its driver in the same way.
-        .env("CLIPPY_ARGS", "")
-        // Incremental data, which would make the next build faster, is more than half of the output: 2.1 of
-        // 4.0 GB.
-        .env("CARGO_INCREMENTAL", "0")
-        // A failed test names its line without it.
-        .env("CARGO_PROFILE_DEV_DEBUG", "none")
-        .current_dir(root);
+    let mut command = cargo(root)?;
+    command.args(["build", "--workspace", "--all-targets", "--all-features", "--keep-going"]);
+    command.arg("--message-format=json");
     let mut child = command.stdout(Stdio::piped()).spawn().context("starting cargo build")?;
     let output = child.stdout.take().context("cargo build has no output")?;
     let mut built = Built::default();
@@ -64,6 +54,32 @@ pub(super) fn build(root: &Path) -> Result<Built> {
     }
     built.succeeded = child.wait().context("waiting for cargo build")?.success();
     Ok(built)
+}
+
+/// Runs the tests in documentation comments, over what [`build`] has compiled; returns true if all passed.
+///
+/// # Errors
+/// When cargo cannot be started.
+pub(super) fn documentation_tests_pass(root: &Path) -> Result<bool> {
+    let mut command = cargo(root)?;
+    command.args(["test", "--workspace", "--doc", "--all-features", "--quiet"]);
+    Ok(command.status().context("starting cargo test")?.success())
+}
+
+/// Returns cargo with the settings with which all tests are compiled.
+fn cargo(root: &Path) -> Result<Command> {
+    let mut command = Command::new("cargo");
+    command
+        .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
+        // `cargo clippy` hands this variable to its driver in the same way.
+        .env("CLIPPY_ARGS", "")
+        // Incremental data, which would make the next build faster, is more than half of the output: 2.1 of
+        // 4.0 GB.
+        .env("CARGO_INCREMENTAL", "0")
+        // A failed test names its line without it.
+        .env("CARGO_PROFILE_DEV_DEBUG", "none")
+        .current_dir(root);
+    Ok(command)
 }
 
 /// The driver beside the compiler of this toolchain.

@@ -42,6 +42,7 @@ pub(crate) fn main() -> Result<ExitCode> {
     total.add(Tally::one(phases.time("lint", || lint::passes_without_clippy(&root))));
     let built = phases.time("build of the tests, by clippy", || build::build(&root))?;
     total.add(Tally::one(built.succeeded && built.complaints == 0));
+    total.add(Tally::one(phases.time("tests in documentation", || build::documentation_tests_pass(&root))?));
     let (ran, integrated) = phases.time("tests", || {
         std::thread::scope(|scope| {
             // They wait for others much of the time.

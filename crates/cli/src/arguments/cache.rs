@@ -11,7 +11,7 @@ use super::output::Printed;
 
 /// Arguments of `plumb cache`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
+#[command(mut_args(|argument| argument.global(true)))]
 pub(crate) struct CacheArguments {
     #[command(subcommand)]
     pub(crate) command: CacheCommand,
@@ -20,15 +20,6 @@ pub(crate) struct CacheArguments {
     pub(crate) printed: Printed,
 }
 
-const EXAMPLE: &str = "\
-  plumb cache create --name db --backing /dev/sdb --log /dev/nvme0n1p4 --size 5G --overwrite
-  plumb cache serve db --attach          # prints /dev/loopN; runs until it is stopped
-  mount /dev/loopN /srv                  # in another terminal
-  plumb cache status db
-  umount /srv && plumb cache detach db   # writes everything back; /dev/sdb is used alone then
-A leg is one of the devices that hold the log, each of them a --log; a mirror has everything on every leg.
-What is durable when, and what is lost when which device dies: docs/CACHE.md.";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// Make a cache: write its log, and mark the device that will need it
@@ -36,24 +27,26 @@ pub(crate) enum CacheCommand {
     /// What is on the backing device stays. What is on the devices of the log goes: a device that is in use,
     /// or a file that plumb did not make, is refused unless --overwrite or --destroy says so.
     Create(Box<CreateArguments>),
-    /// Make a cache known again whose configuration is lost, as after a new installation, or whose devices
-    /// have other paths now; its devices say all but its name and mode
+    /// Rebuild a cache's configuration from its devices, after a reinstall or when device paths changed
+    ///
+    /// Only name and mode must be given: the devices say everything else.
     Adopt(AdoptArguments),
-    /// Say how large a log your own writes need: a recording of them is done again in simulated time, over
-    /// logs of several sizes
+    /// Say how large a log your own writes need, by replaying a recording of them
+    ///
+    /// The recording is replayed in simulated time over logs of several sizes.
     Advise(Box<AdviseArguments>),
     /// Serve a cache until it is stopped or the command is interrupted; recovers its log first
     Serve(Box<ServeArguments>),
-    /// Show how a cache is, or all caches
+    /// Show the status of one cache, or of all
     Status {
-        /// Its name
+        /// The name of the cache; without it all are shown
         name: Option<String>,
 
         /// Print metrics in the text format of Prometheus
         #[arg(long, conflicts_with_all = ["json", "format"])]
         prometheus: bool,
 
-        /// Show what is asked of caches and what they write back as it happens, until q is pressed
+        /// Show requests to caches and their write-back as they happen, until q is pressed
         #[arg(long, conflicts_with_all = ["json", "format", "prometheus"])]
         tui: bool,
     },
@@ -65,12 +58,12 @@ pub(crate) enum CacheCommand {
         /// When writes are acknowledged
         mode: ModeWord,
     },
-    /// Write everything to the backing device, and go on serving
+    /// Write everything to the backing device, and keep serving
     Drain {
         /// The name of the cache
         name: String,
     },
-    /// Have the log take more of its devices, while the cache is served or not; a log is never made smaller
+    /// Enlarge the log on its devices, while the cache is served or not; a log is never made smaller
     Grow {
         /// The name of the cache
         name: String,
@@ -79,15 +72,14 @@ pub(crate) enum CacheCommand {
         #[arg(long, value_name = "SIZE")]
         size: Bytes,
     },
-    /// Put a device into the place of one of a mirrored log, and copy everything to it, while the cache is
-    /// served or not
+    /// Replace one device of a mirrored log, and copy everything to the new one
     ///
     /// A leg is one of the devices that hold the log. The device that is named may be new, or the one that
     /// failed. The cache goes on with the others meanwhile; `status` shows the new one as `resilvering`, and
     /// as `live` once it has everything. If this is interrupted, copying goes on; if the server ends, it
     /// begins again.
     ReplaceLeg(Box<ReplaceLegArguments>),
-    /// Stop serving; what only the log holds stays there until the cache is served again
+    /// Stop serving; the log keeps data that is not written back yet
     Stop {
         /// The name of the cache
         name: String,
@@ -96,7 +88,7 @@ pub(crate) enum CacheCommand {
         #[arg(long, visible_alias = "force")]
         cut_off: bool,
     },
-    /// Write everything to the backing device, and take the cache away; can be interrupted and done again
+    /// Write everything to the backing device, and remove the cache; can be interrupted and resumed
     Detach {
         /// The name of the cache
         name: String,
@@ -145,8 +137,8 @@ pub(crate) enum ModeWord {
     WriteThrough,
     /// In the log, whose devices are vouched for to keep what they acknowledged: they are not flushed
     Protected,
-    /// As write-back, and the backing device gets writes in the order of flushes: without its log it is old,
-    /// not damaged
+    /// Like write-back, and the backing device gets writes in the order of flushes: without its log it is
+    /// old, not damaged
     Ordered,
 }
 
@@ -240,7 +232,7 @@ pub(crate) struct AdoptArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArguments {
-    /// What was written and when: an iolog of fio, or what stands before .blktrace.0
+    /// A recording of writes: an iolog of fio, or the name before .blktrace.0
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: String,
 
@@ -270,7 +262,7 @@ pub(crate) struct ReplaceLegArguments {
     /// The name of the cache
     pub(crate) name: String,
 
-    /// Which device of the log is replaced: its path as the status shows it, or its number from 0 on
+    /// The device of the log to replace: its path as the status shows it, or its number from 0 on
     #[arg(long, value_name = "PATH|N")]
     pub(crate) lost: String,
 

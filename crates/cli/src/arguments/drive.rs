@@ -10,7 +10,7 @@ use super::output::Printed;
 
 /// Arguments of `plumb drive`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLE, mut_args(|argument| argument.global(true)))]
+#[command(mut_args(|argument| argument.global(true)))]
 pub(crate) struct DriveArguments {
     #[command(subcommand)]
     pub(crate) command: DriveCommand,
@@ -42,24 +42,24 @@ pub(crate) enum DriveCommand {
     /// programs are named. Then the kernel drops its cache of the device, as if the machine had lost power
     /// too, and the device serves requests again.
     PowerOn {
-        /// Its name
+        /// The name of the drive
         name: String,
     },
     /// Show the state of a served drive, or of all served drives
     Status {
-        /// Its name
+        /// The name of the drive; without it all are shown
         name: Option<String>,
     },
     /// Turn the write cache of a drive on or off, until its power is cut
     Set {
-        /// Its name
+        /// The name of the drive
         name: String,
 
         /// The volatile write cache
         #[arg(long, value_enum)]
         wce: Switch,
     },
-    /// Make commands of a drive fail, hang or be slow: WHAT:EFFECT[:WHEN], such as write:eio:nth=100
+    /// Make commands of a drive fail, hang or be slow: `WHAT:EFFECT[:WHEN]`, such as write:eio:nth=100
     Fault(FaultArguments),
     /// Stop serving a drive: its exports and its process end
     ///
@@ -67,33 +67,6 @@ pub(crate) enum DriveCommand {
     /// drive.
     Detach(DetachArguments),
 }
-
-const EXAMPLE: &str = "\
-Every command that takes a device also takes sim:MODEL?wce=off&seed=7, a simulated drive in virtual time. Any parameter that \
-`plumb drive show` prints can follow the name, as in ata-40gb?behaviour.driver_drops_flush=true.
-
-Does a file system keep what was synced on a drive that ignores flushes?
-  plumb drive serve liar --size 1G --attach          # prints /dev/loopN; runs until it is detached
-  mkfs.ext4 /dev/loopN && mount /dev/loopN /mnt      # in another terminal
-  plumb drive cut liar --at-flush 100                # the power will go with the 100th flush from now
-  ...                                                # write and sync, until I/O errors come
-  umount /mnt && plumb drive power-on liar && mount /dev/loopN /mnt
-  ...                                                # what is missing?
-  umount /mnt && plumb drive detach liar";
-
-const EVENTS: &str = "\
-An EVENT is KIND:N:submitted or KIND:N:completed: the Nth command of a kind from now arrives, or is about to be answered.
-KIND is read, write, flush, discard or any. Commands are counted at the drive: a large write over NBD is several, write-zeroes is a
-write, and FUA on a drive without it is a write and a flush. In flush:3:submitted..flush:3:completed the power goes while the third flush is done.";
-
-const FAULTS: &str = "\
-A fault is WHAT:EFFECT[:WHEN]..., such as write:eio:nth=100 or flush:slow=50ms:p=0.1.
-  WHAT    read, write, flush, discard, any
-  EFFECT  eio, enospc, timeout (never answered), slow=TIME (takes so much longer)
-  WHEN    nth=N, every=N, p=0..1, lba=FIRST-LAST, times=N; all of them must hold, each may be given once
-An lba is in logical blocks of the drive; a command is meant that touches one of FIRST to LAST. nth and every count the commands
-of that kind from when the fault is set; with lba, only those that touch it. Commands are counted at the drive, where a large write
-over NBD is several.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -106,7 +79,6 @@ pub(crate) struct ShowArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = FAULTS)]
 pub(crate) struct ServeArguments {
     /// The name of a model, or the path of a model file; ?PARAMETER=VALUE after it changes a parameter
     pub(crate) model: String,
@@ -150,14 +122,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum)]
     pub(crate) wce: Option<Switch>,
 
-    /// Make commands fail, hang or be slow: WHAT:EFFECT[:WHEN], such as flush:eio:nth=3; may be given several
-    /// times
+    /// Make commands fail, hang or be slow: `WHAT:EFFECT[:WHEN]`, such as flush:eio:nth=3; may be given
+    /// several times
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EVENTS)]
 pub(crate) struct CutArguments {
     /// The name of the drive
     pub(crate) name: String,
@@ -181,7 +152,6 @@ pub(crate) struct CutArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = FAULTS)]
 pub(crate) struct FaultArguments {
     /// The name of the drive
     pub(crate) name: String,

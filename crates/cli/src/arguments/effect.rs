@@ -22,7 +22,9 @@ impl Command {
     /// Returns what this command line does.
     pub(crate) fn effect(&self) -> Effect {
         let reads = match self {
-            Self::Restore(_) | Self::Agent(_) => return Effect::Own,
+            Self::Restore(_) | Self::Agent(_) | Self::Completions { names: Some(_), .. } => {
+                return Effect::Own;
+            }
             Self::Prove(prove) if prove.is_part_of_another() => return Effect::Own,
             Self::Survey(_)
             | Self::Fleet(_)

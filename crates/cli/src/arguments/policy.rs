@@ -11,12 +11,6 @@ use crate::arguments::output::{OutputArguments, Printed};
 
 /// Arguments of `plumb policy`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A write cache has one of three states: off (no volatile cache; Windows: quick removal), on (a volatile cache, and the \
-                        kernel sends flushes; Windows: better performance), protected (a volatile cache without flushes, because a \
-                        claim of power loss protection is recorded; Windows: power protected). Only apply, rollback, heal and enforce \
-                        change a disk, and only as root."
-)]
 pub(crate) struct PolicyArguments {
     #[command(subcommand)]
     pub(crate) command: PolicyCommand,
@@ -44,8 +38,7 @@ pub(crate) enum PolicyCommand {
     Rollback(RollbackArguments),
     /// Read the disks at intervals, and report changes: most changes cause no event of the kernel
     Watch(WatchArguments),
-    /// Keep the current state of a disk after power cycles; without a disk, list what is kept, and how
-    /// reliably
+    /// Keep the current state of a disk after power cycles; without a disk, list the kept states
     Persist(PersistArguments),
     /// Repair disks whose cache is on but which get no flushes from the kernel or a layer above
     Heal(HealArguments),
@@ -55,7 +48,7 @@ pub(crate) enum PolicyCommand {
     Enforce(EnforceArguments),
 }
 
-/// What every command that looks at disks takes.
+/// Arguments of every command that looks at disks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Shared {
     /// The file with the claims of administrators
@@ -66,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) printed: Printed,
 }
 
-/// Which disks.
+/// Selection of disks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Chosen {
     /// Disks: kernel names, nodes of /dev or links to them
@@ -113,13 +106,6 @@ pub(crate) struct ShowArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "EXAMPLES
-  plumb policy plan off --where 'transport = sas and role = data' --out plan.json
-  plumb policy apply plan.json
-  plumb policy verify plan.json
-
-EXIT CODES
-  0  planned, or nothing to do    2  usage error    4  a disk is refused    5  failed")]
 pub(crate) struct PlanArguments {
     /// off, on or protected; or the names of Windows: quick-removal, better-performance, power-protected
     #[arg(value_name = "STATE")]

@@ -10,7 +10,6 @@ pub(crate) mod drive;
 pub(crate) mod explain;
 pub(crate) mod fio;
 pub(crate) mod fleet;
-pub(crate) mod generate;
 pub(crate) mod load;
 pub(crate) mod observe;
 pub(crate) mod policy;

@@ -35,6 +35,10 @@ pub(super) fn opened(run: &Path, number: Option<usize>) -> Result<Recorded, Refu
         let document = plumb_dialect::imported::read(&text, &name, number).map_err(usage)?;
         return Ok(Recorded::Run(Box::new(RunRecording::without_distributions(document))));
     }
+    if !run.exists() {
+        let problem = "does not exist: name the directory of a run, such as those in plumb-runs, or a result of DiskSpd or fio";
+        return Err(Refusal::new(Exit::Usage, format!("{} {problem}", run.display())));
+    }
     if number.is_some() {
         let problem = format!("--result: {} is a recording of plumb, which has one result", run.display());
         return Err(Refusal::new(Exit::Usage, problem));

@@ -11,12 +11,6 @@ use crate::terminal;
 
 /// The arguments of `plumb restore`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A killed plumb may leave settings of a comparison (policies, schedulers, caches, file systems), instances of the \
-                  kernel's tracing, and block devices and sockets of its servers. What a living plumb holds is never touched. Root's \
-                  leftovers take root.\n\nExit codes: 0 nothing is left, 1 something is left (--dry-run), 4 something is in use and \
-                  stays, 5 something could not be put back."
-)]
 pub(crate) struct RestoreArguments {
     /// Only list what is left; nothing is changed
     #[arg(long)]

@@ -16,22 +16,10 @@ use crate::command::running::{Running, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::terminal;
 
-const EXAMPLES: &str = "\
-The studies:
-  A  the write cache turned off on an all-flash cluster: why is it as fast, or faster?
-  B  does a test reach the disk, or the file-system cache?
-  C  a write-back cache of Storage Spaces in front of hard disks, seen from a virtual machine
-  D  fdatasync of Ceph OSDs on hard disks, with the drive's cache on and off
-  E  Microsoft KB 332023: slow small writes, and the applications that wait for flushes
-
-On simulated drives they take seconds, and the same seed gives the same figures on every machine. --on runs on a real target what can be had
-there; its safety is that of `plumb load`. Exit codes: 0 done, also if a figure did not come out, which is said; 3 interrupted.";
-
 /// Arguments of `plumb study`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct StudyArguments {
-    /// Which
+    /// The study: A to E, or all
     #[arg(value_name = "STUDY", default_value = "all")]
     name: Studies,
 
@@ -63,7 +51,7 @@ pub(crate) struct StudyArguments {
     #[command(flatten)]
     printed: Printed,
 
-    /// The same as --format html
+    /// Print a page: short for --format html
     #[arg(long, conflicts_with_all = ["format", "json"])]
     html: bool,
 

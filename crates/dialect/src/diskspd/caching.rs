@@ -72,7 +72,7 @@ impl Caching {
             "v" | "V" => MappedFlush::ViewOfFile,
             "n" | "N" => MappedFlush::NonVolatileMemory,
             "i" | "I" => MappedFlush::NonVolatileMemoryNoDrain,
-            _ => return Err(format!("'{value}' is no way to flush a mapping: expected v, n or i")),
+            _ => return Err(format!("'{value}' is not a way to flush a mapping: expected v, n or i")),
         });
         Ok(())
     }

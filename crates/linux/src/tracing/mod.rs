@@ -2,7 +2,7 @@
 //! and their raw per-processor buffers.
 //!
 //! - [`instance`] makes an instance, which other users of tracing do not see, and removes it again.
-//! - [`format`] is where the fields of an event are.
+//! - [`mod@format`] is where the fields of an event are.
 //! - [`page`] takes the pages of a buffer apart.
 //! - [`buffers`] reads the pages of all processors.
 //!

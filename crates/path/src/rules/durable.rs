@@ -174,7 +174,7 @@ fn synced(flow: &Flow<'_>) -> Synced {
     {
         let log = names(flow.log(index).map(|(_, node)| node).collect());
         return Synced::Unknown(format!(
-            "the flush ends at {}, and whether its log on {log} keeps what was not flushed is not known",
+            "the flush ends at {}; it is unknown whether its log on {log} keeps data that was not flushed",
             node.name
         ));
     }

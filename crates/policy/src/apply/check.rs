@@ -76,7 +76,7 @@ pub(super) fn same_cache(
     };
     if !planned.keys().eq(found.keys()) {
         return refuse(format!(
-            "what has the same write cache as {} has changed since the plan: {} before, {} now",
+            "the disks that share a write cache with {} changed since the plan: {} then, {} now",
             now.name,
             list(&planned),
             list(&found)

@@ -72,7 +72,7 @@ pub struct Backup {
 #[derive(Debug, thiserror::Error)]
 pub enum RaidToolError {
     /// The answer is not JSON.
-    #[error("the answer of the RAID program is no JSON: ask it with J (storcli, perccli)")]
+    #[error("the answer of the RAID program is not JSON: ask it with J (storcli, perccli)")]
     Json(#[from] serde_json::Error),
     /// The answer is JSON without a volume or a battery in it.
     #[error("the answer of the RAID program names no volume and no battery: ask it with `/cALL show all J`")]

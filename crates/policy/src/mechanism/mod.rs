@@ -1,9 +1,9 @@
 //! How a write cache is switched, for each kind of disk: which steps in which order, and how it is known that
 //! they have done what they should.
 //!
-//! Planning is pure: [`Material`] holds what was read, [`steps`] and [`heal`] turn it into [`Step`]s, which
+//! Planning is pure: [`Material`] holds what was read, [`steps()`] and [`heal`] turn it into [`Step`]s, which
 //! can be printed with their bytes ([`crate::explain`]), written into a plan, and carried out one by one by
-//! [`execute`]. [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
+//! [`execute()`]. [`settle`] then reads the device and the kernel back until they agree with the [`Goal`].
 
 mod execute;
 mod material;

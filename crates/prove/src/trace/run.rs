@@ -5,7 +5,7 @@
 //! the thread whose call it is stays where the call has returned and nothing else has happened. That holds
 //! with any number of threads, and needs no signals, which threads would share. What is synced meanwhile
 //! reaches the drive as if the program had synced it. Writeback of choice
-//! ([`Writeback`](super::Writeback)) is done at the same place.
+//! ([`Writeback`]) is done at the same place.
 //!
 //! Limitations: the result of the call stands at the end of the line, so that a call that fails is followed
 //! by a sync, too; such are counted. strace can leave them out by itself (`-z`), but version 6.1 then loses

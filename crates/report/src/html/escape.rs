@@ -5,16 +5,22 @@ pub(in crate::html) const LETTER: f64 = 0.62;
 /// Average width of a bold letter in the widest of the system fonts, as a part of the font size.
 pub(in crate::html) const BOLD: f64 = 0.72;
 
-/// `text`, cut to what fits into `width`.
+/// Part of the font size that a capital letter needs, on average.
+const CAPITAL: f64 = 0.76;
+
+/// Cuts `text` to the letters that fit into `width`.
 pub(in crate::html) fn cut(text: &str, width: f64, size: f64) -> String {
-    let fits = (width / (size * LETTER)).floor().max(0.0) as usize;
-    if text.chars().count() <= fits {
+    let wide = |letter: char| size * if letter.is_uppercase() { CAPITAL } else { LETTER };
+    if text.chars().map(wide).sum::<f64>() <= width {
         return text.to_owned();
     }
-    if fits < 2 {
-        return String::new();
-    }
-    text.chars().take(fits - 1).chain(['…']).collect()
+    let mut left = width - wide('…');
+    let fits = |letter: &char| {
+        left -= wide(*letter);
+        left >= 0.0
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    if kept.is_empty() { kept } else { kept + "…" }
 }
 
 /// `text` within an element or a double-quoted attribute.
@@ -48,7 +54,15 @@ pub(crate) fn prose(text: impl AsRef<str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::prose;
+    use super::{cut, prose};
+
+    #[test]
+    fn a_text_is_cut_where_it_does_not_fit_and_capitals_are_wider() {
+        assert_eq!(cut("abc", 100.0, 10.0), "abc");
+        assert_eq!(cut("abcdefgh", 32.0, 10.0), "abcd…");
+        assert_eq!(cut("ABCDEFGH", 32.0, 10.0), "ABC…");
+        assert_eq!(cut("abc", 6.0, 10.0), "");
+    }
 
     #[test]
     fn what_stands_between_backticks_is_code_and_a_lone_one_stays() {

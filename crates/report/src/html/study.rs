@@ -36,9 +36,15 @@ struct Chapter {
     /// Reported beside ours; empty if nothing was reported.
     drawing: String,
     charts: Vec<ChartView>,
-    /// Each question with its figures.
-    tables: Vec<(String, String)>,
+    tables: Vec<Figures>,
     notes: Vec<String>,
+}
+
+/// Figures that answer one question.
+struct Figures {
+    question: String,
+    chosen: Option<String>,
+    table: String,
 }
 
 impl StudyPage {
@@ -69,7 +75,11 @@ fn chapter(study: &Study, all: &mut Vec<Chart>) -> Chapter {
         charts: views,
         tables: tables
             .iter()
-            .map(|(question, figures)| (printable(question), table::table(figures, "")))
+            .map(|of| Figures {
+                question: printable(&of.question),
+                chosen: of.chosen.as_deref().map(printable),
+                table: table::table(&of.table, ""),
+            })
             .collect(),
         notes: study.notes.iter().map(|note| printable(note)).collect(),
     }

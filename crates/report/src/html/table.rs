@@ -69,7 +69,12 @@ fn begin(table: &Table, caption: &str, skip: usize) -> String {
     }
     out.push_str("<thead><tr>");
     for (name, side) in table.head().skip(skip) {
-        let class = if side == Side::Right { r#" class="n""# } else { "" };
+        let class = match (side == Side::Right, longest_word(name) > WORD_MAX) {
+            (true, true) => r#" class="n long""#,
+            (true, false) => r#" class="n""#,
+            (false, true) => r#" class="long""#,
+            (false, false) => "",
+        };
         match name {
             "" => out.push_str("<td></td>"),
             name => out.push_str(&format!(r#"<th scope="col"{class}>{}</th>"#, escape(name))),

@@ -243,7 +243,9 @@ const GAUGES: [Gauge; 13] = [
         "Bytes that were zeroed or discarded, which the backing device does not have yet.",
         |cache| cache.zeroed_bytes.map(|zeroed| zeroed as f64),
     ),
-    ("oldest_dirty_seconds", "The least age of the oldest record in the log.", |cache| cache.oldest_dirty),
+    ("oldest_dirty_seconds", "Lower bound of the age of the oldest record in the log.", |cache| {
+        cache.oldest_dirty
+    }),
     ("drain_bytes_per_second", "The rate of writing back.", |cache| cache.drain_rate),
     ("drain_eta_seconds", "How long it would take to write everything back.", |cache| cache.drain_eta),
     ("failed", "The cache does not serve any more, though its server runs.", |cache| {

@@ -15,9 +15,9 @@ const CYCLES_MAX: usize = 20;
 impl StatusDocument for Read<TraceShown> {
     fn page(&self) -> Page {
         let left = match self.shown.findings.len() {
-            0 => "Nothing was left to luck".to_owned(),
-            1 => "1 thing was left to luck".to_owned(),
-            count => format!("{count} things were left to luck"),
+            0 => "No unsynced operation found".to_owned(),
+            1 => "1 unsynced operation found".to_owned(),
+            count => format!("{count} unsynced operations found"),
         };
         let ended =
             format!("{left} beneath {}; the program ended with {}.", self.shown.beneath, self.shown.ended);
@@ -29,7 +29,7 @@ impl StatusDocument for Read<TraceShown> {
         let mut page = Page::plain("plumb prove trace", head);
         let findings = Table::of(&self.shown.findings)
             .left("file", |finding| Cell::inked(Ink::Bold, printable(&finding.path)))
-            .left("left to luck", |finding| printable(&finding.sentence));
+            .left("unsynced operation", |finding| printable(&finding.sentence));
         page.add("", Item::table(findings.if_any()));
         let synced = Table::of(&self.shown.synced)
             .left("synced", |(path, _)| printable(path))

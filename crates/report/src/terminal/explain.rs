@@ -1,6 +1,6 @@
 //! A rule in words: `plumb explain`.
 
-use plumb_path::Rule;
+use plumb_path::{Rule, Severity};
 
 use super::pen::Ink;
 use super::table::Table;
@@ -21,11 +21,23 @@ pub fn explain(rule: &Rule, style: Style) -> String {
     style.finish(out)
 }
 
-/// All rules, a line each.
+/// Lists all rules by layer, each with the severities that its findings may have.
 pub fn explain_list(style: Style) -> String {
-    let table = Table::of(crate::rules::all())
-        .left("rule", |rule| &rule.id)
-        .left("what it means", |rule| &rule.meaning)
-        .table();
-    style.finish(table.show_wrapped(style))
+    let mut rules = crate::rules::all();
+    rules.sort_by_key(|rule| rule.layer);
+    let chapters = rules.chunk_by(|one, other| one.layer == other.layer).map(|rules| {
+        let title = rules.first().map_or("", |rule| rule.layer.title());
+        let table = Table::of(rules.iter().copied())
+            .left("rule", |rule| &rule.id)
+            .left("severity", |rule| severities(rule))
+            .left("what it means", |rule| &rule.meaning)
+            .table();
+        format!("{}\n{}", style.ink(Ink::Bold, title), table.show_wrapped(style))
+    });
+    style.finish(chapters.collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the severities of a rule's findings in words, such as `info, warning`.
+fn severities(rule: &Rule) -> String {
+    rule.severities().into_iter().map(Severity::word).collect::<Vec<_>>().join(", ")
 }

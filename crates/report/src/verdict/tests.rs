@@ -169,7 +169,7 @@ fn durable_writes_ask_for_flushes_where_the_device_has_no_fua() {
     document.spans[0].jobs[1].durable_write_every = Some(1);
     assert!(finding(&document, "flush-dropped").is_some());
     document.targets[0].device.fua_native = Some(true);
-    assert!(finding(&document, "flush-dropped").is_none(), "FUA is no flush");
+    assert!(finding(&document, "flush-dropped").is_none(), "FUA is not a flush");
 }
 
 #[test]

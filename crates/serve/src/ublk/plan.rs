@@ -47,8 +47,8 @@ impl Geometry {
     /// Creates the geometry of a device.
     ///
     /// # Errors
-    /// [`Geometry`](ExportError::Geometry) if the block layer cannot have its block or size, or it takes less
-    /// than a page at a time.
+    /// [`Geometry`](crate::ExportError::Geometry) if the block layer cannot have its block or size, or it
+    /// takes less than a page at a time.
     pub(super) fn new(info: &DeviceInfo) -> Result<Self> {
         let grid = Grid::new(info, "exported through ublk", REQUEST_MAX)?;
         let block = info.logical_block;

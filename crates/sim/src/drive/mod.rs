@@ -7,9 +7,10 @@
 //! ```
 //!
 //! # The fault model
-//! - **A power cut** ends every command in flight as [`PowerLost`](Outcome::PowerLost). What is left is
-//!   chosen by the crash rules among all that is legal for the drive's [`Promise`](crate::contents::Promise),
-//!   and then damaged as its behaviour says. The choice follows from the seed.
+//! - **A power cut** ends every command in flight as [`PowerLost`](plumb_block::Outcome::PowerLost). What is
+//!   left is chosen by the crash rules among all that is legal for the drive's
+//!   [`Promise`](crate::contents::Promise), and then damaged as its behaviour says. The choice
+//!   follows from the seed.
 //! - **A lie about flushes** changes what a flush covers, never what it answers. A drive that ignores flushes
 //!   answers them at once; a driver that drops them does so before the drive sees them.
 //! - **An injected error** lets the command take its usual time and then fail. A write that failed or was not

@@ -64,8 +64,7 @@ pub fn create(
     let time = Time::Real(Arc::new(RealClock::start()));
     for typed in wanted.legs.iter().map(String::as_str).chain([wanted.backing]) {
         if let Name::Scheme { scheme: Scheme::Sim | Scheme::Cache, .. } = Name::parse(typed)? {
-            let found =
-                "it is gone with this process, and a cache is found again by the paths of its devices";
+            let found = "a simulated drive does not outlive this process, so a cache cannot use one";
             let remedy = "try it as a target: cache:backing=sim:MODEL,log=sim:MODEL,size=1GiB";
             return Err(Error::usage(typed, found, remedy));
         }
@@ -195,7 +194,9 @@ pub fn clear_place_of_marker(backing: &str, permission: &Permission) -> Result<(
 
 /// The backing device says that it needs a cache, or the configuration of that says so.
 pub(super) fn needs(shown: &str, cache: Uuid) -> Error {
-    let found = format!("it needs the cache {cache}, which may hold the only copy of what was written to it");
+    let found = format!(
+        "it is the backing device of the cache {cache}, which may hold the only copy of its newest data"
+    );
     let remedy = format!(
         "serve that cache, or take it out with `plumb cache detach`; only if what it holds may be lost, say --discard-dirty {cache}"
     );

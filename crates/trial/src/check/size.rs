@@ -36,8 +36,7 @@ pub(super) fn file_size(target: &str, asked: Option<Bytes>, free: Bytes) -> Resu
         Some(asked) if asked < FILE_MIN => Err(too_small(target, asked)),
         Some(asked) if asked > allowed => {
             let why = format!(
-                "--size {asked} is too much: with what grows beside it, it must stay within a tenth of the {free} that are free \
-                 there: ask for at most {}",
+                "--size {asked} is too large: a check uses at most a tenth of the free space, which is {free}; the limit here is {}",
                 allowed.round_down(FILE_MIN)
             );
             Err(unfit(FailureKind::Usage, target, &why))
@@ -108,7 +107,9 @@ mod tests {
         let full = refused(None, Bytes::mib(12));
         assert_eq!(full.kind(), FailureKind::NotMeasured, "{full}");
         assert!(
-            refused(Some(Bytes::gib(1)), Bytes::gib(12)).to_string().contains("within a tenth of the 12 GiB")
+            refused(Some(Bytes::gib(1)), Bytes::gib(12))
+                .to_string()
+                .contains("a tenth of the free space, which is 12 GiB")
         );
         assert!(refused(Some(Bytes(4096)), Bytes::gib(9)).to_string().contains("is too small"));
     }

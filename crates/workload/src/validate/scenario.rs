@@ -40,7 +40,7 @@ fn check_span(span: &Span) -> Checked {
         return Err(Invalid::new("jobs", "empty", "at least one job"));
     };
     if first.same_threads {
-        let expected = "false in the first job of a span: there is none before it";
+        let expected = "false in the first job of a span: there is no job before it";
         return Err(Invalid::new("jobs[0].same_threads", true, expected));
     }
     if let Some(steady) = span.steady {
@@ -114,7 +114,7 @@ fn check_job(job: &Job) -> Checked {
     if let Affinity::Each(processors) | Affinity::Shared(processors) = &job.affinity
         && processors.is_empty()
     {
-        return Err(Invalid::new("affinity", "no processors", "at least one processor"));
+        return Err(Invalid::new("affinity", "an empty list", "at least one processor"));
     }
     let ends_by_itself = job.trace.is_some() || job.program.is_some();
     let workload = if ends_by_itself { without_end(&job.workload) } else { job.workload.clone() };

@@ -28,32 +28,6 @@ use crate::command::running::{Running, exit_of_end};
 use crate::exit::{self, Exit, Refusal, usage};
 use crate::{terminal, traces};
 
-const EXAMPLES: &str = "\
-Examples:
-  plumb compare --factor buffering=cached,direct /srv/io.dat --size 1G --random --write 100
-  plumb compare --factor policy=off,on,protected sim:nearline-4tb --random --write 100 --sync-every 1
-  plumb compare --factor policy=on,off /srv/io.dat --size 1G --random --write 100 --sync-every 1
-  plumb compare --factor cache=none,wb:1G,wb:5G --cache-log /ssd/log /srv/io.dat --size 1G --random --write 100
-  plumb compare --factor fs=ext4,xfs,btrfs /srv --size 256M --write 100 --sync-every 1
-  plumb compare --factor policy=on,off /srv --profile sqlite-wal --profile pg-wal --budget 20m
-  plumb compare --factor buffering=cached,direct /srv/io.dat --size 1G --workload '--write 100' --workload '--random --write 30'
-  plumb compare --a '--depth 1' --b '--depth 32' /srv/io.dat --size 1G --random --fail-if 'p99 ratio > 2'
-  plumb compare --together --a sim:nearline-4tb --b sim:plp-nvme-ssd --random --write 100
-  plumb compare plumb-runs/NEW1 plumb-runs/NEW2 --against plumb-runs/OLD1 plumb-runs/OLD2
-  plumb compare cache-on.xml cache-off.xml             (results of DiskSpd or fio: the second against the first)
-
-Words, targets and their safety are those of `plumb load`; --duration is how long a block is measured. Blocks of the levels take
-turns in an order that is drawn from the seed; the first level is what the others are compared with.
-
-Levels of the policy of real disks, scheduler, cache and fs are set before each block, and what was there is put back at the end; if
-plumb is killed, the next command that changes something does it and says so, or `plumb restore`.
-  policy     of the disks beneath the targets, as by `plumb policy`; protected needs a claim. Root only
-  scheduler  of the disks beneath the targets, such as none,mq-deadline. Root only
-  cache      none, and then the same target behind a write-back cache of plumb's: wb:SIZE, wt:SIZE (write-through)
-  fs         in a file below the directory that is the target (--fs-size): ext4, xfs, btrfs. Root only
-
-Exit codes: 0 whatever the outcome, 1 a limit of --fail-if is exceeded, 3 interrupted, or a limit is not decided.";
-
 /// The difference that is to be found, unless another is typed.
 const FIND: f64 = 0.03;
 /// Options that say nothing of many hosts.
@@ -75,7 +49,7 @@ const OF_ONE_MACHINE: [&str; 11] = [
 pub(crate) fn of_hosts(option: Arg) -> Arg {
     match option.get_long() {
         Some("factor") => option.help(
-            "What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected or scheduler=NAME,NAME",
+            "The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected or scheduler=NAME,NAME",
         ),
         Some(long) if OF_ONE_MACHINE.contains(&long) => option.hide(true),
         _ => option,
@@ -84,9 +58,8 @@ pub(crate) fn of_hosts(option: Arg) -> Arg {
 
 /// Arguments of `plumb compare`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArguments {
-    /// What differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected,
+    /// The factor that differs: buffering=cached,direct,dsync, drive=MODEL,MODEL, policy=off,on,protected,
     /// cache=none,wb:SIZE, scheduler=NAME,NAME or fs=ext4,xfs,btrfs
     #[arg(long, value_name = "NAME=LEVEL,LEVEL", conflicts_with_all = ["a", "b"])]
     factor: Option<Factor>,
@@ -142,7 +115,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<Gate>,
 
-    /// Compare under this application profile of `plumb load`; each of several has a chapter of its own
+    /// Compare under this application profile of `plumb load`; several are judged one by one
     #[arg(long, value_name = "NAME")]
     profile: Vec<String>,
 
@@ -155,7 +128,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     find: Option<f64>,
 
-    /// Practice only: say how long it takes to find the difference, and what the budget would find
+    /// Pilot run only: estimate the budget needed, and what the given budget can detect
     #[arg(long, conflicts_with_all = ["against", "whole_budget", "fail_if"])]
     dry_run: bool,
 

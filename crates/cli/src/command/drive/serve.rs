@@ -77,7 +77,7 @@ fn size(arguments: &ServeArguments, model: &Model) -> anyhow::Result<Bytes> {
     let whole = typed.round_down(block);
     if whole != typed || !Geometry::SIZES.contains(&typed.0) {
         let message = format!(
-            "--size: {} bytes are no capacity: expected a multiple of {}, the block of this model, of 1 MiB to 1 PiB",
+            "--size: {} bytes are not a capacity: expected a multiple of {}, the block of this model, of 1 MiB to 1 PiB",
             typed.0, block.0
         );
         return Err(Refusal::new(Exit::Usage, message).into());

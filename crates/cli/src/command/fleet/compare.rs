@@ -19,22 +19,9 @@ use crate::exit::{self, Exit, Refusal};
 use crate::surroundings::time_of_day;
 use crate::terminal;
 
-const EXAMPLES: &str = "\
-Examples:
-  plumb fleet compare --hosts 'a[1-8]' --factor buffering=direct,cached /srv/io.dat --size 1G --random --duration 5s
-  plumb fleet compare --hosts hosts.txt --factor policy=on,off --rounds 20 /srv/io.dat --size 1G --random --write 100 --sync-every 1
-  plumb fleet compare --hosts a,b --a '--depth 1' --b '--depth 32' /srv/io.dat --size 1G --random --fail-if 'p99 ratio > 2'
-
-Each block is a load on all hosts at once, and its value is of all of them together; --duration is how long it is measured. Blocks of
-the levels take turns in an order that is drawn from the seed. Levels of policy= and scheduler= are set on each host before its block,
-and what was there is put back after it; cache= and fs= need a place on each machine, and are compared on each for itself.
-
-The result is a comparison, so it has no metrics of hosts: --format prometheus is refused. Exit codes: 0 whatever the outcome, 1 a limit of --fail-if
-is exceeded, 3 interrupted, a host is missing, or a limit is not decided.";
-
 /// Arguments of `plumb fleet compare`.
 #[derive(Debug, Args)]
-#[command(mut_args(compare::of_hosts), after_help = EXAMPLES)]
+#[command(mut_args(compare::of_hosts))]
 pub(super) struct FleetCompareArguments {
     #[command(flatten)]
     reach: Reach,

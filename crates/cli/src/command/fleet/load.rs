@@ -17,11 +17,6 @@ use crate::terminal;
 
 /// Arguments of `plumb fleet load`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Each host runs the workload on its own targets; {host} in the name of a target stands for the name of the host, and each host \
-                  draws its random choices from a seed of its own. What all reach is the sum of their rates, each over the time that it \
-                  ran. The rest is as `plumb load` has it."
-)]
 pub(super) struct LoadArguments {
     #[command(flatten)]
     reach: Reach,

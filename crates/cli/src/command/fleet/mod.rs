@@ -27,23 +27,8 @@ use crate::strictness::Strictness;
 use crate::surroundings::{argv, out, time_of_day};
 use crate::{files, stop, terminal};
 
-const EXAMPLES: &str = "\
-Examples:
-  plumb fleet survey --hosts 'a[01-08],db1' /srv
-  plumb fleet load --hosts hosts.txt /srv/io.dat --size 1G --random --write 100 --block-size 8k --depth 64
-  plumb fleet load --hosts 'a[01-08]' --scale 1,2,4,8 --push /srv/io.dat --size 1G --random
-  plumb fleet check --hosts a,b --launcher 'srun -w {host}' /srv
-  plumb fleet survey --hosts 'db-[0-2]' --launcher 'kubectl exec -i {pod} --' /data
-  plumb fleet compare --hosts 'a[1-8]' --factor buffering=direct,cached /srv/io.dat --size 1G --random --duration 5s
-  plumb fleet policy-show --hosts 'db[1-4]' --format csv
-
-The launcher's words are followed by the remote command as one word, as ssh takes it; one that names neither ssh nor a shell is \
-given `sh -c`. It must not ask for anything: keys are the launcher's business. Of its words only the program is recorded. Exit \
-codes: 1 something was found, also where a host is missing; 3 a host is missing or its result is not whole, and nothing was found.";
-
 /// Arguments of `plumb fleet`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct FleetArguments {
     #[command(subcommand)]
     command: FleetCommand,
@@ -71,11 +56,11 @@ struct Reach {
     #[arg(long, value_name = "FILE|NAMES", allow_hyphen_values = true)]
     hosts: String,
 
-    /// What starts a command on {host}, which may be written {pod} or {node}
+    /// Command that starts another on {host}, which may be written {pod} or {node}
     #[arg(long, value_name = "WORDS", default_value = "ssh -o BatchMode=yes {host}")]
     launcher: String,
 
-    /// What plumb is called on the hosts
+    /// Name or path of plumb on the hosts
     #[arg(long, value_name = "PROGRAM", default_value = "plumb", conflicts_with = "push")]
     remote_plumb: String,
 
@@ -147,7 +132,7 @@ fn named_hosts(typed: &str) -> Result<Vec<String>, Refusal> {
     hosts::of_file(&files::read(typed).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
-/// What a command takes that each host runs for itself.
+/// Arguments of a command that each host runs for itself.
 #[derive(Debug, Args)]
 struct CommandArguments {
     #[command(flatten)]
@@ -165,7 +150,7 @@ struct CommandArguments {
     #[command(flatten)]
     strictness: Strictness,
 
-    /// What the command takes on each host; {host} stands for its name
+    /// Arguments of the command on each host; {host} stands for its name
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }

@@ -12,11 +12,6 @@ use crate::terminal;
 
 /// Arguments of `plumb observe compare`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Syncs by process, flushes, sizes, mix and bursts of both, side by side. Each observation is one value, and they were not \
-                        interleaved: what else changed between them is in every difference, and no interval can be given. With several of \
-                        each, plumb compare A1 A2 --against B1 B2 gives intervals."
-)]
 pub(crate) struct CompareArguments {
     /// The recording before
     #[arg(value_name = "RUN-BEFORE")]

@@ -36,24 +36,9 @@ use crate::{named, stop, terminal};
 /// Opening words of notes on the workload.
 const AS_WORKLOAD: &str = "As a workload: ";
 
-const EXAMPLES: &str = "\
-Examples:
-  plumb observe /var/lib/postgresql --duration 1m
-  plumb observe 4711                                a process, by its number
-  plumb observe /dev/sdb --workload > same.toml     then: plumb load same.toml
-  plumb observe /dev/sdb --workload=/dev/sdc        the same load for another disk
-  plumb observe /dev/sdb --requests                 then: plumb cache advise RUN --backing-rate 100M
-  plumb observe compare RUN-BEFORE RUN-AFTER
-
-Nothing is written to what is observed. Root sees each request and each sync, through the kernel's tracing, in an instance that is removed \
-afterwards; without it the counters are left. Ctrl-C ends the observation and keeps it.
-
-Recording events costs the programs that are observed: a load that saturates a processor ran 18 to 32 % slower in pairs of runs with and \
-without (`cargo xtask bench observe` measures it on a machine); one that waits for its device loses next to nothing.";
-
 /// Arguments of `plumb observe`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ObserveArguments {
     #[command(subcommand)]
     action: Option<Action>,

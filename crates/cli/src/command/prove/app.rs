@@ -29,24 +29,8 @@ use crate::progress::Bar;
 use crate::surroundings::{argv, out, seed_from_clock, time_of_day};
 use crate::{files, stop, terminal};
 
-const EXAMPLES: &str = "\
-Examples:
-  plumb prove app --subject sqlite:journal=delete,synchronous=full --fs ext4
-  plumb prove app --run './write.sh' --check './check.sh' --fs xfs --drive volatile,lying:8 --mount-here
-  plumb prove app --run './write.sh' --check './check.sh' --fs posix
-
---run and --check are given to `sh -c` and start in the mount, or with --fs none with the block device in PLUMB_DEVICE. The
-program acknowledges what it promises by a number in the file that PLUMB_ACK names: echo 3 > $PLUMB_ACK. The checker finds
-the last acknowledgement before the cut in PLUMB_REQUIRED, and exits with 0 (intact), 1 (acknowledged data is lost) or 2 (data
-is corrupt); anything else says that the check itself failed.
-
-A cut of the power is simulated; nothing is written but files of plumb's own. It takes root, FUSE and a loop device, or
-with --fs posix strace alone. Exit codes: 0 no state fails, proved or not; 1 a state fails; 3 not all could be judged or
-seen.";
-
 /// Arguments of `plumb prove app`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct AppArguments {
     /// A built-in subject with its options, such as sqlite:journal=wal; a wrong name lists them
     #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "check", "setup", "ack"])]
@@ -61,7 +45,7 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "CMD", requires = "run")]
     check: Option<String>,
 
-    /// What prepares the file system before the power can go, a shell command
+    /// A shell command that prepares the file system before the power can go
     #[arg(long, value_name = "CMD", requires = "run")]
     setup: Option<String>,
 
@@ -88,8 +72,8 @@ pub(crate) struct AppArguments {
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
 
-    /// Its logical block, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4 unmountable
-    /// on the latter
+    /// Logical block of the drive, which never tears: 4096 bytes, or 512. A torn superblock makes an ext4
+    /// unmountable on the latter
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = block_size)]
     block_size: Bytes,
 

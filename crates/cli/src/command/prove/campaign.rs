@@ -21,11 +21,6 @@ use crate::{stop, terminal};
 
 /// Arguments of `plumb prove campaign`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "This machine is the witness, and must keep its power. With --on the writer runs on another machine: \
-                        --on 'ssh root@HOST' --power ipmi:USER@BMC (the password is in IPMI_PASSWORD). The same command with the \
-                        same --dir goes on where the campaign was left. Each write of a cycle destroys what is in its place."
-)]
 pub(crate) struct CampaignArguments {
     /// Where the record and the results are kept
     #[arg(long, value_name = "DIR")]
@@ -57,7 +52,7 @@ pub(crate) struct CampaignArguments {
     #[arg(long, value_name = "WHEN")]
     aim: Option<String>,
 
-    /// What starts a command on the machine under test, such as 'ssh root@HOST'
+    /// Command that starts another on the machine under test, such as 'ssh root@HOST'
     #[arg(long, value_name = "LAUNCHER")]
     on: Option<String>,
 

@@ -27,10 +27,6 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Arguments of `plumb prove replay`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 1 the state fails as it did, 0 with --mount, 3 the checker says something else now. It takes root, FUSE \
-                        and a loop device, except for a proof with --fs posix, whose state is made in DIR. What is written to a mounted state is forgotten."
-)]
 pub(crate) struct ReplayArguments {
     /// The directory of a `plumb prove app`
     #[arg(value_name = "RUN")]

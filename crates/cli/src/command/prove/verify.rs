@@ -18,9 +18,6 @@ use crate::{stop, terminal};
 
 /// Arguments of `plumb prove verify`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "It reads only. Exit code 1: something that was acknowledged as durable is not there."
-)]
 pub(crate) struct VerifyArguments {
     /// The target of the writer
     target: String,

@@ -17,11 +17,6 @@ use crate::terminal;
 
 /// Arguments of `plumb prove witness`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Without --listen it serves one writer on its stdin and stdout: plumb prove writer /dev/sdX \
-                        --witness 'ssh HOST plumb prove witness --dir DIR'. It must not lose power with the drive. It may be \
-                        killed and started again at any time: what it has confirmed is durable."
-)]
 pub(crate) struct WitnessArguments {
     /// Where the record is kept
     #[arg(long, value_name = "DIR")]

@@ -22,11 +22,6 @@ const WINDOW: u64 = 256;
 
 /// Arguments of `plumb prove writer`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "It writes until the power goes, or --seconds are over. Then: plumb prove verify TARGET --witness W.\n\
-                        Writing to a disk, or to a file that plumb did not make, needs --overwrite; a disk that is in use or has \
-                        a signature needs --destroy with its serial, and a file that has one needs it with its path."
-)]
 pub(crate) struct WriterArguments {
     /// The witness: a command whose stdin and stdout lead to one, unix:SOCKET, or - for one's own stdin and
     /// stdout
@@ -45,7 +40,7 @@ pub(crate) struct WriterArguments {
     pattern: PatternArguments,
 }
 
-/// What is written, and where: also taken by a campaign.
+/// Pattern and place of the writes, which a campaign takes too.
 #[derive(Debug, Args)]
 pub(super) struct PatternArguments {
     /// A block device, a file (which is made if a size is typed), #N for the Nth disk, or an NBD URI

@@ -53,7 +53,7 @@ fn a_scenario_has_spans_jobs_and_targets() {
         (|job| job.threads = 0, "threads is 0: expected 1 to 4096"),
         (
             |job| job.affinity = Affinity::Each(Vec::new()),
-            "affinity is no processors: expected at least one processor",
+            "affinity is an empty list: expected at least one processor",
         ),
     ];
     for (change, expected) in cases {
