@@ -118,9 +118,8 @@ impl Surveyor<'_> {
         let target = format!("{machine}, disk {}: {}", disk.name, disk.image);
         let mut node = Node::new(LayerKind::VirtualMachine, format!("{} for {machine}", hypervisor.name));
         node.identity.clone_from(&disk.serial);
-        node.untorn = Untorn::Unknown {
-            why: "whether the hypervisor writes a page of its guest in one piece is not known".into(),
-        };
+        node.untorn =
+            Untorn::unknown("whether the hypervisor writes a page of its guest in one piece is not known");
         let declared = if hypervisor.is_declared { ", by its documentation" } else { "" };
         let Caching { is_direct, drops_flushes, flushes_writes } = disk.caching;
         let source = format!("/proc/{process}/cmdline");
