@@ -12,7 +12,10 @@ use plumb_report::printable::printable;
 
 use crate::terminal;
 
-/// Shortest time between two lines of a run of many turns where nothing is redrawn.
+/// Number of lines of a run of many turns, where nothing is redrawn, before they become rare.
+const LINES_MAX: u32 = 60;
+
+/// Shortest time between two lines after [`LINES_MAX`].
 const QUIET: Duration = Duration::from_secs(10);
 
 /// How fine the bar counts: thousandths of the phase.
@@ -38,6 +41,8 @@ pub(crate) struct Bar {
     last: (Nanos, u64, u64),
     /// Time of the last line where nothing is redrawn.
     line_at: Option<Instant>,
+    /// Number of lines where nothing is redrawn.
+    lines: u32,
 }
 
 /// Turn that runs, of many.
@@ -68,6 +73,7 @@ impl Bar {
             begun: Nanos::ZERO,
             last: (Nanos::ZERO, 0, 0),
             line_at: None,
+            lines: 0,
         }
     }
 
@@ -157,9 +163,11 @@ impl Bar {
             }
             _ => name,
         };
-        let is_due = self.turns.is_none() || self.line_at.is_none_or(|at| at.elapsed() >= QUIET);
+        let is_rare = self.turns.is_some() && self.lines >= LINES_MAX;
+        let is_due = !is_rare || self.line_at.is_none_or(|at| at.elapsed() >= QUIET);
         if !self.redraws && is_due {
             self.line_at = Some(Instant::now());
+            self.lines += 1;
             let left =
                 Some(self.left(Nanos::ZERO)).filter(|left| *left > Nanos::ZERO && self.turns.is_none());
             let left = left.map(|left| format!(" ({left} left)")).unwrap_or_default();
