@@ -430,8 +430,20 @@ fn a_recovery_that_a_second_cut_ruins_is_found_and_one_that_it_does_not_ruin_is_
         )
     };
     let (wrong, right) = (line(forget, apply), line(apply, forget));
-    let programs =
-        ["app", "--json", "--size", "64M", "--recordings", "1", "--setup", "echo 0 > data", "--run", LOGGED];
+    let programs = [
+        "app",
+        "--json",
+        "--size",
+        "64M",
+        "--recordings",
+        "1",
+        "--budget",
+        "10m",
+        "--setup",
+        "echo 0 > data",
+        "--run",
+        LOGGED,
+    ];
     let of = |check: &str, more: &[&str], code| {
         let output = prove(&place, &[&programs[..], &["--check", check], more].concat());
         assert_eq!(output.status.code(), Some(code), "{more:?}: {}", said(&output));
